@@ -1,0 +1,1 @@
+"""Tempered sampling of multimodal Stan posteriors inside Stan's own NUTS."""

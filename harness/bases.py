@@ -1,0 +1,76 @@
+"""Bases of a tempered path: the density at inverse temperature 0, and a guess at log Z."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import DataError
+from harness.weights import FloatArray
+
+
+@dataclass(frozen=True)
+class GaussianBase:
+    """Gaussian base density with a guess at the target's log normalising constant.
+
+    Attributes
+    ----------
+    mean
+        Shape (D,).
+    cholesky
+        Lower Cholesky factor of the covariance, shape (D, D).
+    log_zeta
+        Guess at log Z, in nats.
+    """
+
+    mean: FloatArray
+    cholesky: FloatArray
+    log_zeta: float
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance matrix, shape (D, D)."""
+        covariance: FloatArray = self.cholesky @ self.cholesky.T
+        return covariance
+
+
+def gaussian_base(
+    mean: npt.ArrayLike, covariance: npt.ArrayLike, *, log_zeta: float = 0.0
+) -> GaussianBase:
+    """Make a Gaussian base from its moments.
+
+    Parameters
+    ----------
+    mean
+        Shape (D,).
+    covariance
+        Symmetric positive definite, shape (D, D).
+    log_zeta
+        Guess at log Z; a wrong one costs efficiency, not correctness.
+
+    Raises
+    ------
+    DataError
+        If shapes do not match, a number is not finite, or the covariance is not symmetric
+        positive definite.
+    """
+    location = np.array(mean, dtype=np.float64)
+    matrix = np.asarray(covariance, dtype=np.float64)
+    if location.ndim != 1 or location.size == 0 or matrix.shape != (location.size, location.size):
+        raise DataError(
+            f"a Gaussian base needs a mean (D,) and a covariance (D, D); got {location.shape} "
+            f"and {matrix.shape}"
+        )
+    if not (
+        np.all(np.isfinite(location)) and np.all(np.isfinite(matrix)) and np.isfinite(log_zeta)
+    ):
+        raise DataError("the base's mean, covariance and log zeta must be finite")
+    if not np.allclose(matrix, matrix.T, rtol=1e-10, atol=0):
+        raise DataError("the base's covariance is not symmetric")
+    try:
+        cholesky: FloatArray = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise DataError("the base's covariance is not positive definite") from None
+    return GaussianBase(location, cholesky, float(log_zeta))

@@ -1,0 +1,231 @@
+"""The command line: each command reads its options, calls one function and prints the result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from harness.errors import HarnessError
+
+Profile = Literal["smoke", "quick", "paper"]
+
+
+class HarnessGroup(click.Group):
+    """A group whose commands end with one clear message where a user can put things right."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; any other exception is a bug of ours and keeps its traceback."""
+        try:
+            return super().invoke(ctx)
+        except HarnessError as error:
+            click.echo(f"harness: {error}", err=True)
+            ctx.exit(1)
+        except KeyboardInterrupt as interrupt:
+            click.echo(str(interrupt) or "interrupted", err=True)
+            ctx.exit(130)
+
+
+def _factors(
+    ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
+) -> tuple[dict[str, str], ...]:
+    """Read ``method=PE,N=2`` as a mapping."""
+    chosen = []
+    for text in value:
+        pairs = [part.partition("=") for part in text.split(",")]
+        if not all(name and sign and wanted for name, sign, wanted in pairs):
+            raise click.BadParameter(f"'{text}' is not of the form FACTOR=VALUE[,FACTOR=VALUE]")
+        chosen.append({name.strip(): wanted.strip() for name, _, wanted in pairs})
+    return tuple(chosen)
+
+
+@click.group(cls=HarnessGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Sample Stan models that have several modes, and get their evidence."""
+
+
+@main.command()
+@click.option("--build", is_flag=True, help="Assemble CmdStan in the cache folder now.")
+@click.option("--install", is_flag=True, help="Install CmdStan with CmdStanPy's own installer.")
+@click.option("--clear-cache", is_flag=True, help="First remove what harness keeps in its cache.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def doctor(
+    ctx: click.Context, *, build: bool, install: bool, clear_cache: bool, as_json: bool
+) -> None:
+    """Say what is here (CmdStan, compiler, make), and what to do about what is missing."""
+    # Imported here so that `harness --help` stays quick.
+    from harness.toolchain import doctor as checks
+    from harness.toolchain.assemble import ensure_assembled
+    from harness.toolchain.clear import clear_cache as clear
+
+    if build and install:
+        raise click.UsageError("--build and --install exclude each other.")
+    if clear_cache:
+        click.echo(f"Freed {clear():,} bytes of the cache.", err=as_json)
+    if install:
+        checks.install()
+    if build:
+        ensure_assembled()
+    facts = checks.gather()
+    click.echo(checks.as_json(facts) if as_json else checks.as_text(facts))
+    if not facts.ready:
+        ctx.exit(1)
+
+
+EXPERIMENTS = click.argument("experiments", nargs=-1)
+PROFILE = click.option(
+    "--profile",
+    type=click.Choice(["smoke", "quick", "paper"]),
+    default="quick",
+    show_default=True,
+    help="smoke: seconds, to see that it works; quick: minutes; paper: as published.",
+)
+STORE = click.option(
+    "--store",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Folder of fits, tables and the report.",
+)
+ONLY = click.option(
+    "--only",
+    multiple=True,
+    metavar="FACTOR=VALUE[,...]",
+    callback=_factors,
+    help="Only these cells, as method=PE,N=2.  May be given several times.",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@main.command()
+@EXPERIMENTS
+@PROFILE
+@STORE
+@ONLY
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=None,
+    help="CmdStan processes at once.  [default: one a core]",
+)
+@click.option(
+    "--scheduler", metavar="tcp://HOST:PORT", help="Send the tasks to this Dask scheduler."
+)
+@click.option("--retry-failed", is_flag=True, help="Run again the tasks that failed before.")
+@click.option(
+    "--keep",
+    type=click.Choice(["draws", "summaries"]),
+    default="draws",
+    show_default=True,
+    help="summaries: keep at most 1,000 draws a chain once the metrics are computed.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop a task's CmdStan after this long and count the task as failed.",
+)
+@JSON
+def run(
+    experiments: tuple[str, ...],
+    profile: Profile,
+    store: Path,
+    only: tuple[dict[str, str], ...],
+    workers: int | None,
+    scheduler: str | None,
+    retry_failed: bool,
+    keep: Literal["draws", "summaries"],
+    time_limit: float | None,
+    as_json: bool,
+) -> None:
+    """Run EXPERIMENTS (all of them if none is named) and write the report.
+
+    What the store has is not run again, so a run that was stopped goes on where it was.
+    """
+    # Imported here, as below, so that `harness --help` stays quick.
+    from harness.experiment.session import Selection, run_session
+
+    summary = run_session(
+        Selection(experiments, profile, store, only),
+        workers=workers,
+        scheduler=scheduler,
+        retry_failed=retry_failed,
+        keep=keep,
+        time_limit=time_limit,
+    )
+    if as_json:
+        told = {"report": str(summary.page), "bytes": summary.store_bytes, "tasks": summary.counts}
+        click.echo(json.dumps(told, indent=2))
+        return
+    for name, counts in summary.counts.items():
+        told_counts = ", ".join(f"{number} {what}" for what, number in sorted(counts.items()))
+        click.echo(f"{name}: {told_counts or 'nothing to do'}")
+    click.echo(f"Store: {store} ({summary.store_bytes / 1e6:.1f} MB)")
+    click.echo(f"Report: {summary.page}")
+
+
+@main.command()
+@EXPERIMENTS
+@PROFILE
+@STORE
+@ONLY
+def report(
+    experiments: tuple[str, ...], profile: Profile, store: Path, only: tuple[dict[str, str], ...]
+) -> None:
+    """Write tables and the report from what the store has; run nothing."""
+    from harness.experiment.session import Selection, report_session
+
+    click.echo(f"Report: {report_session(Selection(experiments, profile, store, only))}")
+
+
+@main.command()
+@EXPERIMENTS
+@PROFILE
+@STORE
+@ONLY
+@JSON
+def status(
+    experiments: tuple[str, ...],
+    profile: Profile,
+    store: Path,
+    only: tuple[dict[str, str], ...],
+    as_json: bool,
+) -> None:
+    """Say how many tasks of EXPERIMENTS are finished, failed, damaged or still to do."""
+    from harness.experiment.session import Selection, status_session
+
+    tables = status_session(Selection(experiments, profile, store, only))
+    if as_json:
+        told = {name: table.to_dict(orient="index") for name, table in tables.items()}
+        click.echo(json.dumps(told, indent=2))
+        return
+    for table in tables.values():
+        click.echo(table.to_string())
+
+
+@main.command(name="list")
+@JSON
+def list_experiments(as_json: bool) -> None:
+    """List the experiments that can be run."""
+    from harness.experiment.catalogue import experiment_names, load_experiment
+
+    titles = {name: load_experiment(name).title for name in experiment_names()}
+    if as_json:
+        click.echo(json.dumps(titles, indent=2))
+        return
+    for name, title in titles.items():
+        click.echo(f"{name}: {title}")
+
+
+@main.command()
+@EXPERIMENTS
+@STORE
+@click.confirmation_option("--yes", prompt="Remove these results?")
+def clean(experiments: tuple[str, ...], store: Path) -> None:
+    """Remove the results of EXPERIMENTS (all if none is named) and the report."""
+    from harness.experiment.session import clean_session
+
+    click.echo(f"Freed {clean_session(experiments, store) / 1e6:.1f} MB.")

@@ -1,0 +1,170 @@
+"""Compile Stan programs with CmdStan into a cache addressed by their content.
+
+The address of a program is a hash of its text, the text of everything it includes and the
+CmdStan that compiles it: an unchanged program is never compiled again, wherever its file lies
+and whenever it was touched, and an edited include is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from harness.errors import CompileError
+from harness.model import StanProgram
+from harness.paths import cache_folder
+from harness.toolchain import CmdStan
+
+# CmdStanPy writes the executable beside the source; both lie in the program's own folder.
+_EXE_SUFFIX = ".exe" if os.name == "nt" else ""
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """An executable in the cache and the hash of the program's text with its includes."""
+
+    program: StanProgram
+    exe: Path
+    digest: str
+
+
+def program_digest(program: StanProgram, cmdstan: CmdStan) -> str:
+    """Hash of a program's name and text with all that it includes.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan: the message is Stan's own, with its line.
+    """
+    described: dict[str, list[str]] = json.loads(_stanc(program, cmdstan, "--info"))
+    content = hashlib.sha256(f"{program.path.stem}\0".encode())
+    for path in [program.path, *map(Path, described.get("included_files", []))]:
+        content.update(hashlib.sha256(path.read_bytes()).digest())
+    return content.hexdigest()
+
+
+def self_contained(program: StanProgram, cmdstan: CmdStan) -> str:
+    """Return a program's text with its includes written out, to send it elsewhere.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    """
+    return _stanc(program, cmdstan, "--auto-format", "--canonicalize=includes")
+
+
+def compile_programs(
+    programs: Iterable[StanProgram],
+    cmdstan: CmdStan,
+    *,
+    workers: int | None = None,
+    on_compiled: Callable[[StanProgram], None] | None = None,
+) -> dict[StanProgram, CompiledProgram]:
+    """Compile programs, several at once, and return their executables.
+
+    Parameters
+    ----------
+    programs
+        Programs to compile; duplicates are compiled once.
+    cmdstan
+        CmdStan to compile with.
+    workers
+        Compilations at once; by default one a core.
+    on_compiled
+        Called with each program as its executable becomes ready, for progress.
+
+    Raises
+    ------
+    CompileError
+        With Stan's or the C++ compiler's message, for the first program that fails.
+    """
+    compiled: dict[StanProgram, CompiledProgram] = {}
+    missing: list[CompiledProgram] = []
+    cache = cache_folder("programs")
+    for program in dict.fromkeys(programs):
+        digest = program_digest(program, cmdstan)
+        made_of = f"{digest}\0{cmdstan.version}\0{cmdstan.path}".encode()
+        folder = cache / hashlib.sha256(made_of).hexdigest()[:32]
+        exe = folder / (program.path.stem + _EXE_SUFFIX)
+        compiled[program] = CompiledProgram(program, exe, digest)
+        if exe.is_file():
+            if on_compiled is not None:
+                on_compiled(program)
+        else:
+            missing.append(compiled[program])
+    if not missing:
+        return compiled
+    with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, len(missing))) as pool:
+        waiting = {pool.submit(_compile, entry, cmdstan.path): entry for entry in missing}
+        try:
+            for future in as_completed(waiting):
+                future.result()
+                if on_compiled is not None:
+                    on_compiled(waiting[future].program)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return compiled
+
+
+def _stanc(program: StanProgram, cmdstan: CmdStan, *options: str) -> str:
+    if not program.path.is_file():
+        raise CompileError(f"there is no Stan program {program.path}")
+    include_paths = ",".join(map(str, program.include_paths))
+    command = [
+        str(cmdstan.path / "bin" / "stanc"),
+        f"--include-paths={include_paths}",
+        *options,
+        str(program.path),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise CompileError(f"{program.path} is not a valid Stan program:\n{result.stderr.strip()}")
+    return result.stdout
+
+
+def _compile(entry: CompiledProgram, cmdstan: Path) -> None:
+    """Compile in a folder of our own beside the final one, then rename it into place."""
+    final = entry.exe.parent
+    # Whoever comes second waits and finds the executable: a program is compiled once.
+    with FileLock(final.with_name(f".{final.name}.lock")):
+        if entry.exe.is_file():
+            return
+        staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=final.parent))
+        try:
+            source = staging / entry.program.path.name
+            shutil.copyfile(entry.program.path, source)
+            result = subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "harness.compile_one",
+                    str(source),
+                    *map(str, entry.program.include_paths),
+                    str(entry.program.path.parent),
+                ],
+                env={**os.environ, "CMDSTAN": str(cmdstan)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if result.returncode != 0:
+                said = result.stderr.strip()
+                raise CompileError(f"{entry.program.path} does not compile:\n{said}")
+            source.with_suffix(".hpp").unlink(missing_ok=True)
+            source.with_suffix(".o").unlink(missing_ok=True)
+            staging.rename(final)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)

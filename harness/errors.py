@@ -1,0 +1,31 @@
+"""The errors a user can cause: every one says what happened, where, and what to do.
+
+The command line prints the message of a :class:`HarnessError` in one or two lines and exits
+with status 1; any other exception is a bug of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+
+class HarnessError(Exception):
+    """Base class of the errors that a user can cause and put right."""
+
+
+class ToolchainError(HarnessError):
+    """CmdStan, the C++ compiler or make is missing, broken or cannot be built here."""
+
+
+class CompileError(HarnessError):
+    """A Stan program does not compile; the message carries Stan's own text."""
+
+
+class DataError(HarnessError):
+    """Data or settings given to a model or a method do not fit it."""
+
+
+class SamplingError(HarnessError):
+    """CmdStan ended a run without the draws that were asked for."""
+
+
+class StoreError(HarnessError):
+    """A stored result cannot be read or written."""

@@ -1,0 +1,1 @@
+"""Experiments: a grid of tasks, the store of their fits, and what is read off them."""

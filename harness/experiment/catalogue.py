@@ -1,0 +1,48 @@
+"""Find experiments: one module each in the ``experiments`` folder, with a name EXPERIMENT."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+
+from harness.errors import DataError
+from harness.experiment.spec import Experiment
+from harness.paths import shipped
+
+
+def experiment_names() -> list[str]:
+    """Names of the experiments, in alphabetical order."""
+    return sorted(
+        path.stem for path in shipped("experiments").glob("*.py") if not path.stem.startswith("_")
+    )
+
+
+@cache
+def load_experiment(name: str) -> Experiment:
+    """Import an experiment's module and return its ``EXPERIMENT``.
+
+    Raises
+    ------
+    DataError
+        If there is none of that name.
+    """
+    if name not in experiment_names():
+        raise DataError(
+            f"there is no experiment '{name}'; the experiments are: {', '.join(experiment_names())}"
+        )
+    # Loaded from its file: in a wheel the folder lies inside the package, in a checkout beside
+    # it, and 'experiments' is too common a name for a top-level package of ours.
+    module_name = f"harness_experiments.{name}"
+    spec = importlib.util.spec_from_file_location(
+        module_name, shipped("experiments") / f"{name}.py"
+    )
+    if spec is None or spec.loader is None:
+        raise DataError(f"the experiment '{name}' cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    experiment = module.EXPERIMENT
+    if not isinstance(experiment, Experiment) or experiment.name != name:
+        raise DataError(f"experiments/{name}.py must define EXPERIMENT with name '{name}'")
+    return experiment

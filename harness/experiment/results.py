@@ -1,0 +1,94 @@
+"""Read an experiment's results from its store: records, metrics, index and status."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pandas as pd
+
+from harness.errors import StoreError
+from harness.experiment.run import Plan
+from harness.experiment.spec import Cell, Failure, Results, Task
+from harness.experiment.store import Store
+from harness.files import write_text
+from harness.fit import Fit
+
+
+def read_results(plan: Plan, store: Store) -> Results:
+    """Collect the finished fits of a plan.
+
+    A cell with a single finished replication is left out: nothing can be said of its error.
+    A result that is damaged counts as not there; the next run sets it aside.
+    """
+    rows: list[dict[str, Any]] = []
+    failures: list[Failure] = []
+    tasks: dict[tuple[str, int], Task] = {}
+    for task in plan.tasks:
+        record = _record(store, task)
+        if record is not None:
+            rows.append(_row(task, record))
+            tasks[task.cell.key, task.replication] = task
+        elif (message := store.failure(task)) is not None:
+            failures.append(Failure(task.cell.label, task.replication, message))
+    finished = Counter(row["cell"] for row in rows)
+    cells = tuple(cell for cell in plan.cells if finished[cell.key] >= 2)
+    metrics = pd.DataFrame(rows, columns=None if rows else ["cell", "replication"])
+
+    def load(cell: Cell, replication: int) -> Fit:
+        return store.load(tasks[cell.key, replication])
+
+    return Results(plan.profile, cells, metrics, load, len(plan.tasks), tuple(failures))
+
+
+def write_index(plan: Plan, store: Store, results: Results) -> None:
+    """Write ``STORE/EXPERIMENT/index.csv``: a row a finished fit, with its metrics and cost."""
+    write_text(store.root / plan.experiment.name / "index.csv", results.metrics.to_csv(index=False))
+
+
+def status(plan: Plan, store: Store) -> pd.DataFrame:
+    """Count tasks by state, a row a cell: finished, failed, damaged, to do."""
+    counts: dict[str, Counter[str]] = {cell.key: Counter() for cell in plan.cells}
+    for task in plan.tasks:
+        try:
+            state = "to do" if store.record(task) is None else "finished"
+        except StoreError:
+            state = "damaged"
+        if state == "to do" and store.failure(task) is not None:
+            state = "failed"
+        counts[task.cell.key][state] += 1
+    states = ["finished", "failed", "damaged", "to do"]
+    return pd.DataFrame(
+        [[counts[cell.key][state] for state in states] for cell in plan.cells],
+        index=pd.Index([cell.label for cell in plan.cells], name=plan.experiment.name),
+        columns=states,
+    )
+
+
+def _record(store: Store, task: Task) -> dict[str, Any] | None:
+    try:
+        return store.record(task)
+    except StoreError:
+        return None
+
+
+def _row(task: Task, record: dict[str, Any]) -> dict[str, Any]:
+    def cost(kind: str) -> float:
+        return float(
+            sum(sum(_as_list(record[f"{kind}_{phase}"])) for phase in ("warmup", "sampling"))
+        )
+
+    return {
+        "cell": task.cell.key,
+        **task.cell.factors,
+        "replication": task.replication,
+        "seed": task.seed,
+        "seconds": cost("seconds"),
+        "gradients": cost("gradients"),
+        **record["metrics"],
+    }
+
+
+def _as_list(value: Any) -> list[float]:
+    """A chain's cost: one number comes back from NetCDF as a number, several as a list."""
+    return list(value) if isinstance(value, list) else [value]

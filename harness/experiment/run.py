@@ -1,0 +1,283 @@
+"""Run what the store lacks of an experiment, and lose nothing when stopped."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from harness.compile import CompiledProgram, compile_programs, program_digest, self_contained
+from harness.errors import DataError, StoreError
+from harness.experiment.interrupts import interrupts_put_off
+from harness.experiment.job import Job, Outcome, SentProgram
+from harness.experiment.progress import Progress
+from harness.experiment.spec import Cell, Experiment, Profile, Task, tasks_of
+from harness.experiment.store import Store
+from harness.experiment.workers import Workers
+from harness.model import StanProgram
+from harness.toolchain import CmdStan
+
+Keep = Literal["draws", "summaries"]
+
+_DRAWS_IN_A_SUMMARY = 1000
+"""Draws a chain that ``--keep summaries`` leaves, for pictures and rank plots."""
+
+_SECONDS_A_WAIT = 0.5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tasks of an experiment in one profile.
+
+    Attributes
+    ----------
+    experiment, profile
+        What they are tasks of.
+    tasks
+        All of them, cell by cell.
+    """
+
+    experiment: Experiment
+    profile: Profile
+    tasks: tuple[Task, ...]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Cells of the tasks."""
+        return tuple({task.cell.key: task.cell for task in self.tasks}.values())
+
+    def limited(self, seconds: float | None) -> Plan:
+        """Return the plan with a limit on the time of each CmdStan run."""
+
+        def limit(task: Task) -> Task:
+            nuts = replace(task.cell.nuts, time_limit=seconds)
+            return replace(task, cell=replace(task.cell, nuts=nuts))
+
+        return self if seconds is None else replace(self, tasks=tuple(map(limit, self.tasks)))
+
+
+def make_plan(
+    experiment: Experiment,
+    profile: Profile,
+    cmdstan: CmdStan,
+    only: Sequence[Mapping[str, str]] = (),
+) -> Plan:
+    """List the tasks of a profile.
+
+    Parameters
+    ----------
+    experiment, profile
+        What to plan.
+    cmdstan
+        CmdStan that would make the draws; nothing is compiled.
+    only
+        Keep the cells that match one of these, factor by factor; all if empty.
+
+    Raises
+    ------
+    DataError
+        If no cell matches.
+    CompileError
+        If a program is not valid Stan.
+    """
+    cells = _chosen(experiment, experiment.grid(profile), only)
+    programs = {cell.program for cell in cells if cell.program is not None}
+    digests = {program: program_digest(program, cmdstan) for program in programs}
+    tasks = tuple(tasks_of(experiment.name, cells, digests, cmdstan.version))
+    return Plan(experiment, profile, tasks)
+
+
+def run_plan(
+    plan: Plan,
+    store: Store,
+    cmdstan: CmdStan,
+    workers: Workers,
+    *,
+    retry_failed: bool = False,
+    keep: Keep = "draws",
+    facts: Mapping[str, Any] | None = None,
+) -> Counter[str]:
+    """Run the tasks that the store does not have.
+
+    Parameters
+    ----------
+    plan
+        The tasks.
+    store
+        Where finished fits are.
+    cmdstan
+        CmdStan to compile and run with here.
+    workers
+        Where the tasks run.
+    retry_failed
+        Whether to run again those that failed before.
+    keep
+        ``summaries`` keeps at most 1,000 draws a chain of each fit, after the metrics were
+        computed from all of them.
+    facts
+        Entries for the records: git revision.
+
+    Returns
+    -------
+    Counter
+        How many tasks were ``found``, ``finished`` now, ``failed`` now or ``failed before``, and
+        damaged ones that were ``set aside``.
+
+    Raises
+    ------
+    StoreError
+        If another run writes to the store, or results cannot be written.
+    CompileError
+        If a program does not compile.
+    KeyboardInterrupt
+        When interrupted; its message says how to go on.
+    """
+    name = plan.experiment.name
+    with store.writing(name):
+        counts: Counter[str] = Counter()
+        missing = list(_missing(plan, store, counts, retry_failed=retry_failed))
+        programs = _programs(name, missing, cmdstan, remote=workers.remote)
+        with Progress(len(missing), name, "fit") as progress:
+            if counts["found"]:
+                progress.say(f"{name}: {counts['found']} fits are in the store already")
+            try:
+                _perform(plan, missing, programs, store, workers, progress, counts, keep, facts)
+            except KeyboardInterrupt:
+                workers.stop()
+                done = counts["found"] + counts["finished"]
+                raise KeyboardInterrupt(
+                    f"{name}: stopped with {done} of {len(plan.tasks)} fits in {store.root}; "
+                    "run the same command again to go on"
+                ) from None
+            except BaseException:
+                workers.stop()
+                raise
+        return counts
+
+
+def _chosen(
+    experiment: Experiment, cells: tuple[Cell, ...], only: Sequence[Mapping[str, str]]
+) -> tuple[Cell, ...]:
+    def matches(cell: Cell, wanted: Mapping[str, str]) -> bool:
+        factors = {name.lower(): str(value).lower() for name, value in cell.factors.items()}
+        return all(factors.get(k.lower()) == v.lower() for k, v in wanted.items())
+
+    chosen = tuple(c for c in cells if not only or any(matches(c, wanted) for wanted in only))
+    if not chosen:
+        known = sorted({f"{k}={v}" for cell in cells for k, v in cell.factors.items()})
+        raise DataError(f"--only matches nothing of {experiment.name}; it has {', '.join(known)}")
+    return chosen
+
+
+def _missing(
+    plan: Plan, store: Store, counts: Counter[str], *, retry_failed: bool
+) -> Iterator[Task]:
+    """Tasks to run; a damaged result is reported, set aside and counts as missing."""
+    with Progress(0, plan.experiment.name, "fit") as progress:
+        for task in plan.tasks:
+            try:
+                if store.checked(task) is not None:
+                    counts["found"] += 1
+                    continue
+            except StoreError as error:
+                place = store.set_aside(task)
+                counts["set aside"] += 1
+                progress.say(f"{error}; moved to {place} and run again")
+            if not retry_failed and store.failure(task) is not None:
+                counts["failed before"] += 1
+                continue
+            yield task
+
+
+def _programs(
+    name: str, tasks: Sequence[Task], cmdstan: CmdStan, *, remote: bool
+) -> dict[StanProgram, CompiledProgram | SentProgram]:
+    """Compile the programs here, or write them out for another machine."""
+    needed = list(dict.fromkeys(t.cell.program for t in tasks if t.cell.program is not None))
+    if remote:
+        return {
+            program: SentProgram(
+                f"{program.path.parent.name}/{program.path.name}",
+                self_contained(program, cmdstan),
+                program_digest(program, cmdstan),
+            )
+            for program in needed
+        }
+    with Progress(len(needed), f"{name}: compile", "program") as progress:
+        return dict(compile_programs(needed, cmdstan, on_compiled=lambda _: progress.step()))
+
+
+def _perform(
+    plan: Plan,
+    tasks: Sequence[Task],
+    programs: Mapping[StanProgram, CompiledProgram | SentProgram],
+    store: Store,
+    workers: Workers,
+    progress: Progress,
+    counts: Counter[str],
+    keep: Keep,
+    facts: Mapping[str, Any] | None,
+) -> None:
+    """Keep every slot busy with one job more waiting; write each fit as it comes."""
+    left_in_cell = Counter(task.cell.key for task in tasks)
+    queue = iter(tasks)
+    running: dict[Future[Outcome], Task] = {}
+    while True:
+        while len(running) < 2 * workers.slots and (task := next(queue, None)) is not None:
+            running[workers.submit(_job(task, programs))] = task
+        if not running:
+            return
+        # Waked now and then: a signal that comes just before a wait begins does not end it.
+        finished, _ = wait(running, timeout=_SECONDS_A_WAIT, return_when=FIRST_COMPLETED)
+        for future in finished:
+            task = running.pop(future)
+            with interrupts_put_off():
+                _keep(plan, task, _outcome(future), store, progress, counts, keep, facts)
+            progress.step()
+            left_in_cell[task.cell.key] -= 1
+            if not left_in_cell[task.cell.key]:
+                progress.say(f"{plan.experiment.name}: {task.cell.label} is finished")
+
+
+def _outcome(future: Future[Outcome]) -> Outcome:
+    """What a job sent back; a job whose workers all died has failed, others go on."""
+    try:
+        return future.result()
+    except Exception as error:
+        return Outcome(None, f"its worker did not finish: {error}", 0.0)
+
+
+def _job(task: Task, programs: Mapping[StanProgram, CompiledProgram | SentProgram]) -> Job:
+    cell = task.cell
+    program = None if cell.program is None else programs[cell.program]
+    return Job(task.name, cell.model, cell.method, cell.settings, cell.nuts, task.seed, program)
+
+
+def _keep(
+    plan: Plan,
+    task: Task,
+    outcome: Outcome,
+    store: Store,
+    progress: Progress,
+    counts: Counter[str],
+    keep: Keep,
+    facts: Mapping[str, Any] | None,
+) -> None:
+    if outcome.fit is None:
+        counts["failed"] += 1
+        message = outcome.failure or "failed without a message"
+        store.fail(task, message)
+        progress.say(f"{task.name} failed: {message.splitlines()[0]}")
+        return
+    metrics = plan.experiment.measure(task.cell, outcome.fit)
+    fit = outcome.fit.thinned(_DRAWS_IN_A_SUMMARY) if keep == "summaries" else outcome.fit
+    store.write(
+        task,
+        fit,
+        metrics,
+        {"seconds_in_all": outcome.seconds, "kept": keep, "pid": os.getpid(), **(facts or {})},
+    )
+    counts["finished"] += 1

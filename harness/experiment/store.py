@@ -1,0 +1,248 @@
+"""The store of fits: one folder a task, written whole or not at all, checked when it is read.
+
+``STORE/EXPERIMENT/fits/CELL/REPLICATION-HASH/`` holds ``fit.nc`` and ``task.json``: what it takes
+to run the task again, what it cost, what was measured, and the checksum of ``fit.nc``.  A folder is
+made beside its place under a temporary name and renamed, so what has its name is finished.  A task
+that failed leaves ``REPLICATION-HASH.failed.json`` instead.  What is damaged or foreign is moved to
+``STORE/EXPERIMENT/aside/``, never used and never deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from harness.errors import StoreError
+from harness.experiment.spec import Task
+from harness.files import write_text
+from harness.fit import Fit
+
+_LEFT_OVER = ".writing-"
+
+
+class Store:
+    """Folder of results that the user names.
+
+    Parameters
+    ----------
+    root
+        The folder; it is created when the first result is written.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def report(self) -> Path:
+        """The report's page."""
+        return self.root / "report" / "index.html"
+
+    def tables(self, experiment: str) -> Path:
+        """Folder of an experiment's tables."""
+        return self.root / experiment / "tables"
+
+    def folder(self, task: Task) -> Path:
+        """Folder of a task's fit."""
+        name = f"{task.replication:05d}-{task.digest[:16]}"
+        return self.root / task.experiment / "fits" / task.cell.key / name
+
+    def prepare(self) -> None:
+        """Create the store, to learn that it cannot be written before work is done.
+
+        Raises
+        ------
+        StoreError
+            If the folder cannot be created or written.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self.root).close()
+        except OSError as error:
+            raise StoreError(
+                f"cannot write results to {self.root}: {error.strerror}; name another folder "
+                f"with --store"
+            ) from error
+
+    @contextlib.contextmanager
+    def writing(self, experiment: str) -> Iterator[None]:
+        """Hold the right to add results of an experiment; left-overs of a killed run go first.
+
+        Raises
+        ------
+        StoreError
+            If another run holds it.
+        """
+        folder = self.root / experiment
+        lock = FileLock(folder / ".lock")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise StoreError(
+                f"another run of {experiment} is writing to {self.root}; wait for it to end, or "
+                f"name another folder with --store"
+            ) from None
+        except OSError as error:
+            raise StoreError(f"cannot write {folder}: {error.strerror or error}") from error
+        try:
+            for left in folder.glob(f"fits/*/{_LEFT_OVER}*"):
+                shutil.rmtree(left, ignore_errors=True)
+            yield
+        finally:
+            lock.release()
+
+    def record(self, task: Task) -> dict[str, Any] | None:
+        """Return what ``task.json`` says, or None if the task has not finished.
+
+        Raises
+        ------
+        StoreError
+            If the file is not this task's record.
+        """
+        path = self.folder(task) / "task.json"
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            if path.parent.exists():
+                raise StoreError(f"{path} is missing") from None
+            return None
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{path} cannot be read ({error})") from error
+        if not isinstance(record, dict) or record.get("task_sha256") != task.digest:
+            raise StoreError(f"{path} is not the record of {task.name}")
+        return record
+
+    def checked(self, task: Task) -> dict[str, Any] | None:
+        """Return a finished task's record after comparing ``fit.nc`` with its checksum.
+
+        Raises
+        ------
+        StoreError
+            If the record or the fit is damaged, or either is missing.
+        """
+        record = self.record(task)
+        if record is None:
+            return None
+        path = self.folder(task) / "fit.nc"
+        try:
+            digest = _sha256(path)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read ({error.strerror})") from error
+        if digest != record.get("fit_sha256"):
+            raise StoreError(f"{path} is damaged: it is not the file that was written")
+        return record
+
+    def load(self, task: Task) -> Fit:
+        """Read a finished task's fit.
+
+        Raises
+        ------
+        StoreError
+            If it is not there, or damaged.
+        """
+        self.checked(task)
+        return Fit.load(self.folder(task) / "fit.nc")
+
+    def write(
+        self, task: Task, fit: Fit, metrics: Mapping[str, float], facts: Mapping[str, Any]
+    ) -> None:
+        """Write a task's fit with its metrics and what it takes to run it again.
+
+        Parameters
+        ----------
+        facts
+            Further entries of the record: git revision, time spent, which draws were kept.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written; nothing of it is then left.
+        """
+        folder = self.folder(task)
+        staging = folder.parent / f"{_LEFT_OVER}{uuid.uuid4().hex}"
+        try:
+            staging.mkdir(parents=True)
+            fit.save(staging / "fit.nc")
+            record = {
+                "experiment": task.experiment,
+                "cell": task.cell.key,
+                "replication": task.replication,
+                "task_sha256": task.digest,
+                "fit_sha256": _sha256(staging / "fit.nc"),
+                "fit_bytes": (staging / "fit.nc").stat().st_size,
+                **fit.provenance(),
+                "metrics": dict(metrics),
+                "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "host_cores": os.cpu_count(),
+                **facts,
+            }
+            write_text(staging / "task.json", json.dumps(record, indent=1))
+            staging.rename(folder)
+            self.failure_path(task).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot write {folder}: {error.strerror or error}") from error
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+    def set_aside(self, task: Task) -> Path:
+        """Move a damaged task's folder where nothing reads it, and return where it is now."""
+        folder = self.folder(task)
+        aside = self.root / task.experiment / "aside"
+        aside.mkdir(parents=True, exist_ok=True)
+        place = aside / f"{task.cell.key}-{folder.name}-{uuid.uuid4().hex[:8]}"
+        folder.rename(place)
+        return place
+
+    def failure_path(self, task: Task) -> Path:
+        """File that a failed task leaves."""
+        folder = self.folder(task)
+        return folder.with_name(f"{folder.name}.failed.json")
+
+    def fail(self, task: Task, message: str) -> None:
+        """Record that a task failed, and why."""
+        record = {
+            "experiment": task.experiment,
+            "cell": task.cell.key,
+            "replication": task.replication,
+            "task_sha256": task.digest,
+            "seed": task.seed,
+            "message": message,
+            "failed": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        }
+        write_text(self.failure_path(task), json.dumps(record, indent=1))
+
+    def failure(self, task: Task) -> str | None:
+        """Return why a task failed, or None if it did not (or left no readable word of it)."""
+        try:
+            record = json.loads(self.failure_path(task).read_text(encoding="utf-8"))
+            return str(record["message"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError):
+            return "failed, but the record of it is damaged"
+
+    def size(self, experiment: str | None = None) -> int:
+        """Bytes of all files in the store, or of one experiment's."""
+        top = self.root if experiment is None else self.root / experiment
+        total = 0
+        for parent, _, names in os.walk(top):
+            for name in names:
+                with contextlib.suppress(OSError):  # a file that another run just renamed
+                    total += os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118 - speed
+        return total
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,196 @@
+"""Where jobs run: on this machine's cores, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import threading
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import psutil
+
+from harness.errors import DataError
+from harness.experiment.job import Job, Outcome, perform
+
+_SECONDS_TO_STOP = 5.0
+
+
+class Workers(Protocol):
+    """Something that performs jobs."""
+
+    slots: int
+    """Jobs that can run at once."""
+    remote: bool
+    """Whether jobs leave this machine, and programs must be sent as text."""
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        """Start a job as soon as there is a free slot."""
+
+    def stop(self) -> None:
+        """Give up what waits and end what runs, promptly."""
+
+
+class LocalWorkers:
+    """Jobs on this machine, one a slot.
+
+    A job that CmdStan does waits in a thread for CmdStan's process.  One done in Python gets a
+    process that belongs to such a thread: never more than ``slots`` of them run, and one that the
+    system kills takes no other job along.
+
+    Parameters
+    ----------
+    slots
+        Jobs at once; by default one a core.
+    """
+
+    remote = False
+
+    def __init__(self, slots: int | None = None) -> None:
+        self.slots = slots or os.cpu_count() or 1
+        # Where Dask is installed xarray imports it on first use, which would be in several
+        # threads at once; its modules import each other and do not always survive that.
+        with contextlib.suppress(ImportError):
+            importlib.import_module("distributed")
+        self._threads = ThreadPoolExecutor(self.slots)
+        self._of_thread = threading.local()
+        self._processes: list[ProcessPoolExecutor] = []
+        self._running: set[Future[Outcome]] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._threads.shutdown(wait=kind is None, cancel_futures=True)
+        for process in self._processes:
+            process.shutdown(wait=kind is None, cancel_futures=True)
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        """Start a job as soon as there is a free slot."""
+        work = perform if job.method.driven_by == "cmdstan" else self._perform_in_process
+        future = self._threads.submit(work, job)
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
+        return future
+
+    def stop(self) -> None:
+        """Give up what waits and end the processes that run."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        deadline = time.monotonic() + _SECONDS_TO_STOP
+        # Again and again, because CmdStanPy starts a run's next chain when one ends.
+        while True:
+            for child in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.terminate()
+            if not self._running or time.monotonic() > deadline:
+                return
+            wait(set(self._running), timeout=0.05)
+
+    def _perform_in_process(self, job: Job) -> Outcome:
+        started = time.perf_counter()
+        try:
+            return self._process().submit(perform, job).result()
+        except BrokenProcessPool:
+            del self._of_thread.process
+            failure = "its process was killed, perhaps because the machine ran out of memory"
+            return Outcome(None, failure, time.perf_counter() - started)
+
+    def _process(self) -> ProcessPoolExecutor:
+        """Process of the calling thread."""
+        if not hasattr(self._of_thread, "process"):
+            # Read when NumPy is imported in the new processes: one core each, or their
+            # libraries' threads would fight over the cores.
+            for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+                os.environ.setdefault(variable, "1")
+            process = ProcessPoolExecutor(
+                1, mp_context=get_context("spawn"), initializer=_end_with_parent
+            )
+            self._of_thread.process = process
+            self._processes.append(process)
+        found: ProcessPoolExecutor = self._of_thread.process
+        return found
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent is killed: it would wait for work for ever."""
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    # Ctrl-C reaches the whole group; the parent decides what ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class DaskWorkers:
+    """Jobs on a running Dask cluster, through its ``concurrent.futures`` interface.
+
+    Workers need this package installed; each machine compiles a program once.  A job whose
+    worker dies is run again by Dask on another one.
+
+    Parameters
+    ----------
+    address
+        Address of the scheduler, ``tcp://HOST:PORT``.
+
+    Raises
+    ------
+    DataError
+        If Dask is not installed or there is no scheduler at the address.
+    """
+
+    remote = True
+
+    def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise DataError(
+                "--scheduler needs Dask: install harness[dask], here and on the workers"
+            ) from None
+        try:
+            self._client: Any = Client(address, timeout="10s", set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise DataError(f"there is no Dask scheduler at {address} ({error})") from None
+        threads = self._client.nthreads().values()
+        if not sum(threads):
+            self._client.close()
+            raise DataError(f"the Dask scheduler at {address} has no workers")
+        self.slots = sum(threads)
+        # 'pure' is off: equal jobs are never the same job to us.
+        self._executor: Any = self._client.get_executor(pure=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._executor.shutdown(wait=kind is None)
+        self._client.close()
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        """Send a job to the cluster."""
+        future: Future[Outcome] = self._executor.submit(perform, job)
+        return future
+
+    def stop(self) -> None:
+        """Cancel the jobs that wait; those that run end on their workers and are dropped."""
+        self._executor.shutdown(wait=False)

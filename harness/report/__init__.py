@@ -1,0 +1,1 @@
+"""The report: a self-contained HTML page of tables, figures and diagnostics."""

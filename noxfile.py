@@ -1,0 +1,59 @@
+"""What can be run here: ``nox -l`` is the menu.
+
+Everything after ``--`` goes to the program that the session runs.  Virtual environments are
+kept and reused; delete ``.nox`` to start afresh.
+"""
+
+from __future__ import annotations
+
+import nox
+
+nox.needs_version = ">=2024.10.9"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["tests", "lint", "types"]
+nox.options.error_on_missing_interpreters = True
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Install the project, editable, and the named groups of tools."""
+    session.install("-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
+
+
+@nox.session
+def experiments(session: nox.Session) -> None:
+    """Run the experiments and write results/report/index.html (default profile: quick)."""
+    install(session)
+    session.run("harness", "run", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests, compiled ones included; the slow ones with `-- -m slow`."""
+    install(session, "tests")
+    session.run("pytest", *(session.posargs or ["-m", "not slow"]))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style: ruff, spelling and the project table (Stan's own: tests/test_stan_style.py)."""
+    session.install(*nox.project.dependency_groups(PROJECT, "lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("codespell")
+    session.run("validate-pyproject", "pyproject.toml")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types with mypy --strict."""
+    install(session, "types", "tests")
+    session.run("mypy", *(session.posargs or ["harness", "experiments", "tests", "noxfile.py"]))
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """Measure speed as ratios inside one run; nothing else should be running."""
+    install(session, "tests")
+    session.run("python", "-m", "tests.bench", *session.posargs)

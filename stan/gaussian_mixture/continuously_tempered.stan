@@ -1,0 +1,53 @@
+// Continuously tempered mixture of Gaussians (Graham and Storkey 2017,
+// eq. 16): log p(x, beta) = log gamma_beta(x) + log g(beta) on the
+// geometric path from the base, a Gaussian or uniform on the box.
+functions {
+  #include tempering.stanfunctions
+  #include gaussian_mixture/density.stanfunctions
+}
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> K; // number of mixture components
+  simplex[K] weight; // mixture weights
+  matrix[D, K] mu; // component means, one a column
+  vector<lower=0>[K] sigma; // component standard deviations
+  real lower_bound; // the box is [lower_bound, upper_bound]^D
+  real<lower=lower_bound> upper_bound;
+  int<lower=0, upper=1> gaussian_base; // 0: base uniform on the box
+  vector[gaussian_base ? D : 0] base_mean;
+  matrix[gaussian_base ? D : 0, gaussian_base ? D : 0] base_cholesky;
+  real log_zeta; // guess at log Z
+  int<lower=2> G; // knots of log g, linear between them
+  vector<lower=0, upper=1>[G] g_knot; // ascending from 0 to 1
+  vector[G] log_g;
+  int<lower=0, upper=1> sample_inv_temp; // 0: the inverse temperature is fixed
+  vector<lower=0, upper=1>[sample_inv_temp ? 0 : 1] fixed_inv_temp;
+}
+transformed data {
+  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
+                                    sigma);
+}
+parameters {
+  vector<lower=lower_bound, upper=upper_bound>[D] x;
+  vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;
+}
+model {
+  real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
+  real log_base = gaussian_base
+                  ? multi_normal_cholesky_lpdf(x | base_mean, base_cholesky)
+                  : -D * log(upper_bound - lower_bound);
+  target += geometric_path(gaussian_mixture_lpdf(x | coefficients), log_base,
+                           log_zeta, beta)
+            + piecewise_linear(beta, g_knot, log_g);
+  target += uniform_lpdf(free_inv_temp | 0, 1);
+}
+generated quantities {
+  real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
+  real delta = log_zeta - gaussian_mixture_lpdf(x | coefficients)
+               + (gaussian_base
+                  ? multi_normal_cholesky_lpdf(x | base_mean, base_cholesky)
+                  : -D * log(upper_bound - lower_bound));
+  vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
+                           log_g);
+}
+

@@ -1,0 +1,31 @@
+"""Speed, one benchmark a name: `nox -s bench -- overhead`; on a machine with nothing else to do."""
+
+from __future__ import annotations
+
+import argparse
+
+from .mixture_gradient import print_mixture
+from .overhead import print_overhead
+from .scaling import print_scaling
+
+BENCHMARKS = {"mixture": print_mixture, "overhead": print_overhead, "scaling": print_scaling}
+
+
+def main() -> None:
+    """Run the named benchmarks; by default those that take minutes, not more."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("benchmarks", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--rounds", type=int, default=9, help="rounds of 'mixture'")
+    parser.add_argument("--tasks", type=int, default=5000, help="tasks of 'overhead'")
+    options = parser.parse_args()
+    names = options.benchmarks or ["mixture", "overhead"]
+    if unknown := set(names) - set(BENCHMARKS):
+        parser.error(
+            f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"
+        )
+    for name in names:
+        BENCHMARKS[name](options)
+
+
+if __name__ == "__main__":
+    main()

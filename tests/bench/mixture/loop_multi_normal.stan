@@ -1,0 +1,35 @@
+// The obvious form: a loop over components calling multi_normal_lpdf.
+functions {
+  #include tempering.stanfunctions
+}
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> K; // number of mixture components
+  simplex[K] weight; // mixture weights
+  matrix[D, K] mu; // component means, one a column
+  vector<lower=0>[K] sigma; // component standard deviations
+  real lower_bound; // the box is [lower_bound, upper_bound]^D
+  real<lower=lower_bound> upper_bound;
+  int<lower=1> N; // number of pseudo-samples
+  int<lower=0, upper=1> sample_inv_temp; // 0: inverse temperatures are fixed
+  vector<lower=0, upper=1>[sample_inv_temp ? 0 : N] fixed_inv_temp;
+}
+parameters {
+  matrix<lower=lower_bound, upper=upper_bound>[D, N] x; // pseudo-samples
+  vector<lower=0, upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+}
+model {
+  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] log_gamma;
+  for (n in 1 : N) {
+    vector[K] log_component;
+    for (k in 1 : K) {
+      log_component[k] = log(weight[k])
+                         + multi_normal_lpdf(x[ : , n] | mu[ : , k],
+                             diag_matrix(rep_vector(square(sigma[k]), D)));
+    }
+    log_gamma[n] = log_sum_exp(log_component);
+  }
+  target += pseudo_extended_log_density(log_gamma, inv_temp .* log_gamma);
+}
+

@@ -1,0 +1,42 @@
+"""Fixtures that more than one test module uses."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from toolchain_world import World
+
+from harness.toolchain import require_cmdstan
+
+
+def pytest_configure() -> None:
+    """Let what the tests start be interrupted.
+
+    A shell's background job ignores Ctrl-C, and hands that down to every process it starts.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def cmdstan_home() -> Path:
+    """Return the folder of a working CmdStan, which CmdStanPy then uses for the whole session.
+
+    It comes from the user's own cache, so that it is assembled once and not for each run.
+    """
+    return require_cmdstan().path
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Enter a world of fake wheels, pip, make and g++ (see ``toolchain_world``)."""
+    made = World(tmp_path / "world")
+    for name, value in made.environment().items():
+        if value is None:
+            monkeypatch.delenv(name, raising=False)
+        else:
+            monkeypatch.setenv(name, value)
+    for patch in made.patches():
+        monkeypatch.setattr(*patch)
+    return made

@@ -1,0 +1,44 @@
+"""Run the tiny experiment in a process of its own: ``python survival_driver.py ARGUMENTS``.
+
+The arguments are the command line's, with the tiny experiment in the place of the shipped ones.
+``quick-run STORE WORKERS`` runs the smoke grid with no report, which saves the seconds it takes.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+from harness.cli import main
+from harness.experiment import catalogue
+
+
+def quick_run(root: Path, workers: int) -> None:
+    """Run the smoke grid, then write its index and its tables."""
+    from harness.experiment.results import read_results, write_index
+    from harness.experiment.run import make_plan, run_plan
+    from harness.experiment.store import Store
+    from harness.experiment.workers import LocalWorkers
+    from harness.report.page import write_tables
+    from harness.toolchain import CmdStan
+
+    experiment = catalogue.load_experiment("tiny")
+    none = CmdStan(Path("no-cmdstan"), "2.39.0", "environment")
+    plan, store = make_plan(experiment, "smoke", none), Store(root)
+    with LocalWorkers(workers) as pool:
+        counts = run_plan(plan, store, none, pool)
+    results = read_results(plan, store)
+    write_index(plan, store, results)
+    write_tables(store.tables("tiny"), experiment.tables(results))
+    print(dict(counts))
+
+
+if __name__ == "__main__":
+    # A shell that starts the tests in the background has them ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    catalogue.shipped = lambda _: Path(__file__).parent / "survival"  # type: ignore[assignment,attr-defined]
+    if sys.argv[1] == "quick-run":
+        quick_run(Path(sys.argv[2]), int(sys.argv[3]))
+    else:
+        main()

@@ -1,0 +1,147 @@
+"""Start the tiny experiment as a process, watch it, and compare what it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TESTS = Path(__file__).parent
+
+
+class TinyWorld:
+    """A folder with a store, a log of executed tasks and a CmdStan that is only looked at.
+
+    Parameters
+    ----------
+    folder
+        Folder to keep them in.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = folder / "store"
+        self.log = folder / "log"
+        self.mended = folder / "mended"
+        # Enough of a CmdStan to be found: the tiny experiment has no Stan program.
+        (folder / "cmdstan" / "bin").mkdir(parents=True)
+        (folder / "cmdstan" / "bin" / "stanc").touch()
+        (folder / "cmdstan" / "makefile").write_text("CMDSTAN_VERSION := 2.39.0\n")
+        self.environment = {
+            **os.environ,
+            "CMDSTAN": str(folder / "cmdstan"),
+            "HARNESS_CACHE": str(folder / "cache"),
+            "PYTHONPATH": str(TESTS),
+            "TINY_LOG": str(self.log),
+            "TINY_MENDED": str(self.mended),
+            "TINY_SECONDS": "0.01",
+        }
+        for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            self.environment.pop(variable, None)
+
+    def start(self, *arguments: object, **environment: str) -> subprocess.Popen[str]:
+        """Start the driver; its output is piped."""
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-X",
+                "faulthandler",
+                str(TESTS / "survival_driver.py"),
+                *map(str, arguments),
+            ],
+            env={**self.environment, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def call(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run the driver to its end."""
+        process = self.start(*arguments, **environment)
+        return finish(process)
+
+    def quick_run(self, workers: int = 2) -> None:
+        """Run the smoke grid with no report, to a good end."""
+        result = self.call("quick-run", self.store, workers)
+        assert result.returncode == 0, result.stderr
+
+    def executed(self) -> list[tuple[int, int, str]]:
+        """Seed, process and number of threads of each execution so far."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        found = [line.split() for line in lines]
+        return [(int(seed), int(pid), threads) for seed, pid, threads in found]
+
+    def times_executed(self) -> Counter[int]:
+        """Executions by seed."""
+        return Counter(seed for seed, _, _ in self.executed())
+
+    def records(self) -> dict[int, dict[str, Any]]:
+        """Records of finished tasks by seed."""
+        found = [json.loads(path.read_text()) for path in self.fits("task.json")]
+        return {record["seed"]: record for record in found}
+
+    def fits(self, name: str) -> list[Path]:
+        """Files of this name in the folders of finished tasks."""
+        return sorted(self.store.glob(f"tiny/fits/*/[0-9]*/{name}"))
+
+    def left_overs(self) -> list[Path]:
+        """Files under temporary names."""
+        return [path for path in self.store.rglob(".*") if path.name != ".lock"]
+
+    def results(self) -> dict[str, bytes]:
+        """Index and tables, byte for byte."""
+        tiny = self.store / "tiny"
+        paths = [tiny / "index.csv", *sorted((tiny / "tables").iterdir())]
+        return {path.name: path.read_bytes() for path in paths}
+
+
+def finish(process: subprocess.Popen[str], seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    """Wait for the end of a process and return what it said."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        # Started with '-X faulthandler' it says where each of its threads is.
+        process.send_signal(signal.SIGABRT)
+        out, err = process.communicate()
+        pytest.fail(f"still running after {seconds} s; it said:\n{out}\n{err}")
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
+    """Poll until a condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {seconds} s for: {what}"
+        time.sleep(0.005)
+
+
+@contextlib.contextmanager
+def tmpfs(folder: Path, options: str) -> Iterator[None]:
+    """Mount a file system in memory; skip the test where that is not permitted."""
+    folder.mkdir(exist_ok=True)
+    if not mount("-t", "tmpfs", "-o", options, "tmpfs", str(folder)):
+        pytest.skip("no permission to mount a tmpfs")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def mount(*arguments: str) -> bool:
+    """Call mount; tell whether it worked."""
+    try:
+        return (
+            subprocess.run(["mount", *arguments], capture_output=True, check=False).returncode == 0
+        )
+    except OSError:
+        return False

@@ -1,0 +1,96 @@
+"""The cache of compiled programs: addressed by content, whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.compile import compile_programs, program_digest
+from harness.errors import CompileError
+from harness.model import StanProgram
+from harness.toolchain import CmdStan, find_cmdstan
+
+MODEL = """functions {
+  #include part.stanfunctions
+}
+parameters {
+  real y;
+}
+model {
+  target += part(y);
+}
+"""
+PART = "real part(real y) {\n  return -0.5 * square(y);\n}\n"
+
+
+@pytest.fixture
+def cmdstan(cmdstan_home: Path) -> CmdStan:
+    found = find_cmdstan()
+    assert found.path == cmdstan_home
+    return found
+
+
+def written(folder: Path, model: str = MODEL, part: str = PART) -> StanProgram:
+    folder.mkdir(exist_ok=True)
+    (folder / "normal.stan").write_text(model)
+    (folder / "part.stanfunctions").write_text(part)
+    return StanProgram(folder / "normal.stan", (folder,))
+
+
+def left_in(cache: Path) -> list[str]:
+    """Names of what is in the cache of programs, but for its tag and its locks."""
+    names = sorted(path.name for path in (cache / "programs").iterdir())
+    return [name for name in names if name != "CACHEDIR.TAG" and not name.endswith(".lock")]
+
+
+def test_digest_depends_on_content_alone(tmp_path: Path, cmdstan: CmdStan) -> None:
+    digest = program_digest(written(tmp_path / "one"), cmdstan)
+    assert program_digest(written(tmp_path / "two"), cmdstan) == digest
+    edited = written(tmp_path / "three", part=PART.replace("0.5", "2.5"))
+    assert program_digest(edited, cmdstan) != digest
+    other = written(tmp_path / "four", model=MODEL + "// more\n")
+    assert program_digest(other, cmdstan) != digest
+
+
+def test_syntax_error_is_reported_as_stan_wrote_it(tmp_path: Path, cmdstan: CmdStan) -> None:
+    program = written(tmp_path / "bad", model=MODEL.replace("real y;", "real y"))
+    with pytest.raises(CompileError, match=r"Syntax error in .*normal\.stan', line 6"):
+        compile_programs([program], cmdstan)
+
+
+def test_missing_program_and_missing_include(tmp_path: Path, cmdstan: CmdStan) -> None:
+    with pytest.raises(CompileError, match="there is no Stan program"):
+        program_digest(StanProgram(tmp_path / "none.stan"), cmdstan)
+    program = written(tmp_path / "alone")
+    (tmp_path / "alone" / "part.stanfunctions").unlink()
+    with pytest.raises(CompileError, match=r"part\.stanfunctions"):
+        program_digest(program, cmdstan)
+
+
+@pytest.mark.compiled
+def test_unchanged_program_is_not_compiled_again(
+    tmp_path: Path, cmdstan: CmdStan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    first = compile_programs([written(tmp_path / "one")], cmdstan)
+    (one,) = first.values()
+    made = one.exe.stat().st_mtime_ns
+    again = written(tmp_path / "elsewhere")  # the same text in another, newer file
+    ready: list[StanProgram] = []
+    (two,) = compile_programs([again], cmdstan, on_compiled=ready.append).values()
+    assert two.exe == one.exe
+    assert two.exe.stat().st_mtime_ns == made
+    assert ready == [again]
+    assert left_in(tmp_path / "cache") == [one.exe.parent.name]
+
+
+@pytest.mark.compiled
+def test_failed_compilation_leaves_nothing(
+    tmp_path: Path, cmdstan: CmdStan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("MAKE", "false")
+    with pytest.raises(CompileError, match="does not compile"):
+        compile_programs([written(tmp_path / "one")], cmdstan)
+    assert left_in(tmp_path / "cache") == []

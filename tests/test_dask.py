@@ -1,0 +1,140 @@
+"""A real Dask cluster on this machine: the same tables as without it, and no loss with a worker."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from survival_world import TinyWorld, finish, until
+
+pytest.importorskip("distributed")
+
+
+class Cluster:
+    """A scheduler and two worker processes of one thread each, without nannies."""
+
+    def __init__(self, world: TinyWorld, environment: dict[str, str]) -> None:
+        self.folder = world.folder
+        self.environment = {**environment, "TINY_SECONDS": "0.1"}
+        self.file = world.folder / "scheduler.json"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.start("scheduler", "--host", "127.0.0.1", "--port", "0")
+        until(self.is_written, "the scheduler", seconds=60)
+        self.address = str(json.loads(self.file.read_text())["address"])
+        for _ in range(2):
+            self.start("worker", "--no-nanny", "--nthreads", "1", "--host", "127.0.0.1")
+        until(lambda: self.log().count("Registered to") == 2, "two workers", seconds=60)
+
+    def is_written(self) -> bool:
+        """Tell whether the scheduler has said where it is, to the end."""
+        return self.file.is_file() and self.file.read_text().rstrip().endswith("}")
+
+    def start(self, what: str, *options: str) -> None:
+        command = [sys.executable, "-m", "dask", what, *options, "--no-dashboard"]
+        with (self.folder / f"{what}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [*command, "--scheduler-file", str(self.file)],
+                env=self.environment,
+                cwd=self.folder,
+                stderr=log,
+                stdout=log,
+            )
+        self.processes.append(process)
+
+    def log(self) -> str:
+        path = self.folder / "worker.log"
+        return path.read_text() if path.exists() else ""
+
+
+@contextlib.contextmanager
+def cluster_of(world: TinyWorld, environment: dict[str, str]) -> Iterator[Cluster]:
+    cluster = Cluster.__new__(Cluster)
+    cluster.processes = []
+    try:
+        Cluster.__init__(cluster, world, environment)
+        yield cluster
+    finally:
+        for process in reversed(cluster.processes):
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    world = TinyWorld(tmp_path_factory.mktemp("local") / "tiny")
+    world.quick_run()
+    return world.results()
+
+
+def test_a_cluster_gives_the_same_table_and_survives_its_worker(
+    tmp_path: Path, local: dict[str, bytes]
+) -> None:
+    """One of two workers is killed in the middle; only what it was doing runs again."""
+    world = TinyWorld(tmp_path / "tiny")
+    with cluster_of(world, world.environment) as cluster:
+        run = world.start(
+            "run", "tiny", "--profile", "smoke", "--store", world.store, "--scheduler",
+            cluster.address, "--json",
+        )  # fmt: skip
+        until(lambda: len(world.fits("task.json")) >= 5, "five tasks", seconds=60)
+        finished = set(world.records())
+        cluster.processes[1].kill()
+        result = finish(run, 120)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["tasks"]["tiny"] == {"finished": 24}
+    executed = world.times_executed()
+    assert all(executed[seed] == 1 for seed in finished)
+    assert sum(executed.values()) <= 24 + 4
+    assert len({pid for _, pid, _ in world.executed()}) == 2
+    assert world.store.joinpath("tiny", "index.csv").read_bytes() == local["index.csv"]
+    assert world.results() == local
+
+
+def test_no_scheduler_is_one_line(tmp_path: Path) -> None:
+    world = TinyWorld(tmp_path / "tiny")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        result = world.call("run", "tiny", "--store", world.store, "--scheduler", address)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"harness: there is no Dask scheduler at {address}")
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+
+
+@pytest.mark.compiled
+@pytest.mark.slow
+def test_mixture_on_a_cluster(tmp_path: Path, cmdstan_home: Path) -> None:
+    """Programs go as text to a machine with an empty cache, and are compiled once each."""
+    world = TinyWorld(tmp_path / "world")
+    cache = tmp_path / "cache"
+    environment = {**os.environ, "CMDSTAN": str(cmdstan_home)}
+    command = [sys.executable, "-m", "harness", "run", "mixture", "--profile", "smoke"]
+
+    def run(store: Path, *options: str) -> bytes:
+        result = subprocess.run(
+            [*command, "--store", str(store), *options],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+        assert result.returncode == 0, result.stderr
+        return (store / "mixture" / "tables" / "rmse.csv").read_bytes()
+
+    here = run(tmp_path / "here")
+    with cluster_of(world, {**environment, "HARNESS_CACHE": str(cache)}) as cluster:
+        there = run(tmp_path / "there", "--scheduler", cluster.address)
+    assert there == here
+    made = [path for path in (cache / "programs").iterdir() if path.is_dir()]
+    assert sorted(path.name for folder in made for path in folder.glob("*.stan")) == [
+        "pseudo_extended.stan",
+        "target.stan",
+    ]

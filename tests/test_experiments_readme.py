@@ -1,0 +1,41 @@
+"""The complete example of experiments/README.md works as it stands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from harness.cli import main
+from harness.experiment import catalogue
+from harness.paths import shipped
+
+README = shipped("experiments") / "README.md"
+
+
+@pytest.mark.compiled
+def test_example_experiment(
+    tmp_path: Path, cmdstan_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cmdstan_home.is_dir()
+    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+    (folder / "two_modes.py").write_text(example, encoding="utf-8")
+    monkeypatch.setattr(catalogue, "shipped", lambda name: tmp_path / name)
+    assert catalogue.experiment_names() == ["two_modes"]
+    store = tmp_path / "results"
+    run = CliRunner().invoke(
+        main, ["run", "two_modes", "--profile", "quick", "--store", str(store)]
+    )
+    assert run.exit_code == 0, run.output
+    table = pd.read_csv(store / "two_modes" / "tables" / "right.csv", index_col=0)
+    # Four runs each: PE's mean within four standard errors of the truth.
+    pe = table.loc["pe"]
+    assert abs(pe["mean"] - 0.3) < 4 * pe["std"] / 2
+    assert "reproduced: NUTS stays in one mode" in run.output
+    assert "not reproduced" not in run.output
+    assert "Two modes" in (store / "report" / "index.html").read_text(encoding="utf-8")

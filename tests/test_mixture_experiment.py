@@ -1,0 +1,407 @@
+"""The mixture experiment: modes, errors, seeds, published numbers, and claims both ways."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Never
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from harness.experiment import spec
+from harness.experiment.catalogue import load_experiment
+from harness.experiment.spec import (
+    PROFILES,
+    Cell,
+    Profile,
+    Results,
+    Task,
+    Verdict,
+    task_seed,
+    tasks_of,
+)
+from harness.fit import Fit, build_fit
+from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
+from harness.weights import FloatArray
+
+EXPERIMENT = load_experiment("mixture")
+MOMENTS = ("x1", "x2", "x1_squared", "x2_squared")
+
+
+def member(name: str) -> Any:
+    """Return a function of the experiment's module, which is not an importable package."""
+    return EXPERIMENT.grid.__globals__[name]
+
+
+def draw(mixture: GaussianMixture, count: int, rng: np.random.Generator) -> FloatArray:
+    component = rng.choice(len(mixture.weight), count, p=mixture.weight)
+    noise = rng.normal(size=(count, mixture.mean.shape[1]))
+    drawn: FloatArray = mixture.mean[component] + mixture.sd[component, None] * noise
+    return drawn
+
+
+# Grid
+
+
+@pytest.mark.parametrize(
+    ("profile", "pseudo_samples", "replications", "draws"),
+    [
+        ("smoke", [1, 2], 2, 500),
+        ("quick", [1, 2, 5], 8, 10_000),
+        ("paper", [1, 2, 5, 10, 20], 20, 50_000),
+    ],
+)
+def test_grid_of_each_profile(
+    profile: Profile, pseudo_samples: list[int], replications: int, draws: int
+) -> None:
+    cells = EXPERIMENT.grid(profile)
+    assert len({cell.key for cell in cells}) == len(cells) == 2 * len(pseudo_samples)
+    for scenario in "ab":
+        mine = [cell for cell in cells if cell.factors["scenario"] == scenario]
+        assert [cell.factors["N"] for cell in mine] == pseudo_samples
+        assert [cell.method.name for cell in mine] == ["target"] + ["pseudo_extended"] * (
+            len(mine) - 1
+        )
+        for cell in mine:
+            assert cell.model.name == f"mixture-{scenario}"
+            assert cell.replications == replications
+            assert (cell.nuts.chains, cell.nuts.draws) == (1, draws)
+            if cell.method.name == "pseudo_extended":
+                assert cell.settings["num_pseudo_samples"] == cell.factors["N"]
+
+
+# Seeds
+
+
+def tasks(
+    cells: tuple[Cell, ...], *, experiment: str = "mixture", program: str = "p", stan: str = "2.39"
+) -> list[Task]:
+    digests = {cell.program: program for cell in cells if cell.program is not None}
+    return list(tasks_of(experiment, cells, digests, stan))
+
+
+def all_seeds(profile: Profile) -> dict[str, int]:
+    return {task.name: task.seed for task in tasks(EXPERIMENT.grid(profile))}
+
+
+def test_seeds_are_distinct_and_in_range() -> None:
+    seeds = all_seeds("paper")
+    assert len(set(seeds.values())) == len(seeds) == 200
+    assert all(0 <= seed < 2**32 for seed in seeds.values())
+
+
+def test_seeds_do_not_change_when_the_grid_grows() -> None:
+    smoke, quick, paper = (all_seeds(profile) for profile in PROFILES)
+    assert smoke.items() <= quick.items() <= paper.items()
+
+
+def test_seeds_are_what_they_always_were() -> None:
+    assert task_seed("mixture", "a-hmc", 0) == 225706305
+    assert all_seeds("smoke")["mixture/b-pe-2/1"] == 654658116
+
+
+def test_seeds_differ_between_experiments() -> None:
+    assert task_seed("mixture", "a-hmc", 0) != task_seed("other", "a-hmc", 0)
+
+
+def test_digest_depends_on_all_that_the_draws_depend_on() -> None:
+    cell = EXPERIMENT.grid("smoke")[1]
+    (first, second) = tasks((cell,))
+    moved = dataclasses.replace(cell.model, data={**cell.model.data, "upper_bound": 21.0})
+    longer = dataclasses.replace(cell.nuts, draws=cell.nuts.draws + 1)
+    others = [
+        tasks((cell,), program="other")[0],
+        tasks((cell,), stan="2.40")[0],
+        tasks((cell,), experiment="other")[0],  # has another seed
+        tasks((dataclasses.replace(cell, settings={"num_pseudo_samples": 3}),))[0],
+        tasks((dataclasses.replace(cell, model=moved),))[0],
+        tasks((dataclasses.replace(cell, nuts=longer),))[0],
+    ]
+    digests = [first.digest, second.digest, *(other.digest for other in others)]
+    assert len(set(digests)) == len(digests)
+    # How many chains run at once, labels and the number of replications change no draw.
+    same = dataclasses.replace(
+        cell,
+        label="another",
+        replications=99,
+        nuts=dataclasses.replace(cell.nuts, parallel_chains=2),
+    )
+    assert tasks((same,))[0].digest == first.digest
+
+
+# Modes
+
+
+def test_all_modes_are_visited_by_exact_draws() -> None:
+    rng = np.random.default_rng(1)
+    for scenario in ("a", "b"):
+        mixture = kou_mixture("a" if scenario == "a" else "b")
+        assert member("modes_visited")(mixture, draw(mixture, 5000, rng)[None]) == 20
+
+
+def test_modes_without_a_fifth_of_their_share_do_not_count() -> None:
+    mixture = GaussianMixture(
+        np.array([0.5, 0.25, 0.25]), np.array([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]]), np.ones(3)
+    )
+    for count, expected in ((49, 2), (50, 3), (51, 3)):
+        # A fifth of the share 0.25 is 50 of 1000 draws.
+        x = np.repeat(mixture.mean, [500, count, 500 - count], axis=0)
+        assert member("modes_visited")(mixture, x[None]) == expected
+        assert member("modes_visited")(mixture, x.reshape(2, 500, 2)) == expected
+    assert member("modes_visited")(mixture, np.zeros((1, 10, 2))) == 1
+
+
+def test_a_draw_belongs_to_the_component_most_likely_to_have_made_it() -> None:
+    mixture = GaussianMixture(
+        np.array([0.5, 0.5]), np.array([[0.0, 0.0], [3.0, 0.0]]), np.array([0.1, 1.0])
+    )
+    # (1, 0) is nearer to the narrow component, which hardly reaches it; (0.3, 0) is more of its
+    # standard deviations away than of the wide one's, and still more likely the narrow one's.
+    for x, mine in (((1.0, 0.0), 1), ((0.3, 0.0), 0)):
+        density = [
+            w / sd**2 * np.exp(-0.5 * np.sum((np.array(x) - mu) ** 2) / sd**2)
+            for w, mu, sd in zip(mixture.weight, mixture.mean, mixture.sd, strict=True)
+        ]
+        assert density[mine] > density[1 - mine]
+        both = np.concatenate([np.tile(x, (10, 1)), np.tile(mixture.mean[1 - mine], (10, 1))])
+        assert member("modes_visited")(mixture, both[None]) == 2
+        with_its_own = np.concatenate([both[:10], np.tile(mixture.mean[mine], (10, 1))])
+        assert member("modes_visited")(mixture, with_its_own[None]) == 1
+
+
+# Metrics
+
+
+def made_fit(x: FloatArray) -> Fit:
+    return build_fit(
+        posterior={"x": x},
+        extended=None,
+        sample_stats={"diverging": np.arange(x.shape[1])[None] < 3},
+        constant_data={},
+        attrs={"settings": {}},
+    )
+
+
+def test_measure_reports_the_moments_in_their_order() -> None:
+    rng = np.random.default_rng(2)
+    cell = EXPERIMENT.grid("smoke")[0]
+    x = draw(kou_mixture("a"), 4000, rng)[None]
+    measured = EXPERIMENT.measure(cell, made_fit(x))
+    assert measured["x1"] == pytest.approx(x[..., 0].mean())
+    assert measured["x2"] == pytest.approx(x[..., 1].mean())
+    assert measured["x1_squared"] == pytest.approx((x[..., 0] ** 2).mean())
+    assert measured["x2_squared"] == pytest.approx((x[..., 1] ** 2).mean())
+    # Independent draws: the naive error, known to about 5 % (see test_weights).
+    assert measured["x1_mcse"] == pytest.approx(x[..., 0].std() / np.sqrt(4000), rel=0.25)
+    assert measured["modes_visited"] == 20
+    assert measured["divergences"] == 3
+    truth = member("exact_moments")("a")
+    for name in MOMENTS:
+        assert abs(measured[name] - truth[name]) < 5 * measured[f"{name}_mcse"]
+
+
+def no_fit(cell: Cell, replication: int) -> Never:
+    raise AssertionError(f"no fit of {cell.key}, {replication} is needed")
+
+
+def synthetic(
+    profile: Profile,
+    rmse: dict[str, float],
+    modes: dict[str, float],
+    *,
+    spread: float = 0.0,
+    seed: int = 0,
+) -> Results:
+    """Return results whose every moment of a cell is off by the given RMSE, times 1 + spread."""
+    rng = np.random.default_rng(seed)
+    cells = EXPERIMENT.grid(profile)
+    rows = []
+    for cell in cells:
+        truth = member("exact_moments")(cell.factors["scenario"])
+        for replication in range(cell.replications):
+            error = {
+                name: rmse[cell.key] * rng.choice([-1, 1]) * (1 + spread * rng.normal())
+                for name in MOMENTS
+            }
+            rows.append(
+                {
+                    "cell": cell.key,
+                    **cell.factors,
+                    "replication": replication,
+                    "seconds": 1.0,
+                    "gradients": 1000,
+                    "divergences": 0.0,
+                    "modes_visited": modes[cell.key],
+                    **{name: truth[name] + error[name] for name in MOMENTS},
+                    **{f"{name}_mcse": 3.0 if replication % 2 else 4.0 for name in MOMENTS},
+                }
+            )
+    return Results(profile, cells, pd.DataFrame(rows), no_fit, planned=len(rows))
+
+
+def constant(profile: Profile, value: float) -> dict[str, float]:
+    return {cell.key: value for cell in EXPERIMENT.grid(profile)}
+
+
+def test_rmse_of_known_errors() -> None:
+    errors = {cell.key: 0.1 * (i + 1) for i, cell in enumerate(EXPERIMENT.grid("quick"))}
+    frame = member("rmse")(synthetic("quick", errors, constant("quick", 20)))
+    assert len(frame) == 4 * len(errors)
+    for row in frame.itertuples():
+        assert row.rmse == pytest.approx(errors[str(row.cell)], rel=1e-9)
+        assert row.se == pytest.approx(0, abs=1e-9)  # every squared error is the same
+        assert row.expected == pytest.approx(np.sqrt(12.5), rel=1e-9)
+
+
+def test_standard_error_of_the_rmse() -> None:
+    """For normal errors of known sd s the RMSE of R runs has error s / sqrt(2 R)."""
+    cell = dataclasses.replace(EXPERIMENT.grid("smoke")[0], replications=2000)
+    truth = member("exact_moments")("a")
+    rng = np.random.default_rng(3)
+    metrics = pd.DataFrame({name: truth[name] + rng.normal(0, 0.3, 2000) for name in MOMENTS})
+    metrics = metrics.assign(**{f"{name}_mcse": 0.3 for name in MOMENTS})
+    metrics["cell"] = cell.key
+    metrics["replication"] = np.arange(2000)
+    frame = member("rmse")(Results("smoke", (cell,), metrics, no_fit, planned=2000)).set_index(
+        "moment"
+    )
+    # The standard deviation of a squared normal is known to sqrt((kurtosis - 1) / 4R) = 4 %,
+    # with kurtosis 15 of chi-square(1): 12 / 1 + 3.
+    assert frame["se"].to_numpy() == pytest.approx(0.3 / np.sqrt(4000), rel=5 * 0.042)
+    assert np.all(np.abs(frame["rmse"] - 0.3) < 5 * frame["se"])
+    for name in MOMENTS:
+        squared = (metrics[name].to_numpy() - truth[name]) ** 2
+        again = rng.choice(squared, (2000, len(squared)))
+        bootstrap = np.sqrt(again.mean(axis=1)).std(ddof=1)
+        # 2000 resamples know their spread to 1 / sqrt(4000) = 1.6 %.
+        assert frame["se"][name] == pytest.approx(bootstrap, rel=0.08)
+
+
+# Published numbers
+
+
+def test_published_table() -> None:
+    table = member("published")()
+    assert len(table) == 16 * 4
+    assert set(table["method"]) == {"RAM", "EE", "PT", "HMC", "PE"}
+    keys = ["method", "N", "scenario", "moment"]
+    assert not table.duplicated(keys).any()
+    value = table.set_index(keys)["published"]
+    assert value["HMC", 1, "a", "x1"] == 2.69
+    assert value["HMC", 1, "b", "x2_squared"] == 4.80
+    assert value["PE", 2, "a", "x1_squared"] == 1.11
+    assert value["PE", 20, "b", "x2"] == 0.01
+    assert value["PT", 1, "a", "x2_squared"] == 2.89
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_every_cell_meets_its_published_numbers(profile: Profile) -> None:
+    results = synthetic(profile, constant(profile, 0.1), constant(profile, 20))
+    joined = member("comparison")(results)
+    assert len(joined) == 4 * len(results.cells)
+    assert joined["published"].notna().all()
+    np.testing.assert_allclose(joined["ratio"] * joined["published"], 0.1)
+
+
+# Claims
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    return [claim.verdict for claim in EXPERIMENT.claims(results)]
+
+
+GOOD = {"hmc": 2.0, "pe-2": 0.04, "pe-5": 0.015, "pe-10": 0.012, "pe-20": 0.010}
+
+
+def errors_like(profile: Profile, **changed: float) -> dict[str, float]:
+    """RMSE by cell as the paper would have them; changes as ``b_hmc=0.3``."""
+    table = {cell.key: GOOD[cell.key.split("-", 1)[1]] for cell in EXPERIMENT.grid(profile)}
+    table["b-hmc"] = 0.5
+    return table | {key.replace("_", "-"): value for key, value in changed.items()}
+
+
+def modes_like(profile: Profile, **changed: float) -> dict[str, float]:
+    table = {cell.key: 20.0 for cell in EXPERIMENT.grid(profile)} | {"a-hmc": 3.0}
+    return table | {key.replace("_", "-"): value for key, value in changed.items()}
+
+
+def test_claims_when_all_is_as_published() -> None:
+    results = synthetic("paper", errors_like("paper"), modes_like("paper"))
+    assert verdicts(results) == ["reproduced"] * 4
+
+
+@pytest.mark.parametrize(
+    ("claim", "errors", "modes"),
+    [
+        (0, {}, {"a_hmc": 12.0}),
+        (0, {}, {"a_pe_2": 15.0}),
+        (1, {"b_hmc": 2.5}, {}),
+        (1, {"b_hmc": 0.03}, {}),
+        (2, {"a_pe_5": 0.05}, {}),
+        (2, {"b_pe_5": 0.028, "b_pe_2": 0.025}, {}),
+        (3, {"b_pe_20": 0.02}, {}),
+    ],
+)
+def test_each_claim_can_fail_alone(
+    claim: int, errors: dict[str, float], modes: dict[str, float]
+) -> None:
+    results = synthetic("paper", errors_like("paper", **errors), modes_like("paper", **modes))
+    expected: list[Verdict] = ["reproduced"] * 4
+    expected[claim] = "not reproduced"
+    assert verdicts(results) == expected
+
+
+def test_noise_beyond_the_published_factor_is_not_held_against_us() -> None:
+    """Ten runs without error and ten with 2.4 times the published RMSE are 1.7 +- 0.19 of it."""
+    published = member("published")()
+    row = published[(published["method"] == "PE") & (published["N"] == 20)]
+    known = row[(row["scenario"] == "b") & (row["moment"] == "x2")]["published"].iloc[0]
+    results = synthetic("paper", errors_like("paper"), modes_like("paper"))
+    one = (results.metrics["cell"] == "b-pe-20") & (results.metrics["replication"] % 2 == 0)
+    truth = member("exact_moments")("b")["x2"]
+    for size, verdict in ((2.4, "reproduced"), (3.6, "not reproduced")):
+        results.metrics.loc[results.metrics["cell"] == "b-pe-20", "x2"] = truth
+        results.metrics.loc[one, "x2"] = truth + size * known
+        frame = member("comparison")(results).set_index(["cell", "moment"])
+        assert frame["ratio"]["b-pe-20", "x2"] == pytest.approx(size / np.sqrt(2), rel=1e-6)
+        assert verdicts(results)[3] == verdict
+
+
+def test_claims_that_a_profile_cannot_judge_are_not_run() -> None:
+    smoke = synthetic("smoke", errors_like("smoke"), modes_like("smoke"))
+    assert verdicts(smoke) == ["not run"] * 4
+    quick = synthetic("quick", errors_like("quick"), modes_like("quick"))
+    assert verdicts(quick) == ["reproduced", "reproduced", "reproduced", "not run"]
+
+
+def test_claims_whose_cells_are_missing_are_not_run() -> None:
+    whole = synthetic("paper", errors_like("paper"), modes_like("paper"))
+    for missing, lost in (("a-hmc", {0, 1}), ("b-pe-5", {2, 3}), ("a-pe-2", {0, 2, 3})):
+        part = dataclasses.replace(
+            whole,
+            cells=tuple(cell for cell in whole.cells if cell.key != missing),
+            metrics=whole.metrics[whole.metrics["cell"] != missing],
+        )
+        assert {i for i, verdict in enumerate(verdicts(part)) if verdict == "not run"} == lost
+        assert missing in EXPERIMENT.claims(part)[min(lost)].measured
+
+
+def test_claims_state_what_was_measured() -> None:
+    stated = EXPERIMENT.claims(synthetic("paper", errors_like("paper"), modes_like("paper")))
+    assert "HMC found 3.0 of 20 modes, PE N=2 20.0 (20 runs of 50,000 draws)" in stated[0].measured
+    assert "HMC 2.00 in (a), 0.50 in (b); PE N=2 0.04 in (b)" in stated[1].measured
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_tables_have_a_row_for_each_cell(profile: Profile) -> None:
+    results = synthetic(profile, errors_like(profile), modes_like(profile), spread=0.1)
+    rmse, found, cost = EXPERIMENT.tables(results)
+    labels = [cell.label for cell in results.cells]
+    assert list(cost.frame.index) == labels
+    assert sorted(rmse.frame.index) == sorted(labels)
+    assert isinstance(rmse, spec.Table)
+    assert list(found.frame.index) == labels
+    assert (found.frame["runs"] == results.cells[0].replications).all()
+    for table in (rmse, found, cost):
+        assert table.frame.notna().all(axis=None)

@@ -1,0 +1,192 @@
+"""Kill, interrupt and race real runs of the tiny experiment: nothing finished is lost or redone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from survival_world import TinyWorld, finish, until
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> TinyWorld:
+    return TinyWorld(tmp_path / "tiny")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Index and tables of a run that nothing disturbed, with one worker."""
+    world = TinyWorld(tmp_path_factory.mktemp("undisturbed") / "tiny")
+    world.quick_run(workers=1)
+    return world.results()
+
+
+@pytest.mark.slow
+def test_ten_kills_change_nothing(tiny: TinyWorld, undisturbed: dict[str, bytes]) -> None:
+    """A kill after each task or two, at a random moment; some before a task has begun."""
+    random_moments = random.Random(20)  # noqa: S311 - moments, no secrets
+    finished: set[int] = set()
+    for _ in range(10):
+        done_before = tiny.times_executed()
+        run = tiny.start("quick-run", tiny.store, 2, TINY_SECONDS="0.15")
+        more = len(finished) + random_moments.randint(0, 1)
+        until(lambda n=more: len(tiny.fits("task.json")) >= n, "tasks")  # type: ignore[misc]
+        time.sleep(random_moments.uniform(0, 0.1))
+        run.kill()
+        run.communicate()
+        again = {seed for seed, times in tiny.times_executed().items() if times > done_before[seed]}
+        assert not again & finished
+        finished = set(tiny.records())
+    assert 3 < len(finished) < 24
+    executed = tiny.times_executed()
+    tiny.quick_run()
+    assert all(tiny.times_executed()[seed] == executed[seed] for seed in finished)
+    assert tiny.results() == undisturbed
+    assert tiny.left_overs() == []
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_results_do_not_depend_on_the_number_of_workers(
+    tiny: TinyWorld, undisturbed: dict[str, bytes], workers: int
+) -> None:
+    tiny.quick_run(workers)
+    assert tiny.results() == undisturbed
+    assert set(tiny.times_executed().values()) == {1}
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_run_that_goes_on_later(
+    tiny: TinyWorld, undisturbed: dict[str, bytes], sent: signal.Signals
+) -> None:
+    options = ("run", "tiny", "--profile", "smoke", "--workers", 2, "--store", tiny.store)
+    run = tiny.start(*options, TINY_SECONDS="0.2")
+    until(lambda: len(tiny.records()) >= 3, "three finished tasks")
+    run.send_signal(sent)
+    result = finish(run)  # fails long before the work would have been done
+    assert result.returncode == 130
+    finished = tiny.times_executed().keys() & tiny.records().keys()
+    assert re.search(
+        rf"tiny: stopped with {len(finished)} of 24 fits in {tiny.store}; run the same command "
+        "again to go on",
+        result.stderr,
+    )
+    assert "Traceback" not in result.stderr
+    tiny.quick_run()
+    assert all(tiny.times_executed()[seed] == 1 for seed in finished)
+    assert tiny.results() == undisturbed
+
+
+def test_the_second_of_two_runs_says_so(tiny: TinyWorld, undisturbed: dict[str, bytes]) -> None:
+    first = tiny.start("quick-run", tiny.store, 2, TINY_SECONDS="0.4")
+    until(lambda: bool(tiny.executed()), "a task of the first run")
+    second = tiny.call("run", "tiny", "--profile", "smoke", "--store", tiny.store)
+    assert second.returncode == 1
+    assert second.stderr.splitlines() == [
+        f"harness: another run of tiny is writing to {tiny.store}; wait for it to end, or name "
+        "another folder with --store"
+    ]
+    assert finish(first).returncode == 0
+    assert set(tiny.times_executed().values()) == {1}
+    assert tiny.results() == undisturbed
+
+
+def test_processes_do_python_tasks_and_end_with_a_killed_run(tiny: TinyWorld) -> None:
+    """Each has one thread for NumPy; none waits for ever for a run that is gone."""
+    run = tiny.start(
+        "run", "tiny", "--profile", "quick", "--only", "key=process", "--workers", 2,
+        "--store", tiny.store, TINY_SECONDS="0.5",
+    )  # fmt: skip
+    until(lambda: len(tiny.executed()) >= 2, "tasks in processes")
+    assert {threads for _, _, threads in tiny.executed()} == {"1"}
+    workers = psutil.Process(run.pid).children(recursive=True)
+    assert {pid for _, pid, _ in tiny.executed()} <= {worker.pid for worker in workers}
+    run.kill()
+    run.communicate()
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert alive == []
+
+
+@pytest.fixture(scope="module")
+def mixture_is_compiled(cmdstan_home: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compile the mixture's programs, so that what runs next is CmdStan."""
+    assert cmdstan_home.is_dir()
+    store = str(tmp_path_factory.mktemp("compiled"))
+    command = ["run", "mixture", "--profile", "smoke", "--only", "method=PE", "--store", store]
+    subprocess.run([sys.executable, "-m", "harness", *command], check=True, capture_output=True)
+
+
+@pytest.mark.compiled
+@pytest.mark.slow
+@pytest.mark.usefixtures("mixture_is_compiled")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_cmdstan(tmp_path: Path, sent: signal.Signals) -> None:
+    """The paper's mixture grid takes long, so a CmdStan runs when the signal comes."""
+    command = ["run", "mixture", "--profile", "paper", "--only", "method=PE,N=20"]
+    run = subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", "-m", "harness", *command, "--store", str(tmp_path)],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    family = psutil.Process(run.pid)
+
+    def cmdstan_runs() -> bool:
+        return any(
+            child.name().startswith("pseudo_ext") for child in family.children(recursive=True)
+        )
+
+    children: list[psutil.Process] = []
+    try:
+        until(cmdstan_runs, "CmdStan to run", seconds=120)
+        children = family.children(recursive=True)
+        run.send_signal(sent)
+        result = finish(run)  # fails long before the work would have been done
+        assert result.returncode == 130, result.stderr
+        assert "mixture: stopped with 0 of 40 fits" in result.stderr
+        assert not [child for child in children if child.is_running()]
+    finally:
+        run.kill()
+        for child in children:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+
+
+def test_several_chains_stop_together(tmp_path: Path) -> None:
+    """CmdStanPy starts the next chain when one is ended; the end of all takes seconds."""
+    chain = tmp_path / "chain.py"
+    chain.write_text("import time; time.sleep(60)")
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import subprocess, sys, time, json\n"
+        "from types import SimpleNamespace\n"
+        "from harness.experiment.workers import LocalWorkers\n"
+        "from harness.experiment.job import Job\n"
+        "def sample(model, **_):\n"
+        "    for _ in range(4):\n"
+        "        subprocess.run([sys.executable, model])\n"
+        "method = SimpleNamespace(driven_by='cmdstan', sample=sample)\n"
+        "workers = LocalWorkers(1)\n"
+        "future = workers.submit(Job('t', sys.argv[1], method, {}, None, 1, None))\n"
+        "time.sleep(0.5)\n"
+        "workers.stop()\n"
+        "print(json.dumps(future.done()))\n"
+    )
+    result = subprocess.run(
+        [sys.executable, str(script), str(chain)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env=dict(os.environ),
+    )
+    assert json.loads(result.stdout) is True
