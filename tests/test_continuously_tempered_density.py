@@ -12,7 +12,8 @@ from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
 from harness.bases import GaussianBase, gaussian_base
-from harness.methods.continuous_tempering import UNIFORM, LogG, tempering_data
+from harness.methods.continuous_tempering import tempering_data
+from harness.methods.path import UNIFORM, LogG
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.paths import shipped
 from harness.weights import FloatArray
@@ -101,10 +102,11 @@ def stan_density(
     box: tuple[float, float] | None = None,
 ) -> StanDensity:
     model = mixture.model("mixture", lower=LOWER, upper=UPPER)
-    data = {**model.data, **tempering_data(base, log_zeta, log_g)}
+    data = {**model.data, **tempering_data(model, base, log_zeta, log_g)}
     if box is not None:
         data |= {"lower_bound": box[0], "upper_bound": box[1]}
     if collapsed:
+        data |= {"ladder": 0}
         return StanDensity(model.program("collapsed_tempered"), data)
     fixed = np.empty(0) if inv_temp is None else np.array([inv_temp])
     data |= {"sample_inv_temp": int(inv_temp is None), "fixed_inv_temp": fixed}
@@ -204,7 +206,7 @@ def stan_log_weights(delta: FloatArray, log_g: LogG) -> FloatArray:
         include_paths=[str(shipped("stan"))],
     )
     knot, value = np.array(log_g).T
-    return np.array([weight(delta=each, knot=knot, log_g=value) for each in delta])
+    return np.array([weight(delta=each, knot=knot, log_g=value, ladder=0) for each in delta])
 
 
 @pytest.mark.parametrize("log_zeta", [-2.0, 0.0, 3.0])

@@ -74,7 +74,7 @@ def stan_density(
     box: tuple[float, float] | None = None,
 ) -> StanDensity:
     model = mixture.model("mixture", lower=LOWER, upper=UPPER)
-    data = {**model.data, **pseudo_extended_data(num, inv_temp)}
+    data = {**model.data, **pseudo_extended_data(model, num, inv_temp)}
     if box is not None:
         data |= {"lower_bound": box[0], "upper_bound": box[1]}
     return StanDensity(model.program("pseudo_extended"), data)

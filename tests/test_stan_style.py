@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -12,7 +13,13 @@ from harness.paths import shipped
 
 STAN = shipped("stan")
 BENCH = Path(__file__).parent / "bench"
-SOURCES = sorted([*STAN.rglob("*.stan*"), *BENCH.rglob("*.stan*")])
+SOURCES = sorted(
+    path
+    for where in (STAN, BENCH)
+    for path in where.rglob("*.stan*")
+    if path.suffix in (".stan", ".stanfunctions")
+)
+BLOCKS = sorted(STAN.rglob("*.standata"))
 
 # A density whose every statement involves data looks to stanc like a likelihood without a
 # prior; it says itself that this "may be a false positive", and for a target that is handed
@@ -33,6 +40,16 @@ def stanc(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_formatted_by_stanc(source: Path, cmdstan_home: Path) -> None:
     formatted = stanc(cmdstan_home, "--auto-format", "--max-line-length=78", str(source)).stdout
     assert source.read_text() == formatted
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda path: path.name)
+def test_blocks_of_data_are_formatted_by_stanc(
+    block: Path, cmdstan_home: Path, tmp_path: Path
+) -> None:
+    program = tmp_path / "block.stan"
+    program.write_text(f"data {{\n{indent(block.read_text(), '  ')}}}\n\n")
+    options = ("--auto-format", "--max-line-length=78")
+    assert stanc(cmdstan_home, *options, str(program)).stdout == program.read_text()
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import cmdstanpy
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import logsumexp
+from scipy.stats import beta as beta_distribution
 from scipy.stats import kstest, multivariate_normal, norm
 from stan_density import stanli
 
@@ -43,6 +45,13 @@ SIGNED = [0.0, *SIZES, *(-size for size in SIZES)]
 def function(name: str) -> Any:
     """Return a function of the file that takes and returns plain numbers and arrays."""
     return stanli.Function(name, stan_code=INCLUDE, include_paths=STAN)
+
+
+def log_weights(delta: float, knots: Knots, ladder: int = 0) -> FloatArray:
+    """Return log w1 and log w0, as Stan gives them."""
+    weight = function("continuous_tempering_log_weight")
+    value = weight(delta=delta, knot=list(knots[0]), log_g=list(knots[1]), ladder=ladder)
+    return np.asarray(value, dtype=np.float64)
 
 
 def program(parameters: str, expression: str, data: str = "", **values: Any) -> Any:
@@ -115,7 +124,9 @@ def test_log_expm1_ratio_does_not_jump_at_its_edge() -> None:
 @pytest.mark.parametrize("delta", [-60.0, -3.0, -1e-5, 0.0, 1e-12, 1e-5, 1e-4, 0.7, 8.0, 60.0])
 def test_log_masses_sum_to_the_integral(name: str, delta: float) -> None:
     knot, log_g = SHAPES[name]
-    masses = function("inv_temp_log_masses")(delta=delta, knot=list(knot), log_g=list(log_g))
+    masses = function("inv_temp_log_masses")(
+        delta=delta, knot=list(knot), log_g=list(log_g), ladder=0
+    )
     # Each of them is the integral over its own interval.
     for j, mass in enumerate(masses):
         inside = (np.asarray(knot[j : j + 2]), np.asarray(log_g[j : j + 2]))
@@ -124,7 +135,7 @@ def test_log_masses_sum_to_the_integral(name: str, delta: float) -> None:
         assert mass == pytest.approx(shift + np.log(integral), rel=1e-11, abs=1e-11)
     density = program(
         "real delta;",
-        "target += log_sum_exp(inv_temp_log_masses(delta, knot, log_g));",
+        "target += log_sum_exp(inv_temp_log_masses(delta, knot, log_g, 0));",
         "int G; vector[G] knot; vector[G] log_g;",
         G=len(knot),
         knot=knot,
@@ -145,7 +156,7 @@ def test_log_masses_of_a_far_point(name: str, delta: float) -> None:
     knot, log_g = (np.asarray(values) for values in SHAPES[name])
     density = program(
         "real delta;",
-        "target += log_sum_exp(inv_temp_log_masses(delta, knot, log_g));",
+        "target += log_sum_exp(inv_temp_log_masses(delta, knot, log_g, 0));",
         "int G; vector[G] knot; vector[G] log_g;",
         G=len(knot),
         knot=knot,
@@ -163,9 +174,7 @@ def test_log_masses_of_a_far_point(name: str, delta: float) -> None:
 @pytest.mark.parametrize("delta", SIGNED)
 def test_log_weights_of_the_uniform_g(delta: float) -> None:
     """Equation 17 at beta = 1 and at beta = 0, in extended precision."""
-    log_w1, log_w0 = function("continuous_tempering_log_weight")(
-        delta=delta, knot=[0.0, 1.0], log_g=[0.0, 0.0]
-    )
+    log_w1, log_w0 = log_weights(delta, UNIFORM)
     # A difference of two numbers of the size of Delta.
     rounding = 1e-14 + 2 * np.spacing(abs(delta))
     assert log_w1 == pytest.approx(-long_log_expm1_ratio(delta), rel=1e-14, abs=rounding)
@@ -174,26 +183,20 @@ def test_log_weights_of_the_uniform_g(delta: float) -> None:
 
 @pytest.mark.parametrize("delta", [-300.0, -20.0, -1.0, -1e-3, 1e-3, 1.0, 20.0, 300.0])
 def test_log_weights_are_those_of_the_paper(delta: float) -> None:
-    log_weight = function("continuous_tempering_log_weight")(
-        delta=delta, knot=[0.0, 1.0], log_g=[0.0, 0.0]
-    )
+    log_weight = log_weights(delta, UNIFORM)
     w1 = delta * np.exp(-delta) / (1 - np.exp(-delta))
     w0 = delta / (1 - np.exp(-delta))
     np.testing.assert_allclose(np.exp(log_weight), [w1, w0], rtol=1e-12)
 
 
 def test_both_log_weights_are_zero_where_delta_is() -> None:
-    log_weight = function("continuous_tempering_log_weight")(
-        delta=0.0, knot=[0.0, 1.0], log_g=[0.0, 0.0]
-    )
+    log_weight = log_weights(0.0, UNIFORM)
     assert np.array_equal(log_weight, [0, 0])
 
 
 @pytest.mark.parametrize("far", [700.0, 1e5, 1e12])
 def test_log_weights_of_a_far_point(far: float) -> None:
-    weight = function("continuous_tempering_log_weight")
-    above = weight(delta=far, knot=[0.0, 1.0], log_g=[0.0, 0.0])
-    below = weight(delta=-far, knot=[0.0, 1.0], log_g=[0.0, 0.0])
+    above, below = log_weights(far, UNIFORM), log_weights(-far, UNIFORM)
     np.testing.assert_allclose(above, [np.log(far) - far, np.log(far)], rtol=1e-13)
     # w1(Delta) = w0(-Delta); the sum of masses of 1e12 leaves 1e-4 of their difference.
     np.testing.assert_allclose(below, above[::-1], rtol=1e-12, atol=4 * np.spacing(far))
@@ -202,10 +205,7 @@ def test_log_weights_of_a_far_point(far: float) -> None:
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("delta", [-60.0, -3.0, 0.0, 1e-4, 0.7, 8.0, 60.0])
 def test_log_weights_are_conditional_densities_at_the_ends(name: str, delta: float) -> None:
-    knot, log_g = SHAPES[name]
-    weight = function("continuous_tempering_log_weight")(
-        delta=delta, knot=list(knot), log_g=list(log_g)
-    )
+    weight = log_weights(delta, SHAPES[name])
     shift, integral = quadrature(delta, SHAPES[name])
     expected = [log_shape(end, delta, SHAPES[name]) - shift - np.log(integral) for end in (1, 0)]
     np.testing.assert_allclose(weight, expected, rtol=1e-11, atol=1e-11)
@@ -214,9 +214,8 @@ def test_log_weights_are_conditional_densities_at_the_ends(name: str, delta: flo
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_constant_in_log_g_cancels_from_the_log_weights(name: str) -> None:
     knot, log_g = SHAPES[name]
-    weight = function("continuous_tempering_log_weight")
-    one = weight(delta=1.7, knot=list(knot), log_g=list(log_g))
-    other = weight(delta=1.7, knot=list(knot), log_g=[value + 40 for value in log_g])
+    one = log_weights(1.7, (knot, log_g))
+    other = log_weights(1.7, (knot, tuple(value + 40 for value in log_g)))
     np.testing.assert_allclose(other, one, rtol=1e-12, atol=1e-12)
 
 
@@ -226,11 +225,11 @@ def test_piecewise_linear_is_numpys(name: str) -> None:
     linear = function("piecewise_linear")
     beside = [np.nextafter(k, to) for k in knot for to in (0, 1)]
     for beta in [*knot, *beside, *np.random.default_rng(1).random(50)]:
-        value = linear(inv_temp=beta, knot=list(knot), log_g=list(log_g))
+        (value,) = linear(inv_temp=[beta], knot=list(knot), log_g=list(log_g))
         assert value == pytest.approx(np.interp(beta, knot, log_g), rel=1e-12, abs=1e-12)
     density = program(
-        "real b;",
-        "target += piecewise_linear(b, knot, log_g);",
+        "vector[1] b;",
+        "target += sum(piecewise_linear(b, knot, log_g));",
         "int G; vector[G] knot; vector[G] log_g;",
         G=len(knot),
         knot=knot,
@@ -239,6 +238,89 @@ def test_piecewise_linear_is_numpys(name: str) -> None:
     middle = (np.asarray(knot[1:]) + np.asarray(knot[:-1])) / 2
     for beta, slope in zip(middle, np.diff(log_g) / np.diff(knot), strict=True):
         assert density.log_prob_grad([beta])[1][0] == pytest.approx(slope, rel=1e-11, abs=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(1.0, 1.0), (2.5, 1.0), (1.0, 0.7), (3.0, 2.0)])
+@pytest.mark.parametrize("name", SHAPES)
+def test_log_density_of_inverse_temperatures(name: str, shape: tuple[float, float]) -> None:
+    """A Beta density, up to its constant, times a piecewise-linear log density."""
+    knot, value = SHAPES[name]
+    beta = np.random.default_rng(2).random(6)
+    density = program(
+        "vector[6] b;",
+        "target += log_inv_temp_density(b, knot, value, shape);",
+        "int G; vector[G] knot; vector[G] value; vector[2] shape;",
+        G=len(knot),
+        knot=knot,
+        value=value,
+        shape=shape,
+    )
+    total, slope = density.log_prob_grad(beta.tolist())
+    a, b = shape
+    constant = beta_distribution.logpdf(0.5, a, b) + (a + b - 2) * np.log(2)
+    log_shape_of = beta_distribution.logpdf(beta, a, b) - constant
+    assert total == pytest.approx(np.sum(log_shape_of + np.interp(beta, knot, value)), rel=1e-11)
+    piece = np.searchsorted(knot, beta) - 1
+    own = (np.diff(value) / np.diff(knot))[piece]
+    np.testing.assert_allclose(slope, own + (a - 1) / beta - (b - 1) / (1 - beta), rtol=1e-10)
+
+
+def test_log_density_of_fixed_inverse_temperatures_at_the_ends() -> None:
+    ends = function("log_inv_temp_density")(
+        inv_temp=[0.0, 1.0], knot=[0.0, 1.0], value=[0.5, 2.0], shape=[1.0, 1.0]
+    )
+    assert np.array_equal(ends, [0.5, 2.0])
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-12, -3.0, 40.0, 700.0, -700.0, 1e5, -1e5])
+def test_ladder_is_exact_enumeration(delta: float) -> None:
+    """The conditional probabilities of a ladder's ends, and the mass of its rungs."""
+    knot, log_g = SHAPES["five"]
+    terms = np.asarray(log_g) - delta * np.asarray(knot)
+    masses = function("inv_temp_log_masses")(
+        delta=delta, knot=list(knot), log_g=list(log_g), ladder=1
+    )
+    np.testing.assert_allclose(masses, terms, rtol=1e-14)
+    total = function("log_tempered_mass")(delta=delta, knot=list(knot), log_g=list(log_g), ladder=1)
+    assert total == pytest.approx(float(logsumexp(terms)), rel=1e-14)
+    expected = [terms[-1] - logsumexp(terms), terms[0] - logsumexp(terms)]
+    # Differences of numbers of the size of Delta.
+    rounding = 1e-13 + 4 * np.spacing(abs(delta))
+    np.testing.assert_allclose(
+        log_weights(delta, SHAPES["five"], ladder=1), expected, rtol=1e-13, atol=rounding
+    )
+
+
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_gaussian_base(dimension: int) -> None:
+    rng = np.random.default_rng(dimension)
+    root = np.tril(rng.normal(size=(dimension, dimension))) + 2 * np.eye(dimension)
+    mean, x = rng.normal(size=dimension), rng.normal(size=(dimension, 4))
+    expected = np.asarray(multivariate_normal(mean, root @ root.T).logpdf(x.T))
+    density = program(
+        "matrix[D, 4] x;",
+        "target += gaussian_base_log_density(x, mean, whiten) .* [1, 2, 3, 4]';",
+        "int D; vector[D] mean; matrix[D, D] root; "
+        "} transformed data { matrix[D, D] whiten = whitener(root);",
+        D=dimension,
+        mean=mean,
+        root=root,
+    )
+    total, slope = density.log_prob_grad(x.ravel(order="F").tolist())
+    assert total == pytest.approx(float(np.dot(expected, [1, 2, 3, 4])), rel=1e-12)
+    by_hand = -np.linalg.solve(root @ root.T, x - mean[:, None]) * [1, 2, 3, 4]
+    np.testing.assert_allclose(slope, by_hand.ravel(order="F"), rtol=1e-10)
+    one = program(
+        "vector[D] x;",
+        "target += gaussian_base_lpdf(x | mean, whiten);",
+        "int D; vector[D] mean; matrix[D, D] root; "
+        "} transformed data { matrix[D, D] whiten = whitener(root);",
+        D=dimension,
+        mean=mean,
+        root=root,
+    )
+    for column, value in zip(x.T, expected, strict=True):
+        assert one.log_prob_grad(column.tolist())[0] == pytest.approx(value, rel=1e-12)
 
 
 def test_geometric_path() -> None:
@@ -334,7 +416,7 @@ RNG_PROGRAM = (
 }
 generated quantities {
   vector[S] inv_temp;
-  for (s in 1 : S) inv_temp[s] = inv_temp_rng(delta[s], knot, log_g);
+  for (s in 1 : S) inv_temp[s] = inv_temp_rng(delta[s], knot, log_g, 0);
 }
 """
 )

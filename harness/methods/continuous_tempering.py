@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,57 +11,36 @@ from harness.bases import GaussianBase
 from harness.compile import CompiledProgram
 from harness.errors import DataError
 from harness.fit import Fit, build_fit
-from harness.methods.common import compiled_variant, run_attributes
+from harness.methods.common import Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
+from harness.methods.path import UNIFORM, LogG, path_data, path_settings
 from harness.model import Model
-from harness.nuts import NutsSettings, run_nuts
+from harness.nuts import NutsSettings
 
 JOINT_VARIANT = "continuously_tempered"
 COLLAPSED_VARIANT = "collapsed_tempered"
 
-LogG = Sequence[tuple[float, float]]
-"""Knots (beta, log g(beta)) of a log g that is linear between them, from beta = 0 to 1."""
 
-UNIFORM: LogG = ((0.0, 0.0), (1.0, 0.0))
-"""g(beta) = 1."""
-
-
-def tempering_data(base: GaussianBase | None, log_zeta: float, log_g: LogG) -> dict[str, Any]:
-    """Return the data that a continuously tempered program takes besides the model's own.
-
-    Parameters
-    ----------
-    base
-        Gaussian base, or None for the model's own (for a bounded x, uniform).
-    log_zeta
-        Guess at log Z, used with the model's own base; a Gaussian base brings its own.
-    log_g
-        Knots of log g.
+def tempering_data(
+    model: Model,
+    base: GaussianBase | None = None,
+    log_zeta: float = 0.0,
+    log_g: LogG = UNIFORM,
+) -> dict[str, Any]:
+    """Return :func:`path_data` of a g that reaches from the base to the target.
 
     Raises
     ------
     DataError
-        If the knots do not ascend from 0 to 1 or a value is not finite.
+        If the first knot of log g is not at 0; see also :func:`path_data`.
     """
-    knots = np.asarray(log_g, dtype=np.float64)
-    if knots.ndim != 2 or knots.shape[1] != 2 or len(knots) < 2:
-        raise DataError("log g needs two knots (beta, log g) or more")
-    beta, value = knots.T
-    ascending = beta[0] == 0 and beta[-1] == 1 and np.all(np.diff(beta) > 0)
-    if not (ascending and np.all(np.isfinite(value))):
-        raise DataError("the knots of log g must ascend from 0 to 1, with finite values")
-    zeta = log_zeta if base is None else base.log_zeta
-    if not np.isfinite(zeta):
-        raise DataError(f"log zeta must be finite; got {zeta}")
-    return {
-        "gaussian_base": int(base is not None),
-        "base_mean": np.empty(0) if base is None else base.mean,
-        "base_cholesky": np.empty((0, 0)) if base is None else base.cholesky,
-        "log_zeta": zeta,
-        "G": len(knots),
-        "g_knot": beta,
-        "log_g": value,
-    }
+    data = path_data(model, base, log_zeta, log_g)
+    if data["g_knot"][0] != 0:
+        raise DataError(
+            "continuous tempering weighs draws by the base, so the knots of log g must start at "
+            f"beta = 0; got {data['g_knot'][0]:g}"
+        )
+    return data
 
 
 def sample_continuously_tempered(
@@ -71,9 +49,10 @@ def sample_continuously_tempered(
     base: GaussianBase | None = None,
     log_zeta: float = 0.0,
     log_g: LogG = UNIFORM,
-    collapsed: bool = False,
+    inv_temp: float | None = None,
     nuts: NutsSettings | None = None,
     seed: int,
+    inits: Inits = None,
     compiled: CompiledProgram | None = None,
 ) -> Fit:
     """Run Stan's NUTS on the continuously tempered target of a model (paper, eq. 16).
@@ -84,20 +63,22 @@ def sample_continuously_tempered(
         Target density with its data.
     base, log_zeta, log_g
         See :func:`tempering_data`.
-    collapsed
-        Whether to integrate the inverse temperature out, so that NUTS moves in x alone; it is
-        then drawn from its exact conditional given each x.
+    inv_temp
+        None to sample the inverse temperature beta; a value to fix it, for looks along the
+        path (expectations and log Z then have no meaning).
     nuts
         Settings of NUTS; Stan's defaults if not given.
     seed
         Seed, 0 to 2^32 - 1.
+    inits
+        Initial values as CmdStanPy takes them; Stan's own random ones if not given.
     compiled
         The model's compiled program, if it is at hand.
 
     Raises
     ------
     DataError
-        If the base has not the model's dimension; see also :func:`tempering_data`.
+        If a setting does not make sense; see :func:`tempering_data`.
 
     Returns
     -------
@@ -106,42 +87,72 @@ def sample_continuously_tempered(
         ``log_w1`` and ``log_w0`` of beta = 1 and beta = 0; ``posterior`` draws resampled within
         each chain with probabilities proportional to w1.
     """
-    nuts = nuts or NutsSettings()
-    if base is not None and base.mean.size != model.dimension:
-        raise DataError(
-            f"the base has dimension {base.mean.size}, the model {model.name} {model.dimension}"
-        )
-    own_data = tempering_data(base, log_zeta, log_g)
-    variant = COLLAPSED_VARIANT if collapsed else JOINT_VARIANT
-    if not collapsed:
-        own_data |= {"sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)}
-    compiled = compiled or compiled_variant(model, variant)
-    run = run_nuts(compiled, {**model.data, **own_data}, nuts, seed)
-    log_weight = run.variables["log_weight"]
-    extended = {name: run.variables[name] for name in (*model.parameters, "inv_temp", "delta")}
-    extended |= {"log_w1": log_weight[..., 0], "log_w0": log_weight[..., 1]}
-    index = weights.resample(extended["log_w1"], np.random.default_rng(seed))
-    chain = np.arange(nuts.chains)[:, None]
-    settings = {
-        "collapsed": collapsed,
-        "log_zeta": own_data["log_zeta"],
-        "log_g": np.asarray(log_g).tolist(),
-        "base": None if base is None else [base.mean.tolist(), base.cholesky.tolist()],
-        "nuts": nuts.identity(),
+    data = tempering_data(model, base, log_zeta, log_g)
+    if inv_temp is not None and not 0 <= inv_temp <= 1:
+        raise DataError(f"a fixed inverse temperature lies in [0, 1]; got {inv_temp}")
+    data |= {
+        "sample_inv_temp": int(inv_temp is None),
+        "fixed_inv_temp": np.empty(0) if inv_temp is None else np.array([inv_temp]),
     }
+    settings = path_settings(base, log_zeta, log_g) | {"inv_temp": inv_temp}
+    sampling = Sampling(nuts, seed, inits, compiled)
+    return _sample("continuous_tempering", JOINT_VARIANT, model, data, settings, sampling)
+
+
+def sample_collapsed_tempered(
+    model: Model,
+    *,
+    base: GaussianBase | None = None,
+    log_zeta: float = 0.0,
+    log_g: LogG = UNIFORM,
+    ladder: bool = False,
+    nuts: NutsSettings | None = None,
+    seed: int,
+    inits: Inits = None,
+    compiled: CompiledProgram | None = None,
+) -> Fit:
+    """Run Stan's NUTS on the continuously tempered target with beta integrated out.
+
+    NUTS moves in x alone, on log b(x) + log integral of g(beta) exp(-beta Delta(x)); the
+    inverse temperature is then drawn from its exact conditional given each x.
+
+    Parameters
+    ----------
+    ladder
+        Whether beta takes the values of the knots of ``log_g`` alone, with log weights the
+        values there (from a pilot, -log Z(beta_k)), so that the integral is a sum.
+    model, base, log_zeta, log_g, nuts, seed, inits, compiled
+        As for :func:`sample_continuously_tempered`, and so is what is returned.
+    """
+    data = tempering_data(model, base, log_zeta, log_g) | {"ladder": int(ladder)}
+    settings = path_settings(base, log_zeta, log_g) | {"ladder": ladder}
+    sampling = Sampling(nuts, seed, inits, compiled)
+    return _sample("collapsed_tempering", COLLAPSED_VARIANT, model, data, settings, sampling)
+
+
+def _sample(
+    method: str,
+    variant: str,
+    model: Model,
+    data: dict[str, Any],
+    settings: dict[str, Any],
+    sampling: Sampling,
+) -> Fit:
+    """Run a variant and weigh its draws."""
+    ran = run_variant(model, variant, data, sampling)
+    variables = ran.run.variables
+    extended = {name: variables[name] for name in (*model.parameters, "inv_temp", "delta")}
+    extended |= {f"log_w{1 - i}": variables["log_weight"][..., i] for i in (0, 1)}
+    index = weights.resample(extended["log_w1"], np.random.default_rng(sampling.seed))
+    chain = np.arange(len(index))[:, None]
     return build_fit(
         posterior={name: extended[name][chain, index] for name in model.parameters},
         extended=extended,
-        sample_stats=run.sample_stats,
+        sample_stats=ran.run.sample_stats,
         constant_data=model.data,
-        attrs=run_attributes("continuous_tempering", model, compiled, run, settings, seed),
+        attrs=run_attributes(method, model, ran, settings, sampling.seed),
         pseudo_samples=False,
     )
-
-
-def sample_collapsed_tempered(model: Model, **settings: Any) -> Fit:
-    """Run :func:`sample_continuously_tempered` with the inverse temperature integrated out."""
-    return sample_continuously_tempered(model, collapsed=True, **settings)
 
 
 CONTINUOUS_TEMPERING = Method("continuous_tempering", JOINT_VARIANT, sample_continuously_tempered)

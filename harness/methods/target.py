@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from harness.compile import CompiledProgram
 from harness.fit import Fit, build_fit
-from harness.methods.common import compiled_variant, run_attributes
+from harness.methods.common import Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
 from harness.model import Model
-from harness.nuts import NutsSettings, run_nuts
+from harness.nuts import NutsSettings
 
 VARIANT = "target"
 
@@ -17,6 +17,7 @@ def sample_target(
     *,
     nuts: NutsSettings | None = None,
     seed: int,
+    inits: Inits = None,
     compiled: CompiledProgram | None = None,
 ) -> Fit:
     """Run Stan's NUTS on a model's target density.
@@ -29,6 +30,8 @@ def sample_target(
         Settings of NUTS; Stan's defaults if not given.
     seed
         Seed, 0 to 2^32 - 1; same seed, same draws.
+    inits
+        Initial values as CmdStanPy takes them; Stan's own random ones if not given.
     compiled
         The model's compiled ``target.stan``, if it is at hand.
 
@@ -37,15 +40,13 @@ def sample_target(
     Fit
         Without an ``extended`` group.
     """
-    nuts = nuts or NutsSettings()
-    compiled = compiled or compiled_variant(model, VARIANT)
-    run = run_nuts(compiled, model.data, nuts, seed)
+    ran = run_variant(model, VARIANT, {}, Sampling(nuts, seed, inits, compiled))
     return build_fit(
-        posterior={name: run.variables[name] for name in model.parameters},
+        posterior={name: ran.run.variables[name] for name in model.parameters},
         extended=None,
-        sample_stats=run.sample_stats,
+        sample_stats=ran.run.sample_stats,
         constant_data=model.data,
-        attrs=run_attributes("target", model, compiled, run, {"nuts": nuts.identity()}, seed),
+        attrs=run_attributes("target", model, ran, {}, seed),
     )
 
 

@@ -13,41 +13,34 @@ data {
   vector<lower=0>[K] sigma; // component standard deviations
   real lower_bound; // the box is [lower_bound, upper_bound]^D
   real<lower=lower_bound> upper_bound;
-  int<lower=0, upper=1> gaussian_base; // 0: base uniform on the box
-  vector[gaussian_base ? D : 0] base_mean;
-  matrix[gaussian_base ? D : 0, gaussian_base ? D : 0] base_cholesky;
-  real log_zeta; // guess at log Z
-  int<lower=2> G; // knots of log g, linear between them
-  vector<lower=0, upper=1>[G] g_knot; // ascending from 0 to 1
-  vector[G] log_g;
-  int<lower=0, upper=1> sample_inv_temp; // 0: the inverse temperature is fixed
-  vector<lower=0, upper=1>[sample_inv_temp ? 0 : 1] fixed_inv_temp;
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/inv_temp.standata
 }
 transformed data {
   matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
                                     sigma);
+  matrix[B, B] whiten = whitener(base_cholesky);
 }
 parameters {
   vector<lower=lower_bound, upper=upper_bound>[D] x;
   vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;
 }
 model {
-  real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
-  real log_base = gaussian_base
-                  ? multi_normal_cholesky_lpdf(x | base_mean, base_cholesky)
+  vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  real log_base = B ? gaussian_base_lpdf(x | base_mean, whiten)
                   : -D * log(upper_bound - lower_bound);
   target += geometric_path(gaussian_mixture_lpdf(x | coefficients), log_base,
-                           log_zeta, beta)
-            + piecewise_linear(beta, g_knot, log_g);
+                           log_zeta, beta[1])
+            + sum(piecewise_linear(beta, g_knot, log_g));
   target += uniform_lpdf(free_inv_temp | 0, 1);
 }
 generated quantities {
   real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   real delta = log_zeta - gaussian_mixture_lpdf(x | coefficients)
-               + (gaussian_base
-                  ? multi_normal_cholesky_lpdf(x | base_mean, base_cholesky)
+               + (B ? gaussian_base_lpdf(x | base_mean, whiten)
                   : -D * log(upper_bound - lower_bound));
   vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
-                           log_g);
+                           log_g, 0);
 }
 

@@ -1,6 +1,7 @@
-// Pseudo-extended mixture of Gaussians (Nemeth et al. 2019, eq. 8) with
-// pure tempering, q(x, beta) = gamma(x)^beta g(beta), and pi(beta) = g(beta).
-// Its mass near beta = 0 is finite because the box bounds x.
+// Pseudo-extended mixture of Gaussians (Nemeth et al. 2019, eq. 8):
+// q(x, beta) = gamma_beta(x) g(beta).  Without a Gaussian base it is pure
+// tempering, gamma_beta = gamma^beta: its mass near beta = 0 is finite
+// because the box bounds x.
 functions {
   #include tempering.stanfunctions
   #include gaussian_mixture/density.stanfunctions
@@ -13,36 +14,47 @@ data {
   vector<lower=0>[K] sigma; // component standard deviations
   real lower_bound; // the box is [lower_bound, upper_bound]^D
   real<lower=lower_bound> upper_bound;
-  int<lower=1> N; // number of pseudo-samples
-  int<lower=0, upper=1> sample_inv_temp; // 0: inverse temperatures are fixed
-  vector<lower=0, upper=1>[sample_inv_temp ? 0 : N] fixed_inv_temp;
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/pseudo_samples.standata
 }
 transformed data {
   matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
                                     sigma);
+  matrix[B, B] whiten = whitener(base_cholesky);
 }
 parameters {
   matrix<lower=lower_bound, upper=upper_bound>[D, N] x; // pseudo-samples
-  vector<lower=0, upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
 }
 model {
-  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-  vector[N] log_gamma;
-  for (n in 1 : N) {
-    log_gamma[n] = gaussian_mixture_lpdf(x[ : , n] | coefficients);
-  }
-  target += pseudo_extended_log_density(log_gamma, inv_temp .* log_gamma);
-  target += uniform_lpdf(free_inv_temp | 0, 1); // g(beta) = pi(beta) = 1
+  vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
+  vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+                       : zeros_vector(N);
+  target += pseudo_extended_log_density(
+              log_gamma
+              + log_inv_temp_density(beta, pi_knot, log_pi, pi_shape),
+              geometric_path(log_gamma, log_base, log_zeta, beta)
+              + log_inv_temp_density(beta, g_knot, log_g, g_shape));
+  target += stratified_log_density(
+              (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
 }
 generated quantities {
   vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] delta; // log b + log zeta - log gamma
   vector[N] log_weight;
   {
-    vector[N] log_gamma;
-    for (n in 1 : N) {
-      log_gamma[n] = gaussian_mixture_lpdf(x[ : , n] | coefficients);
-    }
-    log_weight = pseudo_extended_log_weight(log_gamma, inv_temp .* log_gamma);
+    vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
+    vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+                         : zeros_vector(N);
+    delta = log_base + log_zeta - log_gamma;
+    log_weight = pseudo_extended_log_weight(
+                   log_gamma
+                   + log_inv_temp_density(inv_temp, pi_knot, log_pi,
+                       pi_shape),
+                   geometric_path(log_gamma, log_base, log_zeta, inv_temp)
+                   + log_inv_temp_density(inv_temp, g_knot, log_g, g_shape));
   }
 }
 

@@ -40,7 +40,7 @@ def microseconds_per_step(rounds: int, num_pseudo_samples: int) -> dict[str, np.
         "loop of multi_normal_lpdf": StanProgram(FORMS / "loop_multi_normal.stan", include),
     }
     compiled = compile_programs(programs.values(), require_cmdstan())
-    data = {**model.data, **pseudo_extended_data(num_pseudo_samples, None)}
+    data = {**model.data, **pseudo_extended_data(model, num_pseudo_samples)}
     nuts = NutsSettings(chains=1, warmup=300, draws=1000)
     times: dict[str, list[float]] = {name: [] for name in programs}
     for seed in range(1, rounds + 1):

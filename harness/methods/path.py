@@ -1,0 +1,93 @@
+"""The tempered path that every method shares: base, guess at log Z, and densities of beta."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from harness.bases import GaussianBase
+from harness.errors import DataError
+from harness.model import Model
+
+LogG = Sequence[tuple[float, float]]
+"""Knots (beta, log g(beta)) of a log density that is linear between them and ends at beta = 1.
+
+Two knots with unequal values are the log-linear exp(c beta).  Below the first knot g is 0.
+"""
+
+UNIFORM: LogG = ((0.0, 0.0), (1.0, 0.0))
+"""g(beta) = 1."""
+
+
+def path_data(
+    model: Model,
+    base: GaussianBase | None = None,
+    log_zeta: float = 0.0,
+    log_g: LogG = UNIFORM,
+) -> dict[str, Any]:
+    """Return the data of ``stan/blocks``: the base and g, that every tempered program takes.
+
+    Parameters
+    ----------
+    model
+        The model that is tempered.
+    base
+        Gaussian base, or None for the model's own.
+    log_zeta
+        Guess at log Z, used with the model's own base; a Gaussian base brings its own.
+    log_g
+        Knots of log g.
+
+    Raises
+    ------
+    DataError
+        If the base has not the model's dimension, the model takes no Gaussian base, log zeta is
+        not finite, or the knots are unusable.
+    """
+    if base is not None and base.mean.size != model.dimension:
+        raise DataError(
+            f"the base has dimension {base.mean.size}, the model {model.name} {model.dimension}"
+        )
+    zeta = log_zeta if base is None else base.log_zeta
+    if not np.isfinite(zeta):
+        raise DataError(f"log zeta must be finite; got {zeta}")
+    knot, value = knots(log_g, "log g")
+    return {
+        "B": 0 if base is None else base.mean.size,
+        "base_mean": np.empty(0) if base is None else base.mean,
+        "base_cholesky": np.empty((0, 0)) if base is None else base.cholesky,
+        "log_zeta": zeta,
+        "G": len(knot),
+        "g_knot": knot,
+        "log_g": value,
+    }
+
+
+def knots(log_density: LogG, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the knots of a log density and its values there, checked.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two, they do not ascend from within [0, 1) to 1, or a value is
+        not finite.
+    """
+    table = np.asarray(log_density, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != 2 or len(table) < 2:
+        raise DataError(f"{name} needs two knots (beta, {name}) or more")
+    beta, value = table.T
+    ascending = beta[0] >= 0 and beta[-1] == 1 and np.all(np.diff(beta) > 0)
+    if not (ascending and np.all(np.isfinite(value))):
+        raise DataError(f"the knots of {name} must ascend from 0 or above to 1, with finite values")
+    return beta, value
+
+
+def path_settings(base: GaussianBase | None, log_zeta: float, log_g: LogG) -> dict[str, Any]:
+    """Return what a fit remembers of its path, as plain values."""
+    return {
+        "base": None if base is None else [base.mean.tolist(), base.cholesky.tolist()],
+        "log_zeta": log_zeta if base is None else base.log_zeta,
+        "log_g": np.asarray(log_g, dtype=np.float64).tolist(),
+    }
