@@ -19,6 +19,7 @@ import xarray as xr
 from harness import weights
 from harness.errors import DataError, StoreError
 from harness.files import write_bytes
+from harness.netcdf import read_tree, write_tree
 from harness.weights import Estimate, LogEvidence
 
 PSEUDO_SAMPLE = "pseudo_sample"
@@ -191,8 +192,7 @@ class Fit:
         StoreError
             If the file cannot be written.
         """
-        # Through memory: HDF5 crashes the interpreter when the disk refuses what it flushes.
-        write_bytes(path, self.tree.to_netcdf(None, engine="h5netcdf"))
+        write_bytes(path, write_tree(self.tree))
 
     @classmethod
     def load(cls, path: Path) -> Fit:
@@ -204,8 +204,7 @@ class Fit:
             If there is no such file, or it is damaged or not a fit of ours.
         """
         try:
-            with xr.open_datatree(path, engine="h5netcdf") as opened:
-                tree = opened.load()
+            tree = read_tree(path)
         except FileNotFoundError:
             raise StoreError(f"there is no fit {path}") from None
         except (OSError, ValueError, KeyError, RuntimeError) as error:

@@ -163,9 +163,9 @@ def collapsed_log_q(x: FloatArray, given: dict[str, Any]) -> FloatArray:
 )
 @pytest.mark.parametrize("num", [1, 3])
 def test_collapsed_density_and_gradient(num: int, name: str, ladder: bool) -> None:
-    extra = {"knots": {"base": BASE, "log_g": KNOTTED}, "late": {"log_g": LATE}}
-    given = {**{**SETTINGS, **extra}[name], "ladder": ladder}
-    path = {key: value for key, value in given.items() if key != "ladder"}
+    knotted: dict[str, Any] = {"base": BASE, "log_g": KNOTTED}
+    path: dict[str, Any] = {"knots": knotted, "late": {"log_g": LATE}, **SETTINGS}[name]
+    given = {**path, "ladder": ladder}
     data = {**MODEL.data, **path_data(MODEL, **path), "N": num, "ladder": int(ladder)}
     density = StanDensity(MODEL.program("collapsed_pseudo_extended"), data)
     assert density.dimension == 2 * num
