@@ -7,6 +7,7 @@ and whenever it was touched, and an edited include is.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -14,20 +15,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from harness.errors import CompileError
 from harness.model import StanProgram
 from harness.paths import cache_folder
+from harness.processes import terminate_descendants
 from harness.toolchain import CmdStan
 
 # CmdStanPy writes the executable beside the source; both lie in the program's own folder.
 _EXE_SUFFIX = ".exe" if os.name == "nt" else ""
+
+_SECONDS_A_WAIT = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,11 @@ def compile_programs(
     """
     compiled: dict[StanProgram, CompiledProgram] = {}
     missing: list[CompiledProgram] = []
+    wanted = list(dict.fromkeys(programs))
+    if not wanted:
+        return compiled
     cache = cache_folder("programs")
-    for program in dict.fromkeys(programs):
+    for program in wanted:
         digest = program_digest(program, cmdstan)
         made_of = f"{digest}\0{cmdstan.version}\0{cmdstan.path}".encode()
         folder = cache / hashlib.sha256(made_of).hexdigest()[:32]
@@ -106,17 +114,74 @@ def compile_programs(
             missing.append(compiled[program])
     if not missing:
         return compiled
+    compilers = _Compilers()
     with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, len(missing))) as pool:
-        waiting = {pool.submit(_compile, entry, cmdstan.path): entry for entry in missing}
+        waiting = {pool.submit(_compile, entry, cmdstan, compilers): entry for entry in missing}
         try:
-            for future in as_completed(waiting):
-                future.result()
-                if on_compiled is not None:
-                    on_compiled(waiting[future].program)
+            while waiting:
+                # Waked now and then: a signal just before a wait begins does not end it.
+                done, _ = wait(waiting, timeout=_SECONDS_A_WAIT, return_when=FIRST_COMPLETED)
+                for future in done:
+                    entry = waiting.pop(future)
+                    future.result()
+                    if on_compiled is not None:
+                        on_compiled(entry.program)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            compilers.stop()
             raise
     return compiled
+
+
+class _Compilers:
+    """The compilers that run, so that an interrupt ends them and waits for none."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+
+    def run(self, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+        """Run a compiler; return its exit code and what it said on standard error."""
+        with self._lock:
+            if self._stopped:
+                raise CompileError("stopped before it began")
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            self._running.add(process)
+        with process:
+            _, said = process.communicate()
+        with self._lock:
+            self._running.discard(process)
+        return process.returncode, said
+
+    @contextlib.contextmanager
+    def holding(self, path: Path) -> Iterator[None]:
+        """Hold a lock that another process may have, unless stopped meanwhile."""
+        lock = FileLock(path)
+        while not lock.is_locked:
+            if self._stopped:
+                raise CompileError("stopped before it began")
+            with contextlib.suppress(Timeout):
+                lock.acquire(timeout=_SECONDS_A_WAIT)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def stop(self) -> None:
+        """End what runs, and let nothing more begin."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                terminate_descendants(process.pid)
+                process.terminate()
 
 
 def _stanc(program: StanProgram, cmdstan: CmdStan, *options: str) -> str:
@@ -135,18 +200,18 @@ def _stanc(program: StanProgram, cmdstan: CmdStan, *options: str) -> str:
     return result.stdout
 
 
-def _compile(entry: CompiledProgram, cmdstan: Path) -> None:
+def _compile(entry: CompiledProgram, cmdstan: CmdStan, compilers: _Compilers) -> None:
     """Compile in a folder of our own beside the final one, then rename it into place."""
     final = entry.exe.parent
     # Whoever comes second waits and finds the executable: a program is compiled once.
-    with FileLock(final.with_name(f".{final.name}.lock")):
+    with compilers.holding(final.with_name(f".{final.name}.lock")):
         if entry.exe.is_file():
             return
         staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=final.parent))
         try:
             source = staging / entry.program.path.name
             shutil.copyfile(entry.program.path, source)
-            result = subprocess.run(
+            code, said = compilers.run(
                 [
                     sys.executable,
                     "-m",
@@ -155,14 +220,10 @@ def _compile(entry: CompiledProgram, cmdstan: Path) -> None:
                     *map(str, entry.program.include_paths),
                     str(entry.program.path.parent),
                 ],
-                env={**os.environ, "CMDSTAN": str(cmdstan)},
-                capture_output=True,
-                text=True,
-                check=False,
+                {**os.environ, "CMDSTAN": str(cmdstan.path)},
             )
-            if result.returncode != 0:
-                said = result.stderr.strip()
-                raise CompileError(f"{entry.program.path} does not compile:\n{said}")
+            if code != 0:
+                raise CompileError(f"{entry.program.path} does not compile:\n{said.strip()}")
             source.with_suffix(".hpp").unlink(missing_ok=True)
             source.with_suffix(".o").unlink(missing_ok=True)
             staging.rename(final)

@@ -27,5 +27,9 @@ class SamplingError(HarnessError):
     """CmdStan ended a run without the draws that were asked for."""
 
 
+class WorkersError(HarnessError):
+    """The cluster that a run's tasks were sent to is gone."""
+
+
 class StoreError(HarnessError):
     """A stored result cannot be read or written."""

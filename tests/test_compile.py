@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.compile import compile_programs, program_digest
@@ -94,3 +100,54 @@ def test_failed_compilation_leaves_nothing(
     with pytest.raises(CompileError, match="does not compile"):
         compile_programs([written(tmp_path / "one")], cmdstan)
     assert left_in(tmp_path / "cache") == []
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_compiler(tmp_path: Path, cmdstan: CmdStan, sent: signal.Signals) -> None:
+    """The C++ compiler takes seconds; a signal waits for none of them and leaves nothing."""
+    program = written(tmp_path / "one")
+    script = (
+        "import signal, sys\n"
+        "from pathlib import Path\n"
+        "from harness.compile import compile_programs\n"
+        "from harness.model import StanProgram\n"
+        "from harness.toolchain import find_cmdstan\n"
+        "for number in (signal.SIGINT, signal.SIGTERM):\n"
+        "    signal.signal(number, signal.default_int_handler)\n"
+        "path = Path(sys.argv[1])\n"
+        "compile_programs([StanProgram(path, (path.parent,))], find_cmdstan())\n"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-c", script, str(program.path)],
+        env={**os.environ, "HARNESS_CACHE": str(tmp_path / "cache"), "CMDSTAN": str(cmdstan.path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    family = psutil.Process(run.pid)
+    try:
+        deadline = time.monotonic() + 60
+        compilers: list[psutil.Process] = []
+        # stanc comes before it, and its own processes are short-lived.
+        while not list((tmp_path / "cache").glob("programs/.staging-*/*.hpp")):
+            assert time.monotonic() < deadline
+            assert run.poll() is None
+            time.sleep(0.02)
+        compilers = family.children(recursive=True)
+        run.send_signal(sent)
+        _, said = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert "KeyboardInterrupt" in said
+    gone, alive = psutil.wait_procs(compilers, timeout=10)
+    assert not alive, [process.cmdline() for process in alive]
+    assert len(gone) == len(compilers)
+    assert left_in(tmp_path / "cache") == []
+
+
+def test_nothing_to_compile_makes_no_cache(
+    tmp_path: Path, cmdstan: CmdStan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    assert compile_programs([], cmdstan) == {}
+    assert not (tmp_path / "cache").exists()

@@ -97,6 +97,30 @@ def test_a_cluster_gives_the_same_table_and_survives_its_worker(
     assert world.results() == local
 
 
+def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, local: dict[str, bytes]) -> None:
+    """No task is blamed for it, and the same command without a cluster goes on."""
+    world = TinyWorld(tmp_path / "tiny")
+    options = ("run", "tiny", "--profile", "smoke", "--store", world.store)
+    with cluster_of(world, world.environment) as cluster:
+        run = world.start(*options, "--scheduler", cluster.address)
+        until(lambda: len(world.fits("task.json")) >= 5, "five tasks", seconds=60)
+        cluster.processes[0].kill()
+        result = finish(run, 120)
+    assert result.returncode == 1, result.stderr
+    finished = set(world.records())
+    last = result.stderr.splitlines()[-2:]
+    assert last == [
+        f"harness: tiny: the Dask cluster is gone; {len(finished)} of 24 fits are in {world.store}.",
+        "Run the same command again to go on.",
+    ]
+    assert "Traceback" not in result.stderr
+    assert not world.fits("*.failed.json")
+    again = world.call(*options)
+    assert again.returncode == 0, again.stderr
+    assert all(world.times_executed()[seed] == 1 for seed in finished)
+    assert world.results() == local
+
+
 def test_no_scheduler_is_one_line(tmp_path: Path) -> None:
     world = TinyWorld(tmp_path / "tiny")
     with socket.socket() as free:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from harness.compile import CompiledProgram, compile_programs, program_digest, self_contained
-from harness.errors import DataError, StoreError
+from harness.errors import DataError, StoreError, WorkersError
 from harness.experiment.interrupts import interrupts_put_off
 from harness.experiment.job import Job, Outcome, SentProgram
 from harness.experiment.progress import Progress
@@ -132,6 +132,8 @@ def run_plan(
         If another run writes to the store, or results cannot be written.
     CompileError
         If a program does not compile.
+    WorkersError
+        If the cluster that does the work is gone.
     KeyboardInterrupt
         When interrupted; its message says how to go on.
     """
@@ -145,6 +147,13 @@ def run_plan(
                 progress.say(f"{name}: {counts['found']} fits are in the store already")
             try:
                 _perform(plan, missing, programs, store, workers, progress, counts, keep, facts)
+            except CancelledError:
+                workers.stop()
+                done = counts["found"] + counts["finished"]
+                raise WorkersError(
+                    f"{name}: the Dask cluster is gone; {done} of {len(plan.tasks)} fits are in "
+                    f"{store.root}.\nRun the same command again to go on."
+                ) from None
             except KeyboardInterrupt:
                 workers.stop()
                 done = counts["found"] + counts["finished"]
@@ -243,9 +252,17 @@ def _perform(
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:
-    """What a job sent back; a job whose workers all died has failed, others go on."""
+    """What a job sent back; a job whose workers all died has failed, others go on.
+
+    Raises
+    ------
+    CancelledError
+        If nobody will ever do the job, because the cluster is gone.
+    """
     try:
         return future.result()
+    except CancelledError:
+        raise
     except Exception as error:
         return Outcome(None, f"its worker did not finish: {error}", 0.0)
 

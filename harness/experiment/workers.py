@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import os
 import signal
 import threading
@@ -14,10 +15,9 @@ from multiprocessing import get_context, parent_process
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-import psutil
-
 from harness.errors import DataError
 from harness.experiment.job import Job, Outcome, perform
+from harness.processes import terminate_descendants
 
 _SECONDS_TO_STOP = 5.0
 
@@ -90,9 +90,7 @@ class LocalWorkers:
         deadline = time.monotonic() + _SECONDS_TO_STOP
         # Again and again, because CmdStanPy starts a run's next chain when one ends.
         while True:
-            for child in psutil.Process().children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    child.terminate()
+            terminate_descendants()
             if not self._running or time.monotonic() > deadline:
                 return
             wait(set(self._running), timeout=0.05)
@@ -162,6 +160,8 @@ class DaskWorkers:
             raise DataError(
                 "--scheduler needs Dask: install harness[dask], here and on the workers"
             ) from None
+        # A scheduler that dies is told of in one line of ours, not in Dask's tracebacks.
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
         try:
             self._client: Any = Client(address, timeout="10s", set_as_default=False)
         except (OSError, ValueError) as error:
