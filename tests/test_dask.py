@@ -110,7 +110,8 @@ def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, local: dict[str, by
     finished = set(world.records())
     last = result.stderr.splitlines()[-2:]
     assert last == [
-        f"harness: tiny: the Dask cluster is gone; {len(finished)} of 24 fits are in {world.store}.",
+        f"harness: tiny: the Dask cluster is gone; {len(finished)} of 24 fits are in "
+        f"{world.store}.",
         "Run the same command again to go on.",
     ]
     assert "Traceback" not in result.stderr
