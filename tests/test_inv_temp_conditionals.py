@@ -18,7 +18,6 @@ from harness.weights import (
     FloatArray,
     LogG,
     inv_temp_log_conditionals,
-    ladder_log_conditionals,
     log_path_weight,
 )
 
@@ -128,7 +127,7 @@ LADDERS: dict[str, LogG] = {
 @pytest.mark.parametrize("name", LADDERS)
 def test_ladder_by_enumeration(name: str) -> None:
     log_g = LADDERS[name]
-    log_w1, log_w0 = ladder_log_conditionals(MODERATE, log_g)
+    log_w1, log_w0 = inv_temp_log_conditionals(MODERATE, log_g, ladder=True)
     for index, delta in enumerate(MODERATE):
         mass = [math.exp(value - beta * delta) for beta, value in log_g]
         assert math.exp(log_w1[index]) == pytest.approx(mass[-1] / sum(mass), rel=1e-12)
@@ -139,7 +138,7 @@ def test_ladder_by_enumeration(name: str) -> None:
 def test_ladder_at_extreme_ratios(name: str) -> None:
     """One end has all the mass, and the other end's share is the ratio of the two."""
     log_g = LADDERS[name]
-    log_w1, log_w0 = ladder_log_conditionals(EXTREME, log_g)
+    log_w1, log_w0 = inv_temp_log_conditionals(EXTREME, log_g, ladder=True)
     ratio = log_g[-1][1] - log_g[0][1] - EXTREME
     np.testing.assert_allclose(log_w1 - log_w0, ratio, rtol=1e-12)
     for index, delta in enumerate(EXTREME):
@@ -151,7 +150,9 @@ def test_a_fine_ladder_tends_to_the_continuous_path() -> None:
     log_g = [(beta, math.cos(3 * beta)) for beta in np.linspace(0, 1, 2001).tolist()]
     delta = np.array([-20.0, -1.0, 0.0, 3.0, 20.0])
     for ladder, path in zip(
-        ladder_log_conditionals(delta, log_g), inv_temp_log_conditionals(delta, log_g), strict=True
+        inv_temp_log_conditionals(delta, log_g, ladder=True),
+        inv_temp_log_conditionals(delta, log_g),
+        strict=True,
     ):
         # Probabilities of a rung against densities; the ends' rungs count whole, not half.
         np.testing.assert_allclose(ladder + math.log(2000), path, atol=0.02)
@@ -159,8 +160,8 @@ def test_a_fine_ladder_tends_to_the_continuous_path() -> None:
 
 def test_shapes_are_kept() -> None:
     for shape in ((), (3,), (2, 5), (2, 5, 3)):
-        for function in (inv_temp_log_conditionals, ladder_log_conditionals):
-            for log_w in function(np.zeros(shape), SHAPES["uniform"]):
+        for ladder in (False, True):
+            for log_w in inv_temp_log_conditionals(np.zeros(shape), ladder=ladder):
                 assert log_w.shape == shape
 
 
@@ -169,9 +170,9 @@ def test_shapes_are_kept() -> None:
     [
         ([0.0, np.nan], ((0, 0), (1, 0)), "Delta"),
         ([np.inf], ((0, 0), (1, 0)), "Delta"),
-        ([0.0], ((0, 0),), "two knots"),
-        ([0.0], (), "two knots"),
-        ([0.0], ((0, 0, 1), (1, 0, 1)), "two knots"),
+        ([0.0], ((0, 0),), "2 knots"),
+        ([0.0], (), "2 knots"),
+        ([0.0], ((0, 0, 1), (1, 0, 1)), "2 knots"),
         ([0.0], ((0.1, 0), (1, 0)), "from beta = 0 to 1"),
         ([0.0], ((0, 0), (0.9, 0)), "from beta = 0 to 1"),
         ([0.0], ((0, 0), (0, 1), (1, 0)), "ascend"),
@@ -180,6 +181,6 @@ def test_shapes_are_kept() -> None:
     ],
 )
 def test_bad_input_is_refused(delta: npt.ArrayLike, log_g: LogG, message: str) -> None:
-    for function in (inv_temp_log_conditionals, ladder_log_conditionals):
+    for ladder in (False, True):
         with pytest.raises(DataError, match=message):
-            function(delta, log_g)
+            inv_temp_log_conditionals(delta, log_g, ladder=ladder)

@@ -240,6 +240,36 @@ def test_both_sides_are_honest(num: int | None, slope: float) -> None:
         assert run.gap.value == pytest.approx(run.backward.value - run.forward.value, abs=1e-12)
 
 
+def test_both_sides_of_a_ladder() -> None:
+    """Rungs drawn with their log weights; x exactly at each."""
+    rng = np.random.default_rng(33)
+    log_g = [(0.0, 0.3), (0.05, 0.0), (0.2, -0.5), (0.5, -0.4), (0.8, 0.1), (1.0, -0.6)]
+    log_density = BASE.logpdf(GRID) - np.multiply.outer([b for b, _ in log_g], delta_of(GRID))
+    mass = np.exp(log_density + np.array(log_g)[:, 1:])
+    cumulative = mass.cumsum(axis=1)
+    probability = cumulative[:, -1] / cumulative[:, -1].sum()
+    runs = []
+    for _ in range(RUNS):
+        rung = rng.choice(len(log_g), (2, 1000), p=probability)
+        x = np.empty(rung.shape)
+        for k, row in enumerate(cumulative):
+            x[rung == k] = np.interp(rng.random((rung == k).sum()), row / row[-1], GRID)
+        beta = np.array(log_g)[rung, 0]
+        run = two_sided_log_evidence(delta_of(x), beta, log_zeta=LOG_ZETA, log_g=log_g, ladder=True)
+        assert run is not None
+        runs.append(run)
+        one, zero = inv_temp_log_conditionals(delta_of(x), log_g, ladder=True)
+        whole = log_evidence(one, zero, log_zeta=LOG_ZETA, log_g_ratio=-0.9)
+        assert abs(whole.value - LOG_Z) < 5 * whole.mcse
+    for scores in (
+        [(run.forward.value - LOG_Z) / run.forward.mcse for run in runs],
+        [(run.backward.value - LOG_Z) / run.backward.mcse for run in runs],
+        [float(run.gap.value / run.gap.mcse) for run in runs],
+    ):
+        assert BOUNDS[0] * 0.9 < np.mean(np.square(scores)) < BOUNDS[1] * 1.1, scores
+        assert abs(np.mean(scores)) < 5 / np.sqrt(RUNS), scores
+
+
 def test_a_phase_seen_on_one_side_only_opens_the_gap() -> None:
     """Draws below the middle of the path know the wide mode alone, those above it the narrow."""
     rng = np.random.default_rng(31)

@@ -15,7 +15,6 @@ Monte Carlo. Advances in Neural Information Processing Systems 32.
 from harness.weights.conditionals import (
     LogG,
     inv_temp_log_conditionals,
-    ladder_log_conditionals,
     log_path_weight,
 )
 from harness.weights.diagnostics import (
@@ -57,7 +56,6 @@ __all__ = [
     "effective_pseudo_samples",
     "expectation",
     "inv_temp_log_conditionals",
-    "ladder_log_conditionals",
     "log_evidence",
     "log_path_weight",
     "normalised_weights",

@@ -22,18 +22,22 @@ _SMALL = 1e-4
 
 
 def inv_temp_log_conditionals(
-    delta: npt.ArrayLike, log_g: LogG = ((0.0, 0.0), (1.0, 0.0))
+    delta: npt.ArrayLike, log_g: LogG = ((0.0, 0.0), (1.0, 0.0)), *, ladder: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Log densities of beta = 1 and of beta = 0 given x (Graham and Storkey 2017, eq. 17).
 
-    With g = 1 they are w1 = Delta / (exp(Delta) - 1) and w0 = Delta / (1 - exp(-Delta)).
+    With g = 1 they are w1 = Delta / (exp(Delta) - 1) and w0 = Delta / (1 - exp(-Delta)).  On a
+    ladder they are log probabilities of its ends.
 
     Parameters
     ----------
     delta
         Delta(x) = log b(x) + log zeta - log gamma(x), of any shape and size.
     log_g
-        Knots of a log g that is linear between them, from beta = 0 to 1.
+        Knots of a log g that is linear between them, from beta = 0 to 1; or the rungs of a
+        ladder with their log weights.
+    ladder
+        Whether beta takes the values of the knots alone.
 
     Returns
     -------
@@ -45,18 +49,21 @@ def inv_temp_log_conditionals(
     DataError
         If the knots do not ascend from 0 to 1, or a number is not finite.
     """
-    knot, value = _knots(log_g)
+    knot, value = _knots(log_g, 2)
     if knot[0] != 0 or knot[-1] != 1:
         raise DataError(f"log g has knots from beta = 0 to 1; got {knot[0]:g} to {knot[-1]:g}")
-    log_w1 = value[-1] + log_path_weight(delta, 1.0, log_g)
-    return log_w1, value[0] + log_path_weight(delta, 0.0, log_g)
+    log_w1 = value[-1] + log_path_weight(delta, 1.0, log_g, ladder=ladder)
+    return log_w1, value[0] + log_path_weight(delta, 0.0, log_g, ladder=ladder)
 
 
-def log_path_weight(delta: npt.ArrayLike, inv_temp: float, log_g: LogG) -> FloatArray:
+def log_path_weight(
+    delta: npt.ArrayLike, inv_temp: float, log_g: LogG, *, ladder: bool = False
+) -> FloatArray:
     """Log weight that takes x to the path's density at one inverse temperature.
 
     With beta integrated out x has density b(x) int g(beta) exp(-beta Delta) dbeta, so that
-    gamma_beta'(x) over it is 1 / int g(beta) exp(-(beta - beta') Delta) dbeta.
+    gamma_beta'(x) over it is 1 / int g(beta) exp(-(beta - beta') Delta) dbeta; on a ladder the
+    integral is a sum.
 
     Parameters
     ----------
@@ -65,50 +72,25 @@ def log_path_weight(delta: npt.ArrayLike, inv_temp: float, log_g: LogG) -> Float
     inv_temp
         beta', which may lie outside the knots.
     log_g
-        Knots of a log g that is linear between them; g is zero outside them.
+        Knots of a log g that is linear between them, zero outside them; or rungs.
+    ladder
+        Whether beta takes the values of the knots alone.
 
     Raises
     ------
     DataError
         If the knots do not ascend, or a number is not finite.
     """
-    knot, value = _knots(log_g)
-    # Heights of the log integrand at the knots, last axis, relative to beta'.
+    knot, value = _knots(log_g, 1 if ladder else 2)
+    # Heights of the log integrand at the knots, last axis; relative to beta', so that where
+    # beta' has nearly all the mass nothing large cancels.
     height = value - (knot - inv_temp) * _finite(delta)[..., None]
+    if ladder:
+        return np.asarray(-np.logaddexp.reduce(height, axis=-1), dtype=np.float64)
     step = np.abs(np.diff(height, axis=-1))
     log_mass = np.maximum(height[..., :-1], height[..., 1:]) + np.log(np.diff(knot))
     weight: FloatArray = -np.logaddexp.reduce(log_mass + _log_decay(step), axis=-1)
     return weight
-
-
-def ladder_log_conditionals(delta: npt.ArrayLike, log_g: LogG) -> tuple[FloatArray, FloatArray]:
-    """Log probabilities of beta = 1 and of beta = 0 given x on a discrete ladder.
-
-    Parameters
-    ----------
-    delta
-        Delta(x), of any shape.
-    log_g
-        Rungs (beta_k, log weight), beta_k ascending from 0 to 1; nothing lies between them.
-
-    Returns
-    -------
-    tuple of FloatArray
-        log P(beta = 1 | x) and log P(beta = 0 | x), each of the shape of ``delta``.
-
-    Raises
-    ------
-    DataError
-        As for :func:`inv_temp_log_conditionals`.
-    """
-    rung, value = _knots(log_g)
-    if rung[0] != 0 or rung[-1] != 1:
-        raise DataError(f"the ladder goes from beta = 0 to 1; got {rung[0]:g} to {rung[-1]:g}")
-    drop = _finite(delta)[..., None]
-    # Relative to the end in question, so that nothing large is subtracted.
-    log_w1 = -np.logaddexp.reduce(value - value[-1] + (1 - rung) * drop, axis=-1)
-    log_w0 = -np.logaddexp.reduce(value - value[0] - rung * drop, axis=-1)
-    return log_w1, log_w0
 
 
 def _log_decay(a: FloatArray) -> FloatArray:
@@ -126,10 +108,10 @@ def _finite(delta: npt.ArrayLike) -> FloatArray:
     return array
 
 
-def _knots(log_g: LogG) -> tuple[FloatArray, FloatArray]:
+def _knots(log_g: LogG, fewest: int) -> tuple[FloatArray, FloatArray]:
     array = np.asarray(log_g, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != 2 or len(array) < 2:
-        raise DataError("log g needs two knots (beta, log g) or more")
+    if array.ndim != 2 or array.shape[1] != 2 or len(array) < fewest:
+        raise DataError(f"log g needs {fewest} knots (beta, log g) or more")
     knot, value = array.T
     if not (np.all(np.isfinite(array)) and np.all(np.diff(knot) > 0)):
         raise DataError("the knots of log g must ascend in beta and be finite")

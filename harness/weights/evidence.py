@@ -82,16 +82,18 @@ def two_sided_log_evidence(
     *,
     log_zeta: float,
     log_g: LogG,
+    ladder: bool = False,
     log_weight: npt.ArrayLike | None = None,
 ) -> TwoSidedLogEvidence | None:
     """Estimate log Z by stepping stones up the path and down it.
 
-    Draws are sorted by their inverse temperature into stones with equally many; each stone's
-    draws, with beta integrated out between its edges, give the ratio of normalising constants from
-    its own middle to the next one's (up) and to the one before (down).  Both products
-    estimate Z.  They use the same draws for the same step only at the two ends: where the
-    draws below a step have not seen what those above it have, they differ (the pair of
-    estimators of Z and 1/Z as in thermodynamic perturbation, Bennett 1976).
+    Draws are sorted by their inverse temperature into stones with equally many (on a ladder, its
+    rungs); each stone's draws, with beta integrated out between its edges, give the ratio of
+    normalising constants from its own middle to the next one's (up) and the one before (down).
+    Both products estimate Z.  They share draws for a step only at the two ends: where the
+    draws below a step have not seen what those above it have, they differ, as estimates of a
+    difference of free energies from its two ends do (Bennett 1976, Journal of Computational
+    Physics 22, 245-268).
 
     Parameters
     ----------
@@ -101,7 +103,9 @@ def two_sided_log_evidence(
     log_zeta
         The guess at log Z that the run used.
     log_g
-        Knots of log g, linear between them.
+        Knots of log g, linear between them; or the rungs of a ladder.
+    ladder
+        Whether beta takes the values of the knots alone.
     log_weight
         Log weights of the draws, of the same shape, to make them draws of the tempered
         density: the complement's for a pseudo-extended run.
@@ -125,25 +129,19 @@ def two_sided_log_evidence(
         )
     if drop.ndim == 2:
         drop, beta, log_w = drop[..., None], beta[..., None], log_w[..., None]
-    count = min(_MOST_STONES, beta.size // _DRAWS_A_STONE)
-    if count < 2:
+    if beta.size < 2 * _DRAWS_A_STONE:
         return None
-    knot, value = np.asarray(log_g, dtype=np.float64).T
-    inner = np.quantile(beta, np.arange(1, count) / count)
-    edge = np.unique(np.concatenate([knot[:1], inner, knot[-1:]]))
-    middle = (edge[1:] + edge[:-1]) / 2
-    stone = np.clip(np.searchsorted(edge, beta, side="right") - 1, 0, len(middle) - 1)
+    stone, middle, knots_of = _stones(beta, log_g, ladder)
     forward, backward = np.zeros(drop.shape[:2]), np.zeros(drop.shape[:2])
     total = {"forward": log_zeta, "backward": log_zeta}
-    for k, (lower, upper) in enumerate(pairwise(edge)):
-        own = _knots_between(knot, value, lower, upper)
+    for k, own in enumerate(knots_of):
         below = middle[k - 1] if k > 0 else 0.0
         above = middle[k + 1] if k + 1 < len(middle) else 1.0
         inside = stone == k
         at: dict[float, tuple[FloatArray, float]] = {}
         for place in {below, middle[k], above}:
             log_v = np.full(drop.shape, -np.inf)
-            log_v[inside] = log_w[inside] + log_path_weight(drop[inside], place, own)
+            log_v[inside] = log_w[inside] + log_path_weight(drop[inside], place, own, ladder=ladder)
             at[place] = _linearised(log_v)
         # Up: from this middle to the next; the first stone also from 0 to its middle.
         start = 0.0 if k == 0 else middle[k]
@@ -168,6 +166,22 @@ def _linearised(log_w: FloatArray) -> tuple[FloatArray, float]:
     weight = np.exp(log_w - largest).sum(axis=-1)
     mean = weight.mean()
     return weight / mean, float(largest + np.log(mean))
+
+
+def _stones(
+    beta: FloatArray, log_g: LogG, ladder: bool
+) -> tuple[npt.NDArray[np.intp], FloatArray, list[LogG]]:
+    """Sort draws into stones: the index of each draw's, the stones' middles and knots of log g."""
+    knot, value = np.asarray(log_g, dtype=np.float64).T
+    if ladder:
+        rung, stone = np.unique(beta, return_inverse=True)
+        return stone.reshape(beta.shape), rung, [[(each, 0.0)] for each in rung.tolist()]
+    count = min(_MOST_STONES, beta.size // _DRAWS_A_STONE)
+    inner = np.quantile(beta, np.arange(1, count) / count)
+    edge = np.unique(np.concatenate([knot[:1], inner, knot[-1:]]))
+    middle = (edge[1:] + edge[:-1]) / 2
+    stone = np.clip(np.searchsorted(edge, beta, side="right") - 1, 0, len(middle) - 1)
+    return stone, middle, [_knots_between(knot, value, a, b) for a, b in pairwise(edge)]
 
 
 def _knots_between(
