@@ -60,8 +60,9 @@ def test_conditionals_by_quadrature(shape: str) -> None:
         )
 
 
+@pytest.mark.parametrize("ladder", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_conditionals_are_those_of_stan(shape: str) -> None:
+def test_conditionals_are_those_of_stan(shape: str, ladder: bool) -> None:
     log_g = SHAPES[shape]
     stan = stanli.Function(
         "continuous_tempering_log_weight",
@@ -70,8 +71,10 @@ def test_conditionals_are_those_of_stan(shape: str) -> None:
     )
     knot, value = np.array(log_g).T
     delta = np.concatenate([MODERATE, EXTREME, np.random.default_rng(1).normal(0, 50, 20)])
-    expected = np.array([stan(delta=each, knot=knot, log_g=value) for each in delta])
-    ours = np.stack(inv_temp_log_conditionals(delta, log_g), axis=-1)
+    expected = np.array(
+        [stan(delta=each, knot=knot, log_g=value, ladder=int(ladder)) for each in delta]
+    )
+    ours = np.stack(inv_temp_log_conditionals(delta, log_g, ladder=ladder), axis=-1)
     # Where Delta is 1e5, differences of numbers of that size have errors of 1e-11.
     np.testing.assert_allclose(ours, expected, rtol=1e-12, atol=1e-10)
 

@@ -1,7 +1,6 @@
 """Say in plain sentences whether a fit can be trusted, and what to try where it cannot.
 
-No diagnosis sees a mode that no chain has visited: what is fine here is fine as far as the
-draws can tell.
+What is fine here is fine as far as the draws can tell.
 
 References
 ----------
@@ -33,6 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Finding", "Severity", "diagnose"]
 
+_UNSEEN = Finding(
+    Severity.FINE,
+    "None of this sees a mode that no chain has visited.",
+    "Start chains in different places to look for one.",
+)
+
 
 def diagnose(fit: Fit) -> list[Finding]:
     """Look at everything the draws can show.
@@ -47,5 +52,5 @@ def diagnose(fit: Fit) -> list[Finding]:
     list of Finding
         Worst first, what is fine last; never empty.
     """
-    findings = [*agreement(fit), *path(fit), *effective_draws(fit), *sampler(fit)]
+    findings = [*agreement(fit), *path(fit), *effective_draws(fit), *sampler(fit), _UNSEEN]
     return sorted(findings, key=lambda finding: -finding.severity)  # stable: else as above

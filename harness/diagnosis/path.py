@@ -162,4 +162,5 @@ def _coordinates(fit: Fit, axes: int) -> FloatArray:
         inner = [dim for dim in variable.dims if dim not in leading]
         array = variable.transpose(*leading, *reversed(inner)).to_numpy()
         columns.append(array.reshape(*array.shape[:axes], -1))
-    return np.concatenate(columns, axis=-1)
+    # One layout in memory, so that sums are the same to the last digit after save and load.
+    return np.ascontiguousarray(np.concatenate(columns, axis=-1), dtype=np.float64)

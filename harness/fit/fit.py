@@ -218,7 +218,9 @@ class Fit:
         parameters = self.posterior if extended is None else extended[list(self.posterior)]
         values = f(parameters)
         third = (PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in values.dims else ()
-        return np.asarray(values.transpose("chain", "draw", *third, ...), dtype=np.float64)
+        array = values.transpose("chain", "draw", *third, ...).to_numpy()
+        # One layout in memory, so that sums are the same to the last digit after save and load.
+        return np.ascontiguousarray(array, dtype=np.float64)
 
     def save(self, path: Path) -> None:
         """Write the fit as NetCDF, whole or not at all.
