@@ -73,6 +73,7 @@ def test_a_fit_comes_back_bit_for_bit(tmp_path: Path, extended: bool, chains: in
     assert list(path.parent.iterdir()) == [path]
     again = Fit.load(path)
     assert set(again.tree.children) == set(fit.tree.children)
+    assert list(again.posterior) == list(fit.posterior) == ["x", "scale"]  # not sorted
     for name in fit.tree.children:
         before, after = fit.tree[name].to_dataset(), again.tree[name].to_dataset()
         xr.testing.assert_identical(before, after)

@@ -173,7 +173,8 @@ def test_the_error_of_a_weighted_mean_is_honest(rho: float) -> None:
         (np.zeros((2, 8)), np.zeros(16), "match"),
         (np.zeros((2, 8)), np.zeros((2, 7)), "match"),
         (np.zeros((2, 8)), np.zeros((8, 2)), "match"),
-        (np.zeros((2, 8, 3)), np.zeros((2, 8, 3)), "match"),
+        (np.zeros((2, 8, 3)), np.zeros((2, 8, 2)), "match"),
+        (np.zeros((2, 8, 3, 2)), np.zeros((2, 8, 3, 2)), "match"),
         (np.zeros(8), np.zeros((1, 8)), "match"),
         (np.zeros((2, 8)), np.full((2, 8), np.nan), "finite"),
         (np.zeros((2, 8)), np.full((2, 8), -np.inf), "finite"),
@@ -243,7 +244,7 @@ def test_log_evidence_of_extreme_weights(constant: float) -> None:
     [
         (np.zeros((2, 8)), np.zeros((2, 7)), "one shape"),
         (np.zeros(8), np.zeros(8), "one shape"),
-        (np.zeros((2, 8, 1)), np.zeros((2, 8, 1)), "one shape"),
+        (np.zeros((2, 8, 1, 1)), np.zeros((2, 8, 1, 1)), "one shape"),
         (np.zeros((2, 8)), np.zeros((1, 8)), "one shape"),
         (np.full((2, 8), np.nan), np.zeros((2, 8)), "finite"),
         (np.zeros((2, 8)), np.full((2, 8), np.inf), "finite"),

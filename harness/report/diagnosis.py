@@ -11,11 +11,10 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import xarray as xr
-from arviz_stats.base import array_stats
 
 from harness import weights
 from harness.experiment.spec import Cell, Figure, Results
-from harness.fit import PSEUDO_SAMPLE, Fit
+from harness.fit import PSEUDO_SAMPLE, Fit, pooled
 from harness.report.style import COLOURS, new_figure, to_png
 
 # The rank plot's simultaneous bands are simulated for independent draws; their cost grows with
@@ -40,44 +39,22 @@ def diagnose_cell(results: Results, cell: Cell) -> CellDiagnosis:
     say whether runs agree: chains that each stay in other modes show here.
     """
     fits = [results.load(cell, replication) for replication in results.replications(cell)]
-    posterior = _as_chains([fit.posterior for fit in fits])
+    together = pooled(fits)
+    posterior, extended = together.posterior, together.extended
     tree = xr.DataTree.from_dict({"/posterior": posterior})
     summary: pd.DataFrame = arviz_stats.summary(tree, round_to="none")
     figures = [_ranks(cell, posterior), _ess(cell, tree)]
-    extended = [fit.extended for fit in fits]
-    if extended[0] is not None:
-        joined = _as_chains([dataset for dataset in extended if dataset is not None])
-        figures += [_inverse_temperatures(cell, joined), _weights(cell, joined)]
-    return CellDiagnosis(cell, summary, _facts(cell, fits, summary), tuple(figures))
+    if extended is not None:
+        figures.append(_inverse_temperatures(cell, extended))
+        if PSEUDO_SAMPLE in extended.sizes:
+            figures.append(_weights(cell, extended))
+    return CellDiagnosis(cell, summary, _facts(together), tuple(figures))
 
 
-def _as_chains(datasets: list[xr.Dataset]) -> xr.Dataset:
-    joined = xr.concat(datasets, dim="chain")
-    return joined.assign_coords(chain=np.arange(joined.sizes["chain"]))
-
-
-def _facts(cell: Cell, fits: list[Fit], summary: pd.DataFrame) -> tuple[str, ...]:
-    """Say in words what the sampler's statistics show, worst first."""
-    stats = _as_chains([fit.sample_stats for fit in fits])
-    draws = stats.sizes["chain"] * stats.sizes["draw"]
-    divergent = int(stats["diverging"].sum())
-    deepest = int((stats["tree_depth"] >= cell.nuts.max_treedepth).sum())
-    bfmi = np.asarray(array_stats.bfmi(stats["energy"].to_numpy()))
-    r_hat = float(summary["r_hat"].astype(float).max())
-    facts = [
-        (
-            f"R-hat reaches {r_hat:.2f}: the runs disagree, so these are not draws of the whole "
-            "target."
-            if r_hat > 1.05
-            else f"R-hat is at most {r_hat:.3f}: the runs agree."
-        ),
-        f"{divergent} divergent transitions in {draws:,} draws"
-        + (f" ({divergent / draws:.2%})." if divergent else "."),
-        f"{deepest} transitions reached the largest tree depth, {cell.nuts.max_treedepth}.",
-        f"E-BFMI is {bfmi.min():.2f} or more (below 0.3 the energy is explored slowly).",
-        f"{int(stats['n_steps'].mean()):,} leapfrog steps a draw on average.",
-    ]
-    return tuple(facts)
+def _facts(fit: Fit) -> tuple[str, ...]:
+    """Say in words what the draws and the sampler's statistics show, worst first."""
+    steps = f"{int(fit.sample_stats['n_steps'].mean()):,} leapfrog steps a draw on average."
+    return (*(str(finding) for finding in fit.diagnose()), steps)
 
 
 def _ranks(cell: Cell, posterior: xr.Dataset) -> Figure:
@@ -107,6 +84,8 @@ def _ess(cell: Cell, tree: xr.DataTree) -> Figure:
 def _inverse_temperatures(cell: Cell, extended: xr.Dataset) -> Figure:
     figure, (axis,) = new_figure(width=4.6, height=2.8)
     inv_temp = extended["inv_temp"].to_numpy()
+    if PSEUDO_SAMPLE not in extended.sizes:
+        inv_temp = inv_temp[..., None]
     bins = np.linspace(0, 1, 41).tolist()
     for index in range(inv_temp.shape[-1]):
         axis.hist(

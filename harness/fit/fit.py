@@ -1,15 +1,9 @@
-"""A fit: one ArviZ DataTree with draws of the target, the extended draws and their cost.
-
-Groups: ``posterior`` (unweighted draws of the target, under the model's own parameter names),
-``extended`` (raw draws of the extended target: pseudo-samples, inverse temperatures and log
-weights; absent when the target itself was sampled), ``sample_stats`` (the sampler's),
-``constant_data`` (the model's data) and attributes (method, settings, seeds, versions, cost).
-"""
+"""The result of a run: draws, estimates from them, their cost, and its file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +11,15 @@ import numpy as np
 import xarray as xr
 
 from harness import weights
+from harness.diagnosis import Finding, diagnose
 from harness.errors import DataError, StoreError
 from harness.files import write_bytes
+from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws, tempered_draws
 from harness.netcdf import read_tree, write_tree
-from harness.weights import Estimate, LogEvidence
+from harness.weights import Estimate, FloatArray, LogEvidence, TwoSidedLogEvidence
 
-PSEUDO_SAMPLE = "pseudo_sample"
-"""Name of the axis over pseudo-samples in the ``extended`` group."""
-
-_FORMAT = "harness-fit-1"
+FORMAT = "harness-fit-1"
+"""Mark of a fit's file."""
 
 
 class Fit:
@@ -34,7 +28,7 @@ class Fit:
     Parameters
     ----------
     tree
-        DataTree with the groups and attributes described in this module's docstring.
+        DataTree with the groups and attributes that :mod:`harness.fit` describes.
     """
 
     def __init__(self, tree: xr.DataTree) -> None:
@@ -143,46 +137,90 @@ class Fit:
         extended = self.extended
         if extended is None or "log_w1" not in extended:
             return weights.expectation(self.series(f).to_numpy())
-        values = f(extended[list(self.posterior.data_vars)]).transpose("chain", "draw", ...)
-        return weights.weighted_expectation(values.to_numpy(), extended["log_w1"].to_numpy())
+        return weights.weighted_expectation(self._values(f), extended["log_w1"].to_numpy())
+
+    def effective_draws(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
+        """Estimate how many independent draws of the target are as good for E_target[f].
+
+        Var[f] / MCSE^2, which takes weights and autocorrelation into account; NaN where f is
+        constant.
+
+        Parameters
+        ----------
+        f
+            As in :meth:`series`.
+        """
+        extended = self.extended
+        if extended is None:
+            log_weight = np.zeros(tuple(self.posterior.sizes[axis] for axis in ("chain", "draw")))
+        elif "log_w1" in extended:
+            log_weight = extended["log_w1"].to_numpy()
+        else:
+            within = extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy()
+            log_weight = within - np.logaddexp.reduce(within, axis=-1, keepdims=True)
+        return weights.effective_draws(self._values(f), log_weight)
 
     def base_expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
-        """Estimate E_base[f] from a continuously tempered run (paper, eq. 22).
+        """Estimate E_base[f] from a run along the path (Graham and Storkey 2017, eq. 22).
 
         Where the base's own moments are known, an estimate that is off is a failed run.
 
         Raises
         ------
         DataError
-            If the fit is not of a continuously tempered run.
+            If the draws follow no path; see :attr:`tempered`.
         """
-        extended = self._tempered()
-        values = f(extended[list(self.posterior.data_vars)]).transpose("chain", "draw", ...)
-        return weights.weighted_expectation(values.to_numpy(), extended["log_w0"].to_numpy())
+        return weights.weighted_expectation(self._values(f), self.tempered.log_w0)
 
     @property
-    def log_evidence(self) -> LogEvidence:
-        """Estimate of log Z from a continuously tempered run (paper, eq. 20).
+    def tempered(self) -> TemperedDraws:
+        """The draws of the path from base to target.
 
         Raises
         ------
         DataError
-            If the fit is not of a continuously tempered run.
+            If there are none: see :func:`harness.tempered.tempered_draws`.
         """
-        extended, settings = self._tempered(), self.settings
-        log_g = settings["log_g"]
-        return weights.log_evidence(
-            extended["log_w1"].to_numpy(),
-            extended["log_w0"].to_numpy(),
-            log_zeta=settings["log_zeta"],
-            log_g_ratio=log_g[-1][1] - log_g[0][1],
-        )
+        return tempered_draws(self.extended, self.settings, self.tree.attrs["method"])
 
-    def _tempered(self) -> xr.Dataset:
+    @property
+    def log_evidence(self) -> LogEvidence:
+        """Estimate of log Z from a run along the path, with its error.
+
+        From a continuously tempered run by Graham and Storkey (2017), eq. 20; from a
+        pseudo-extended run by the same on the pseudo-samples that are not the chosen ones.
+
+        Raises
+        ------
+        DataError
+            If the draws follow no path, or a pseudo-extended run has no Gaussian base.
+        """
+        return self.tempered.log_evidence()
+
+    @property
+    def two_sided_log_evidence(self) -> TwoSidedLogEvidence | None:
+        """Estimates of log Z up the path and down it, and their gap; None for few draws.
+
+        Raises
+        ------
+        DataError
+            As for :attr:`log_evidence`.
+        """
+        return self.tempered.two_sided()
+
+    def diagnose(self) -> list[Finding]:
+        """Say in plain sentences whether the run can be trusted, worst first."""
+        return diagnose(self)
+
+    def _values(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
+        """Return f of every raw draw, axes (chain, draw, ...), with a third of pseudo-samples."""
         extended = self.extended
-        if extended is None or "log_w1" not in extended:
-            raise DataError(f"a {self.tree.attrs['method']} fit was not continuously tempered")
-        return extended
+        parameters = self.posterior if extended is None else extended[list(self.posterior)]
+        values = f(parameters)
+        third = (PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in values.dims else ()
+        array = values.transpose("chain", "draw", *third, ...).to_numpy()
+        # One layout in memory, so that sums are the same to the last digit after save and load.
+        return np.ascontiguousarray(array, dtype=np.float64)
 
     def save(self, path: Path) -> None:
         """Write the fit as NetCDF, whole or not at all.
@@ -209,66 +247,6 @@ class Fit:
             raise StoreError(f"there is no fit {path}") from None
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise StoreError(f"{path} is damaged or no NetCDF file ({error})") from error
-        if tree.attrs.get("format") != _FORMAT or "posterior" not in tree:
+        if tree.attrs.get("format") != FORMAT or "posterior" not in tree:
             raise StoreError(f"{path} is a NetCDF file, but not a fit of this program")
         return cls(tree)
-
-
-def build_fit(
-    *,
-    posterior: Mapping[str, np.ndarray],
-    extended: Mapping[str, np.ndarray] | None,
-    sample_stats: Mapping[str, np.ndarray],
-    constant_data: Mapping[str, Any],
-    attrs: Mapping[str, Any],
-    pseudo_samples: bool = True,
-) -> Fit:
-    """Label arrays as a fit.
-
-    Parameters
-    ----------
-    posterior
-        Arrays (chain, draw, ...) by parameter name.
-    extended
-        Arrays (chain, draw, ...) by name, with a last axis N if there are pseudo-samples; or
-        None.
-    sample_stats
-        Arrays (chain, draw) by name.
-    constant_data
-        Data of the model by name.
-    attrs
-        Strings, numbers and arrays for the root of the tree; ``settings`` may be a dict.
-    pseudo_samples
-        Whether the last axis of the extended arrays runs over pseudo-samples.
-    """
-    groups: dict[str, xr.Dataset] = {
-        "posterior": _dataset(posterior),
-        "sample_stats": _dataset(sample_stats),
-        "constant_data": xr.Dataset(
-            {
-                name: (tuple(f"{name}_dim_{i}" for i in range(np.ndim(value))), np.asarray(value))
-                for name, value in constant_data.items()
-                if np.size(value)
-            }
-        ),
-    }
-    if extended is not None:
-        last = PSEUDO_SAMPLE if pseudo_samples else None
-        groups["extended"] = _dataset(extended, last=last)
-    tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
-    tree.attrs = {
-        key: json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
-        for key, value in attrs.items()
-    } | {"format": _FORMAT}
-    return Fit(tree)
-
-
-def _dataset(arrays: Mapping[str, np.ndarray], *, last: str | None = None) -> xr.Dataset:
-    """Name axes chain, draw, then x_dim_0, x_dim_1, ...; and the last one, where it is given."""
-    variables = {}
-    for name, array in arrays.items():
-        inner = array.ndim - 2 - (last is not None)
-        dims = ("chain", "draw", *(f"{name}_dim_{i}" for i in range(inner)))
-        variables[name] = ((*dims, last) if last else dims, array)
-    dataset = xr.Dataset(variables)
-    return dataset.assign_coords({dim: np.arange(size) for dim, size in dataset.sizes.items()})

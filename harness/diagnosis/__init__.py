@@ -1,0 +1,56 @@
+"""Say in plain sentences whether a fit can be trusted, and what to try where it cannot.
+
+What is fine here is fine as far as the draws can tell.
+
+References
+----------
+Betancourt, M. (2016). Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte
+Carlo. arXiv:1604.00695.
+
+Gelman, A., Carlin, J. B., Stern, H. S., Dunson, D. B., Vehtari, A. and Rubin, D. B. (2013).
+Bayesian Data Analysis, third edition, section 11.
+
+Vehtari, A., Gelman, A., Simpson, D., Carpenter, B. and Bürkner, P.-C. (2021).
+Rank-normalization, folding, and localization: an improved R-hat for assessing convergence of
+MCMC. Bayesian Analysis 16(2), 667-718.
+
+Vehtari, A., Simpson, D., Gelman, A., Yao, Y. and Gabry, J. (2024). Pareto smoothed importance
+sampling. Journal of Machine Learning Research 25(72), 1-58.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.diagnosis.agreement import agreement, effective_draws
+from harness.diagnosis.finding import Finding, Severity
+from harness.diagnosis.path import path
+from harness.diagnosis.sampler import sampler
+
+if TYPE_CHECKING:
+    from harness.fit import Fit
+
+__all__ = ["Finding", "Severity", "diagnose"]
+
+_UNSEEN = Finding(
+    Severity.FINE,
+    "None of this sees a mode that no chain has visited.",
+    "Start chains in different places to look for one.",
+)
+
+
+def diagnose(fit: Fit) -> list[Finding]:
+    """Look at everything the draws can show.
+
+    Parameters
+    ----------
+    fit
+        Result of any method.
+
+    Returns
+    -------
+    list of Finding
+        Worst first, what is fine last; never empty.
+    """
+    findings = [*agreement(fit), *path(fit), *effective_draws(fit), *sampler(fit), _UNSEEN]
+    return sorted(findings, key=lambda finding: -finding.severity)  # stable: else as above

@@ -1,0 +1,89 @@
+"""Whether chains agree, and how many draws they are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from harness import weights
+from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
+
+if TYPE_CHECKING:
+    from harness.fit import Fit
+
+R_HAT_WARNING = 1.01
+"""Above it more draws are needed (Vehtari et al. 2021, section 4)."""
+R_HAT_PROBLEM = 1.1
+"""Above it chains are not draws of one distribution (Gelman et al. 2013, section 11.5)."""
+EFFECTIVE_WARNING = 100
+"""Effective draws a chain, below which the errors are not to be relied on (Vehtari et al. 2021)."""
+EFFECTIVE_PROBLEM = 10
+"""Effective draws a chain, below which an estimate is none (Gelman et al. 2013, section 11.5)."""
+
+
+def agreement(fit: Fit) -> Iterable[Finding]:
+    """R-hat of the target's parameters, and of the raw draws of the extended target."""
+    yield _r_hat(fit.posterior, "", "so these are not draws of the whole target")
+    extended = fit.extended
+    if extended is not None:
+        raw = extended.drop_vars(["log_weight", "log_w1", "log_w0"], errors="ignore")
+        yield _r_hat(raw, " of the extended draws", "so they do not know the whole path")
+
+
+def _r_hat(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
+    if draws.sizes["draw"] < 8:
+        return Finding(
+            Severity.WARNING, f"There are too few draws for R-hat{of_what}.", "Take 8 or more."
+        )
+    largest = {}
+    for name, variable in draws.items():
+        value = weights.r_hat(variable.transpose("chain", "draw", ...).to_numpy())
+        if not np.isnan(value).all():
+            largest[str(name)] = float(np.nanmax(value))
+    if not largest:
+        return Finding(
+            Severity.PROBLEM, "No chain has moved.", "Look at the starting points and step sizes."
+        )
+    name = max(largest, key=lambda each: largest[each])
+    r_hat = largest[name]
+    if r_hat > R_HAT_PROBLEM:
+        return Finding(
+            Severity.PROBLEM,
+            f"R-hat{of_what} reaches {r_hat:.2f} ({name}): the chains disagree, {consequence}.",
+            BETTER_PATH,
+        )
+    if r_hat > R_HAT_WARNING:
+        return Finding(
+            Severity.WARNING,
+            f"R-hat{of_what} reaches {r_hat:.3f} ({name}): the chains do not quite agree yet.",
+            "Take more draws.",
+        )
+    return Finding(Severity.FINE, f"R-hat{of_what} is at most {r_hat:.3f}: the chains agree.")
+
+
+def effective_draws(fit: Fit) -> Iterable[Finding]:
+    """Effective draws behind the target's means, weights and autocorrelation included."""
+    if fit.posterior.sizes["draw"] < 4:
+        return
+    fewest = {}
+    for name in map(str, fit.posterior):
+        count = fit.effective_draws(itemgetter(name))
+        if not np.isnan(count).all():
+            fewest[name] = float(np.nanmin(count))
+    if not fewest:
+        return
+    name = min(fewest, key=lambda each: fewest[each])
+    chains = fit.posterior.sizes["chain"]
+    sentence = f"The mean of {name} rests on {fewest[name]:,.0f} effective draws"
+    if fewest[name] < EFFECTIVE_PROBLEM * chains:
+        what = "Take many more draws; where few weights dominate, a base nearer to the target."
+        yield Finding(Severity.PROBLEM, f"{sentence}, too few for an estimate.", what)
+    elif fewest[name] < EFFECTIVE_WARNING * chains:
+        what = f"Take more draws: {EFFECTIVE_WARNING * chains} effective ones are enough."
+        yield Finding(Severity.WARNING, f"{sentence}: its error is rough.", what)
+    else:
+        yield Finding(Severity.FINE, f"{sentence}, and no other mean on fewer.")

@@ -1,0 +1,45 @@
+"""What a diagnosis says: findings, and how bad each is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+BETTER_PATH = (
+    "Try a base nearer to the target, a better guess at log Z, a g that gives the sparse part of "
+    "the path more mass, or starting points in every mode; then a longer run."
+)
+"""What to try where the path itself is at fault."""
+
+
+class Severity(IntEnum):
+    """How bad a finding is; larger is worse."""
+
+    FINE = 0
+    """Nothing is seen to be wrong."""
+    WARNING = 1
+    """Estimates are less precise than they look, or their errors are."""
+    PROBLEM = 2
+    """Estimates are not to be used."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that the draws show.
+
+    Attributes
+    ----------
+    severity
+        How bad it is.
+    sentence
+        What was seen, in a plain sentence.
+    what_to_try
+        What may help; empty if nothing is wrong.
+    """
+
+    severity: Severity
+    sentence: str
+    what_to_try: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.what_to_try}".rstrip()

@@ -1,0 +1,166 @@
+"""Whether draws follow the path from base to target, and what their weights are worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from harness import weights
+from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
+from harness.errors import DataError
+from harness.weights import FloatArray
+
+if TYPE_CHECKING:
+    from harness.fit import Fit, TemperedDraws
+
+PARETO_K_WARNING = 0.7
+"""Upper end of the threshold min(1 - 1 / log10(S), 0.7) for S draws (Vehtari et al. 2024)."""
+PARETO_K_PROBLEM = 1.0
+"""From here on the weights have no mean (Vehtari et al. 2024)."""
+ROUND_TRIPS_WARNING = 5
+"""Round trips a chain, below which the path's two ends are hardly tied together; ours."""
+FALSE_ALARM = 1e-3
+"""Probability that base moments of a sound run are called off, over all coordinates; ours."""
+GAP_ERRORS = 3.0
+"""Gap between the two estimates of log Z that is more than noise, in standard errors; ours."""
+GAP_WARNING, GAP_PROBLEM = 0.1, 1.0
+"""Gap that matters, in nats; ours."""
+
+
+def path(fit: Fit) -> Iterable[Finding]:
+    """What draws along the path from base to target show, where there are such."""
+    try:
+        tempered = fit.tempered
+    except DataError:
+        return
+    if tempered.delta.shape[1] < 4:
+        return
+    yield from _base_moments(fit, tempered)
+    if tempered.delta.ndim == 2:
+        yield from _target_weights(tempered)
+    yield _round_trips(tempered)
+    if tempered.normalised_base:
+        yield from _gap(tempered)
+
+
+def _target_weights(tempered: TemperedDraws) -> Iterable[Finding]:
+    k = weights.pareto_k(tempered.log_w1)
+    if math.isnan(k):
+        return
+    threshold = min(1 - 1 / math.log10(tempered.log_w1.size), PARETO_K_WARNING)
+    sentence = f"The weights' Pareto k is {k:.2f}"
+    what = "Take a base nearer to the target, or a g with more mass near beta = 1."
+    if k >= PARETO_K_PROBLEM:
+        seen = "a few draws dominate, and estimates have no known error"
+        yield Finding(Severity.PROBLEM, f"{sentence}: {seen}.", what)
+    elif k >= threshold:
+        seen = "large ones are rare, and errors are underestimated"
+        yield Finding(Severity.WARNING, f"{sentence}: {seen}.", what)
+    else:
+        yield Finding(Severity.FINE, f"{sentence}, below {threshold:.2f}: no draw dominates.")
+
+
+def _round_trips(tempered: TemperedDraws) -> Finding:
+    start = tempered.log_g[0][0]
+    tenth = (1 - start) / 10
+    trips = weights.round_trips(tempered.inv_temp, lower=start + tenth, upper=1 - tenth)
+    of_chain = trips.reshape(len(trips), -1).sum(axis=1)
+    stuck, mean = int(np.count_nonzero(of_chain == 0)), float(of_chain.mean())
+    if stuck:
+        return Finding(
+            # Pseudo-samples take turns at the target, so that each need not travel.
+            Severity.PROBLEM if trips.ndim == 1 else Severity.WARNING,
+            f"In {stuck} of {len(of_chain)} chains the inverse temperature makes no round trip "
+            "between base and target.",
+            BETTER_PATH,
+        )
+    if mean < ROUND_TRIPS_WARNING:
+        return Finding(
+            Severity.WARNING,
+            f"The inverse temperature makes {mean:.1f} round trips a chain: base and target are "
+            "hardly tied together.",
+            BETTER_PATH,
+        )
+    return Finding(Severity.FINE, f"The inverse temperature makes {mean:,.0f} round trips a chain.")
+
+
+def _gap(tempered: TemperedDraws) -> Iterable[Finding]:
+    both = tempered.two_sided()
+    if both is None:
+        return
+    gap, error = abs(float(both.gap.value)), float(both.gap.mcse)
+    sentence = (
+        f"Log Z is {both.forward.value:.2f} from the base's side and {both.backward.value:.2f} "
+        "from the target's"
+    )
+    if gap <= GAP_ERRORS * error or gap < GAP_WARNING:
+        yield Finding(Severity.FINE, f"{sentence}: they agree.")
+        return
+    yield Finding(
+        Severity.PROBLEM if gap > GAP_PROBLEM else Severity.WARNING,
+        f"{sentence}: a step of the path looks different from its two ends (standard error of "
+        f"the gap {error:.2f}).",
+        BETTER_PATH,
+    )
+
+
+def _base_moments(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
+    """Compare means under the base with the Gaussian base's own.
+
+    Second moments are left out: in the base's tails w0 grows, and their errors are not known.
+    """
+    base = fit.settings.get("base")
+    if base is None:
+        return
+    mean = np.asarray(base[0], dtype=np.float64)
+    draws = _coordinates(fit, tempered.delta.ndim)
+    if draws.shape[-1] != mean.size:
+        return
+    score = _scores(draws, tempered, mean)
+    positive = (draws > 0).reshape(-1, mean.size).all(axis=0)
+    if positive.any():
+        # A Gaussian base of a positive parameter is one of its logarithm.  The draws do not say
+        # which parameters are constrained: the nearer of the two counts.
+        logged = _scores(np.log(draws[..., positive]), tempered, mean[positive])
+        score[positive] = np.minimum(score[positive], logged)
+    worst = float(score.max())
+    k = weights.pareto_k(tempered.log_w0)
+    tail = "" if math.isnan(k) else f" (Pareto k of the base's weights {k:.2f})"
+    if worst > NormalDist().inv_cdf(1 - FALSE_ALARM / 2 / mean.size):
+        yield Finding(
+            Severity.PROBLEM,
+            f"Means under the base are up to {worst:.1f} standard errors off its known "
+            f"mean{tail}: the draws do not follow the path.",
+            BETTER_PATH,
+        )
+    else:
+        yield Finding(
+            Severity.FINE,
+            f"Means under the base are within {worst:.1f} standard errors of its known mean{tail}.",
+        )
+
+
+def _scores(draws: FloatArray, tempered: TemperedDraws, mean: FloatArray) -> FloatArray:
+    estimate = weights.weighted_expectation(draws, tempered.log_w0)
+    score: FloatArray = np.abs(weights.z_scores(estimate, mean))
+    return score
+
+
+def _coordinates(fit: Fit, axes: int) -> FloatArray:
+    """Stack all parameters as Stan does, column-major: (chains, draws, [N,] D)."""
+    extended = fit.extended
+    if extended is None:
+        raise DataError("a fit without extended draws has no path")
+    leading = ("chain", "draw", "pseudo_sample")[:axes]
+    columns = []
+    for name in fit.posterior:
+        variable = extended[name]
+        inner = [dim for dim in variable.dims if dim not in leading]
+        array = variable.transpose(*leading, *reversed(inner)).to_numpy()
+        columns.append(array.reshape(*array.shape[:axes], -1))
+    # One layout in memory, so that sums are the same to the last digit after save and load.
+    return np.ascontiguousarray(np.concatenate(columns, axis=-1), dtype=np.float64)

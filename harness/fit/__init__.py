@@ -1,0 +1,13 @@
+"""A fit: one ArviZ DataTree with draws of the target, the extended draws and their cost.
+
+Groups: ``posterior`` (unweighted draws of the target, under the model's own parameter names),
+``extended`` (raw draws of the extended target: pseudo-samples, inverse temperatures and log
+weights; absent when the target itself was sampled), ``sample_stats`` (the sampler's),
+``constant_data`` (the model's data) and attributes (method, settings, seeds, versions, cost).
+"""
+
+from harness.fit.build import build_fit, pooled
+from harness.fit.fit import Fit
+from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws
+
+__all__ = ["PSEUDO_SAMPLE", "Fit", "TemperedDraws", "build_fit", "pooled"]

@@ -1,0 +1,102 @@
+"""Label arrays as a fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from harness.fit.fit import FORMAT, Fit
+from harness.fit.tempered import PSEUDO_SAMPLE
+
+
+def build_fit(
+    *,
+    posterior: Mapping[str, np.ndarray],
+    extended: Mapping[str, np.ndarray] | None,
+    sample_stats: Mapping[str, np.ndarray],
+    constant_data: Mapping[str, Any],
+    attrs: Mapping[str, Any],
+    pseudo_samples: bool = True,
+) -> Fit:
+    """Label arrays as a fit.
+
+    Parameters
+    ----------
+    posterior
+        Arrays (chain, draw, ...) by parameter name.
+    extended
+        Arrays (chain, draw, ...) by name, with a last axis N if there are pseudo-samples; or
+        None.
+    sample_stats
+        Arrays (chain, draw) by name.
+    constant_data
+        Data of the model by name.
+    attrs
+        Strings, numbers and arrays for the root of the tree; ``settings`` may be a dict.
+    pseudo_samples
+        Whether the last axis of the extended arrays runs over pseudo-samples.
+    """
+    groups: dict[str, xr.Dataset] = {
+        "posterior": _dataset(posterior),
+        "sample_stats": _dataset(sample_stats),
+        "constant_data": xr.Dataset(
+            {
+                name: (tuple(f"{name}_dim_{i}" for i in range(np.ndim(value))), np.asarray(value))
+                for name, value in constant_data.items()
+                if np.size(value)
+            }
+        ),
+    }
+    if extended is not None:
+        last = PSEUDO_SAMPLE if pseudo_samples else None
+        groups["extended"] = _dataset(extended, last=last)
+    tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in groups.items()})
+    tree.attrs = {
+        key: json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
+        for key, value in attrs.items()
+    } | {"format": FORMAT}
+    return Fit(tree)
+
+
+def _dataset(arrays: Mapping[str, np.ndarray], *, last: str | None = None) -> xr.Dataset:
+    """Name axes chain, draw, then x_dim_0, x_dim_1, ...; and the last one, where it is given."""
+    variables = {}
+    for name, array in arrays.items():
+        inner = array.ndim - 2 - (last is not None)
+        dims = ("chain", "draw", *(f"{name}_dim_{i}" for i in range(inner)))
+        variables[name] = ((*dims, last) if last else dims, array)
+    dataset = xr.Dataset(variables)
+    return dataset.assign_coords({dim: np.arange(size) for dim, size in dataset.sizes.items()})
+
+
+def pooled(fits: Sequence[Fit]) -> Fit:
+    """Take the chains of several fits of one target together, as chains of one.
+
+    The attributes are the first fit's, with the cost of all chains.
+
+    Parameters
+    ----------
+    fits
+        One or more, of one method with one set of settings.
+    """
+    groups = {
+        f"/{name}": _as_chains([fit.tree[name].to_dataset() for fit in fits])
+        if "chain" in node.sizes
+        else node.to_dataset()
+        for name, node in fits[0].tree.children.items()
+    }
+    tree = xr.DataTree.from_dict(groups)
+    costs = [key for key in fits[0].tree.attrs if str(key).startswith(("gradients_", "seconds_"))]
+    tree.attrs = fits[0].tree.attrs | {
+        key: np.concatenate([np.atleast_1d(fit.tree.attrs[key]) for fit in fits]) for key in costs
+    }
+    return Fit(tree)
+
+
+def _as_chains(datasets: list[xr.Dataset]) -> xr.Dataset:
+    joined = xr.concat(datasets, dim="chain")
+    return joined.assign_coords(chain=np.arange(joined.sizes["chain"]))

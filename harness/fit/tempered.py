@@ -1,0 +1,164 @@
+"""Draws along the whole path from base to target, as two kinds of run give them.
+
+A continuously tempered run draws (x, beta) from the path itself.  Of a pseudo-extended run
+the pseudo-samples that are not the chosen ones follow it, so that each counts with the
+probability 1 - w_i of not being chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from harness import weights
+from harness.errors import DataError
+from harness.weights import FloatArray, LogEvidence, LogG, TwoSidedLogEvidence
+
+PSEUDO_SAMPLE = "pseudo_sample"
+"""Name of the axis over pseudo-samples in a fit's ``extended`` group."""
+
+
+@dataclass(frozen=True)
+class TemperedDraws:
+    """Draws of the path, weighted; shapes (chains, draws), or (chains, draws, N).
+
+    Attributes
+    ----------
+    delta, inv_temp
+        Delta = log b + log zeta - log gamma, and the inverse temperature drawn with it.
+    log_weight
+        Log weights that make these draws of the path; 0 for a continuously tempered run.
+    log_w1, log_w0
+        Log weights that make them draws of the target and of the base, the former included.
+    log_zeta, log_g, ladder
+        The path's guess at log Z, and its g: knots, or the rungs of a ladder.
+    normalised_base
+        Whether the base is known to integrate to one, so that there is a log Z.
+    """
+
+    delta: FloatArray
+    inv_temp: FloatArray
+    log_weight: FloatArray
+    log_w1: FloatArray
+    log_w0: FloatArray
+    log_zeta: float
+    log_g: LogG
+    ladder: bool
+    normalised_base: bool
+
+    def log_evidence(self) -> LogEvidence:
+        """Estimate log Z from all draws (see :func:`harness.weights.log_evidence`).
+
+        Raises
+        ------
+        DataError
+            If the base is not known to be normalised.
+        """
+        self._require_normalised_base()
+        # The weights, not densities at the ends: g cancels.
+        ratio = self.log_g[-1][1] - self.log_g[0][1]
+        return weights.log_evidence(
+            self.log_w1, self.log_w0, log_zeta=self.log_zeta, log_g_ratio=ratio
+        )
+
+    def two_sided(self) -> TwoSidedLogEvidence | None:
+        """Estimate log Z from both sides (see :func:`harness.weights.two_sided_log_evidence`).
+
+        Raises
+        ------
+        DataError
+            If the base is not known to be normalised.
+        """
+        self._require_normalised_base()
+        return weights.two_sided_log_evidence(
+            self.delta,
+            self.inv_temp,
+            log_zeta=self.log_zeta,
+            log_g=self.log_g,
+            ladder=self.ladder,
+            log_weight=self.log_weight,
+        )
+
+    def _require_normalised_base(self) -> None:
+        if not self.normalised_base:
+            raise DataError(
+                "log Z of a pseudo-extended run needs a normalised base: run it with a "
+                "Gaussian base (base=gaussian_base(mean, covariance))"
+            )
+
+
+def tempered_draws(
+    extended: xr.Dataset | None, settings: Mapping[str, Any], method: str
+) -> TemperedDraws:
+    """Return a fit's draws of the path.
+
+    Parameters
+    ----------
+    extended
+        The fit's ``extended`` group.
+    settings, method
+        What the fit remembers of its run.
+
+    Raises
+    ------
+    DataError
+        If the run's draws do not follow a path: the target itself was sampled, inverse
+        temperatures were fixed or tied to each other, or there is one pseudo-sample.
+    """
+    if extended is None or not {"delta", "inv_temp"} <= set(extended):
+        raise DataError(f"a {method} fit has no draws along a path from a base to the target")
+    if settings.get("inv_temp") is not None:
+        raise DataError(
+            "inverse temperatures were fixed, so that the draws do not follow the whole path: "
+            "run with inv_temp=None"
+        )
+    log_g: LogG = [(float(beta), float(value)) for beta, value in settings["log_g"]]
+    ladder = bool(settings.get("ladder", False))
+    shape = (*("chain", "draw"), *((PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in extended.sizes else ()))
+    delta, inv_temp = (
+        extended[name].transpose(*shape).to_numpy() for name in ("delta", "inv_temp")
+    )
+    if "log_w1" in extended:
+        log_weight = np.zeros(delta.shape)
+        log_w1, log_w0 = (extended[name].to_numpy() for name in ("log_w1", "log_w0"))
+    else:
+        log_weight = _path_log_weight(extended, settings, inv_temp)
+        log_w1, log_w0 = (
+            log_weight + height + weights.log_path_weight(delta, end, log_g, ladder=ladder)
+            for end, height in ((1.0, log_g[-1][1]), (0.0, log_g[0][1]))
+        )
+    return TemperedDraws(
+        delta,
+        inv_temp,
+        log_weight,
+        log_w1,
+        log_w0,
+        log_zeta=float(settings["log_zeta"]),
+        log_g=log_g,
+        ladder=ladder,
+        normalised_base="log_w1" in extended or settings.get("base") is not None,
+    )
+
+
+def _path_log_weight(
+    extended: xr.Dataset, settings: Mapping[str, Any], inv_temp: FloatArray
+) -> FloatArray:
+    """Log weights that make pseudo-samples draws of the path."""
+    if settings.get("g_correlation", 0.0):
+        raise DataError(
+            "the inverse temperatures were tied to each other (g_correlation), so that "
+            "pseudo-samples do not follow the path one by one: run with g_correlation=0"
+        )
+    log_weight = extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy()
+    complement = weights.complement_log_weight(log_weight)
+    a, b = settings.get("g_shape", (1.0, 1.0))
+    if (a, b) == (1.0, 1.0):
+        return complement
+    # The factor beta^(a - 1) (1 - beta)^(b - 1) of g, divided out, since it has no closed integral.
+    beta = np.clip(inv_temp, np.finfo(float).tiny, np.nextafter(1, 0))  # rounding may reach an end
+    shaped: FloatArray = complement - (a - 1) * np.log(beta) - (b - 1) * np.log1p(-beta)
+    return shaped

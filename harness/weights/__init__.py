@@ -1,0 +1,69 @@
+"""Weights: from draws of an extended target to expectations under the target.
+
+Takes arrays and returns arrays; it knows nothing of models, methods or engines.  Where
+there are pseudo-samples, they run along the last axis of the log weights.
+
+References
+----------
+Graham, M. M. and Storkey, A. J. (2017). Continuously tempered Hamiltonian Monte Carlo.
+Proceedings of the 33rd Conference on Uncertainty in Artificial Intelligence.
+
+Nemeth, C., Lindsten, F., Filippone, M. and Hensman, J. (2019). Pseudo-extended Markov chain
+Monte Carlo. Advances in Neural Information Processing Systems 32.
+"""
+
+from harness.weights.conditionals import (
+    LogG,
+    inv_temp_log_conditionals,
+    log_path_weight,
+)
+from harness.weights.diagnostics import (
+    effective_draws,
+    pareto_k,
+    r_hat,
+    round_trips,
+    z_scores,
+)
+from harness.weights.estimates import (
+    Estimate,
+    FloatArray,
+    expectation,
+    normalised_weights,
+    weighted_expectation,
+)
+from harness.weights.evidence import (
+    LogEvidence,
+    TwoSidedLogEvidence,
+    log_evidence,
+    two_sided_log_evidence,
+)
+from harness.weights.resampling import (
+    complement_log_weight,
+    draw_index,
+    effective_pseudo_samples,
+    resample,
+)
+
+__all__ = [
+    "Estimate",
+    "FloatArray",
+    "LogEvidence",
+    "LogG",
+    "TwoSidedLogEvidence",
+    "complement_log_weight",
+    "draw_index",
+    "effective_draws",
+    "effective_pseudo_samples",
+    "expectation",
+    "inv_temp_log_conditionals",
+    "log_evidence",
+    "log_path_weight",
+    "normalised_weights",
+    "pareto_k",
+    "r_hat",
+    "resample",
+    "round_trips",
+    "two_sided_log_evidence",
+    "weighted_expectation",
+    "z_scores",
+]

@@ -1,0 +1,339 @@
+"""What a fit says of itself: every finding, on draws made to show it, and after save and load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from harness.diagnosis import Finding, Severity
+from harness.errors import DataError
+from harness.fit import Fit, build_fit, pooled
+from harness.weights import FloatArray, inv_temp_log_conditionals, resample
+
+CHAINS, DRAWS, DIM = 4, 1000, 3
+LOG_Z, LOG_ZETA = 1.5, 1.0
+MEAN, SD = 0.5, 0.6  # of the target in each coordinate; the base is standard normal
+
+
+def stats_of(rng: np.random.Generator, chains: int = CHAINS) -> dict[str, Any]:
+    shape = (chains, DRAWS)
+    return {
+        "diverging": np.zeros(shape, dtype=bool),
+        "energy": rng.normal(size=shape),
+        "tree_depth": np.full(shape, 3),
+        "n_steps": np.full(shape, 7),
+    }
+
+
+def settings_of(**more: Any) -> dict[str, Any]:
+    base = [np.zeros(DIM).tolist(), np.eye(DIM).tolist()]
+    return {
+        "base": base,
+        "log_zeta": LOG_ZETA,
+        "log_g": [[0.0, 0.0], [1.0, 0.0]],
+        "nuts": {"max_treedepth": 10},
+    } | more
+
+
+def attrs_of(method: str, settings: dict[str, Any], chains: int = CHAINS) -> dict[str, Any]:
+    costs = {
+        f"{kind}_{phase}": np.ones(chains)
+        for kind in ("gradients", "seconds")
+        for phase in ("warmup", "sampling")
+    }
+    return {"method": method, "settings": settings, "seed": 1, **costs}
+
+
+def path_draws(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+    """Exact draws of the path between two Gaussians: beta by inversion, then x."""
+    grid = np.linspace(0, 1, 20_001)
+    precision = 1 + grid * (SD**-2 - 1)
+    centre = grid * MEAN / SD**2 / precision
+    # The integral of N(x | 0, 1)^(1 - beta) N(x | m, s^2)^beta in each coordinate.
+    log_c = -grid * np.log(SD) - 0.5 * np.log(precision)
+    log_c += 0.5 * precision * centre**2 - 0.5 * grid * MEAN**2 / SD**2
+    mass = np.exp(DIM * log_c + grid * (LOG_Z - LOG_ZETA)).cumsum()
+    beta = np.interp(rng.random(shape), mass / mass[-1], grid)
+    inside = 1 + beta * (SD**-2 - 1)
+    x = rng.normal(size=(*shape, DIM)) / np.sqrt(inside)[..., None]
+    return x + (beta * MEAN / SD**2 / inside)[..., None], beta
+
+
+def log_densities(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log target and log base at points (..., DIM)."""
+    return LOG_Z + norm.logpdf(x, MEAN, SD).sum(axis=-1), norm.logpdf(x).sum(axis=-1)
+
+
+def tempered_fit(
+    seed: int = 1, x: FloatArray | None = None, beta: FloatArray | None = None, **settings: Any
+) -> Fit:
+    """Continuously tempered fit of exact draws, or of the given ones."""
+    rng = np.random.default_rng(seed)
+    exact = path_draws(rng, (CHAINS, DRAWS))
+    x, beta = exact[0] if x is None else x, exact[1] if beta is None else beta
+    log_gamma, log_base = log_densities(x)
+    delta = log_base + LOG_ZETA - log_gamma
+    log_w1, log_w0 = inv_temp_log_conditionals(delta)
+    index = resample(log_w1, rng)
+    return build_fit(
+        posterior={"x": x[np.arange(len(x))[:, None], index]},
+        extended={"x": x, "inv_temp": beta, "delta": delta, "log_w1": log_w1, "log_w0": log_w0},
+        sample_stats=stats_of(rng, len(x)),
+        constant_data={"D": DIM},
+        attrs=attrs_of("continuous_tempering", settings_of(**settings), len(x)),
+        pseudo_samples=False,
+    )
+
+
+def pseudo_fit(seed: int = 1, num: int = 2, shape: Any = (1.0, 1.0), **settings: Any) -> Fit:
+    """Pseudo-extended fit of exact draws, pi uniform, g uniform (weighed as if Beta(a, b))."""
+    rng = np.random.default_rng(seed)
+    x, beta = path_draws(rng, (CHAINS, DRAWS, num))
+    chosen = rng.integers(0, num, (CHAINS, DRAWS, 1))
+    target = rng.normal(MEAN, SD, (CHAINS, DRAWS, 1, DIM))
+    np.put_along_axis(x, chosen[..., None], target, axis=2)
+    np.put_along_axis(beta, chosen, rng.random((CHAINS, DRAWS, 1)), axis=2)
+    log_gamma, log_base = log_densities(x)
+    log_q = beta * (log_gamma - LOG_ZETA) + (1 - beta) * log_base
+    extended = {
+        "x": np.moveaxis(x, 2, -1),
+        "inv_temp": beta,
+        "delta": log_base + LOG_ZETA - log_gamma,
+        "log_weight": log_gamma - log_q,
+    }
+    return build_fit(
+        posterior={"x": target[:, :, 0]},
+        extended=extended,
+        sample_stats=stats_of(rng),
+        constant_data={"D": DIM},
+        attrs=attrs_of("pseudo_extended", settings_of(g_shape=list(shape), **settings)),
+    )
+
+
+def target_fit(draws: FloatArray, **stats: Any) -> Fit:
+    rng = np.random.default_rng(0)
+    made = stats_of(rng, len(draws)) | stats
+    return build_fit(
+        posterior={"x": draws},
+        extended=None,
+        sample_stats={name: value[:, : draws.shape[1]] for name, value in made.items()},
+        constant_data={},
+        attrs=attrs_of("target", {"nuts": {"max_treedepth": 10}}, len(draws)),
+    )
+
+
+def named(fit: Fit, words: str) -> Finding:
+    """Return the one finding whose sentence has these words."""
+    found = [each for each in fit.diagnose() if words in each.sentence]
+    assert len(found) == 1, [str(each) for each in fit.diagnose()]
+    return found[0]
+
+
+@pytest.mark.parametrize("fit", [tempered_fit(), pseudo_fit(), pseudo_fit(num=3, seed=4)])
+def test_a_sound_run_is_fine(fit: Fit) -> None:
+    findings = fit.diagnose()
+    for words in ("R-hat is", "R-hat of the extended", "base are within", "round trips", "Log Z"):
+        assert any(words in each.sentence for each in findings), words
+    assert all(each.severity is Severity.FINE for each in findings), findings
+    # Which is as far as draws can tell.
+    assert "no chain has visited" in findings[-1].sentence
+    log_z = fit.log_evidence
+    assert abs(log_z.value - LOG_Z) < 4 * log_z.mcse < 0.3
+    both = fit.two_sided_log_evidence
+    assert both is not None
+    for side in (both.forward, both.backward):
+        assert abs(side.value - LOG_Z) < 4 * side.mcse
+    x = fit.base_expectation(lambda p: p["x"])
+    assert np.all(np.abs(x.value) < 4.5 * x.mcse)
+    x = fit.expectation(lambda p: p["x"])
+    assert np.all(np.abs(x.value - MEAN) < 4.5 * x.mcse)
+
+
+@pytest.mark.parametrize("make", [tempered_fit, pseudo_fit])
+def test_everything_survives_the_way_to_disk(make: Any, tmp_path: Path) -> None:
+    fit = make()
+    fit.save(tmp_path / "fit.nc")
+    loaded = Fit.load(tmp_path / "fit.nc")
+    assert loaded.diagnose() == fit.diagnose()
+    assert loaded.log_evidence == fit.log_evidence
+    assert loaded.two_sided_log_evidence == fit.two_sided_log_evidence
+    assert loaded.settings == fit.settings
+    for one, other in zip(
+        fit.base_expectation(lambda p: p["x"]),
+        loaded.base_expectation(lambda p: p["x"]),
+        strict=True,
+    ):
+        assert np.array_equal(one, other)
+    draws = fit.effective_draws(lambda p: p["x"])
+    assert np.array_equal(draws, loaded.effective_draws(lambda p: p["x"]))
+    # And so do those of a thinned fit.
+    thin = fit.thinned(100)
+    thin.save(tmp_path / "thin.nc")
+    assert Fit.load(tmp_path / "thin.nc").diagnose() == thin.diagnose()
+
+
+def test_chains_that_disagree() -> None:
+    x, beta = path_draws(np.random.default_rng(2), (CHAINS, DRAWS))
+    x[3] += 1.5
+    fit = tempered_fit(x=x, beta=beta)
+    first = fit.diagnose()[0]
+    assert first.severity is Severity.PROBLEM
+    assert "chains disagree" in first.sentence
+    assert first.what_to_try
+    assert named(fit, "R-hat of the extended").severity is Severity.PROBLEM
+
+
+def test_base_moments_that_are_off() -> None:
+    """A base that the draws do not know: as from draws of another path."""
+    wrong = [[0.3, 0.0, 0.0], np.eye(DIM).tolist()]
+    for make in (tempered_fit, pseudo_fit):
+        finding = named(make(base=wrong), "under the base")
+        assert finding.severity is Severity.PROBLEM
+        assert "off its known mean" in finding.sentence
+
+
+def test_a_base_of_logarithms_is_recognised() -> None:
+    """Positive parameters have a Gaussian base on their logarithms."""
+    fit = tempered_fit()
+    for group in ("posterior", "extended"):
+        dataset = fit.tree[group].to_dataset()
+        fit.tree[group] = dataset.assign(x=np.exp(dataset["x"]))
+    assert named(fit, "under the base").severity is Severity.FINE
+
+
+def test_inverse_temperatures_that_do_not_travel() -> None:
+    fit = tempered_fit()
+    assert fit.extended is not None
+    beta = fit.extended["inv_temp"].to_numpy()
+    stuck = tempered_fit(beta=0.2 + 0.6 * beta)
+    finding = named(stuck, "no round trip")
+    assert finding.severity is Severity.PROBLEM
+    assert "4 of 4 chains" in finding.sentence
+    # Up, and up again: one round trip a chain.
+    halves = beta.reshape(CHAINS, 2, -1)
+    few = np.sort(halves, axis=-1).reshape(beta.shape)
+    assert named(tempered_fit(beta=few), "round trip").severity is Severity.WARNING
+
+
+def test_weights_that_few_draws_dominate() -> None:
+    fit = tempered_fit()
+    extended = fit.tree["extended"].to_dataset()
+    rng = np.random.default_rng(3)
+    heavy = extended["log_w1"].copy(data=np.log(rng.pareto(0.7, (CHAINS, DRAWS))))
+    fit.tree["extended"] = extended.assign(log_w1=heavy)
+    assert named(fit, "weights' Pareto k").severity is Severity.PROBLEM
+    one = extended["log_w1"].copy(
+        data=np.where(np.arange(DRAWS) % 500 == 7, 0.0, -30.0 + 0 * heavy)
+    )
+    fit.tree["extended"] = extended.assign(log_w1=one)
+    assert named(fit, "effective draws").severity is Severity.PROBLEM
+
+
+def test_a_gap_between_the_two_sides() -> None:
+    """Ends of the path that know different phases: see the first-order transition, compiled."""
+    rng = np.random.default_rng(5)
+    x, beta = path_draws(rng, (CHAINS, DRAWS))
+    x = np.where((beta > 0.5)[..., None], x + 4, x)
+    finding = named(tempered_fit(x=x, beta=beta), "Log Z")
+    assert finding.severity is Severity.PROBLEM
+    assert "from the base's side" in finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("count", "severity"), [(0, Severity.FINE), (3, Severity.WARNING), (400, Severity.PROBLEM)]
+)
+def test_divergences(count: int, severity: Severity) -> None:
+    draws = np.random.default_rng(6).normal(size=(CHAINS, DRAWS))
+    diverging = np.arange(CHAINS * DRAWS).reshape(CHAINS, DRAWS) < count
+    finding = named(target_fit(draws, diverging=diverging), "divergent")
+    assert finding.severity is severity
+    assert finding.sentence.startswith(f"{count} divergent transitions in 4,000 draws")
+
+
+def test_what_the_sampler_says() -> None:
+    rng = np.random.default_rng(7)
+    draws = rng.normal(size=(CHAINS, DRAWS))
+    slow = rng.normal(size=(CHAINS, DRAWS)).cumsum(axis=1)
+    assert named(target_fit(draws, energy=slow), "E-BFMI").severity is Severity.WARNING
+    still = target_fit(draws, energy=np.zeros((CHAINS, DRAWS)))
+    assert named(still, "E-BFMI is as low as 0.00").severity is Severity.WARNING
+    deep = np.where(np.arange(DRAWS) < 5, 10, 3) * np.ones((CHAINS, 1), dtype=int)
+    finding = named(target_fit(draws, tree_depth=deep), "tree depth")
+    assert finding.severity is Severity.WARNING
+    assert finding.sentence.startswith("20 transitions")
+
+
+def test_effective_draws_of_slow_chains() -> None:
+    rng = np.random.default_rng(8)
+    x = np.empty((CHAINS, DRAWS))
+    x[:, 0] = rng.normal(size=CHAINS)
+    for t in range(1, DRAWS):
+        x[:, t] = 0.9 * x[:, t - 1] + np.sqrt(1 - 0.81) * rng.normal(size=CHAINS)
+    finding = named(target_fit(x), "effective draws")  # about 210 of 4,000
+    assert finding.severity is Severity.WARNING
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("draws", [1, 3, 7, 30])
+@pytest.mark.parametrize("chains", [1, 4])
+def test_short_and_still_runs_are_told(draws: int, chains: int) -> None:
+    moving = np.random.default_rng(9).normal(size=(chains, draws))
+    assert target_fit(moving).diagnose()
+    still = target_fit(np.ones((chains, draws))).diagnose()
+    assert still[0].severity > Severity.FINE
+    assert ("too few draws" if draws < 8 else "No chain has moved") in still[0].sentence
+
+
+def test_findings_are_sentences_worst_first() -> None:
+    x, beta = path_draws(np.random.default_rng(2), (CHAINS, DRAWS))
+    x[3] += 1.5
+    findings = tempered_fit(x=x, beta=0.2 + 0.6 * beta).diagnose()
+    severities = [each.severity for each in findings]
+    assert severities == sorted(severities, reverse=True)
+    assert len({each.severity for each in findings}) > 1
+    for each in findings:
+        assert each.sentence.endswith(".")
+        assert str(each).startswith(each.sentence)
+        assert (each.severity is Severity.FINE) or each.what_to_try.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("fit", "message"),
+    [
+        (pseudo_fit(base=None), "normalised base"),
+        (pseudo_fit(inv_temp=[0.1, 1.0]), "fixed"),
+        (tempered_fit(inv_temp=0.3), "fixed"),
+        (pseudo_fit(g_correlation=-0.5), "tied to each other"),
+        (pseudo_fit(num=1), "N >= 2"),
+        (target_fit(np.zeros((2, 20))), "no draws along a path"),
+    ],
+)
+def test_runs_without_log_z_say_why(fit: Fit, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        _ = fit.log_evidence
+    with pytest.raises(DataError, match=message):
+        _ = fit.two_sided_log_evidence
+    assert fit.diagnose()
+
+
+def test_the_shape_of_g_is_divided_out() -> None:
+    """Draws of g = 1 that are told to come from Beta(1, 2) are off by what that says."""
+    plain, shaped = pseudo_fit(), pseudo_fit(shape=(1.0, 2.0))
+    weight = plain.tempered.log_weight - np.log1p(-plain.tempered.inv_temp)
+    np.testing.assert_allclose(shaped.tempered.log_weight, weight, rtol=1e-12)
+
+
+def test_pooled_fits_are_chains_of_one() -> None:
+    fits = [tempered_fit(seed) for seed in (1, 2, 3)]
+    together = pooled(fits)
+    assert together.posterior.sizes["chain"] == 3 * CHAINS
+    assert together.posterior["chain"].to_numpy().tolist() == list(range(3 * CHAINS))
+    assert together.gradients == sum(fit.gradients for fit in fits)
+    assert together.log_evidence.mcse < min(fit.log_evidence.mcse for fit in fits)
+    assert all(each.severity is Severity.FINE for each in together.diagnose())
+    alone = pooled(fits[:1])
+    assert alone.diagnose() == fits[0].diagnose()

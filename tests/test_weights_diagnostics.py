@@ -1,0 +1,165 @@
+"""Numbers that say whether weighted draws can be trusted, against known answers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import norm
+
+from harness.errors import DataError
+from harness.weights import (
+    Estimate,
+    FloatArray,
+    effective_draws,
+    pareto_k,
+    r_hat,
+    round_trips,
+    z_scores,
+)
+
+
+def autoregression(rng: np.random.Generator, rho: float, shape: tuple[int, int]) -> FloatArray:
+    x = np.empty(shape)
+    x[:, 0] = rng.normal(size=shape[0])
+    for t in range(1, shape[1]):
+        x[:, t] = rho * x[:, t - 1] + np.sqrt(1 - rho**2) * rng.normal(size=shape[0])
+    return x
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.8])
+def test_effective_draws_of_equal_weights(rho: float) -> None:
+    """That of an autoregression is n (1 - rho) / (1 + rho); MCSE's error as in test_weights."""
+    x = autoregression(np.random.default_rng(1), rho, (4, 10_000))
+    known = x.size * (1 - rho) / (1 + rho)
+    assert float(effective_draws(x, np.zeros(x.shape))) == pytest.approx(known, rel=0.3)
+    # And those of a multiple and of each entry by itself.
+    both = np.stack([x, 3 * x - 7], axis=-1)
+    np.testing.assert_allclose(
+        effective_draws(both, np.zeros(x.shape)),
+        np.broadcast_to(effective_draws(x, np.zeros(x.shape)), 2),
+        rtol=1e-6,
+    )
+
+
+def test_effective_draws_of_importance_weights() -> None:
+    """N(0, 1) to N(1, 1): n E_target[(f - mean)^2] / E_target[w (f - mean)^2] = n exp(-1) / 2."""
+    x = np.random.default_rng(2).normal(size=(4, 25_000))
+    known = x.size * math.exp(-1) / 2
+    assert float(effective_draws(x, norm.logpdf(x, 1) - norm.logpdf(x))) == pytest.approx(
+        known, rel=0.3
+    )
+
+
+def test_effective_draws_of_pseudo_samples() -> None:
+    """N equal pseudo-samples are worth one, N independent ones N."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(4, 5000, 3))
+    same = np.repeat(x[..., :1], 3, axis=-1)
+    weight = np.zeros(x.shape)
+    assert float(effective_draws(x, weight)) == pytest.approx(60_000, rel=0.15)
+    assert float(effective_draws(same, weight)) == pytest.approx(20_000, rel=0.15)
+
+
+def test_effective_draws_where_one_draw_dominates() -> None:
+    x = np.random.default_rng(4).normal(size=(2, 500))
+    log_weight = np.zeros(x.shape)
+    log_weight[0, 3], log_weight[1, 7] = 40.0, 40.0
+    assert float(effective_draws(x, log_weight)) < 10
+    assert math.isnan(float(effective_draws(np.ones((2, 500)), log_weight)))
+
+
+@pytest.mark.parametrize("k", [0.2, 0.5, 0.8, 1.2])
+def test_pareto_k_of_pareto_weights(k: float) -> None:
+    """The estimate's error is about (1 + k) / sqrt(tail of 600 draws), and a prior near 0.5."""
+    weight = np.random.default_rng(5).pareto(1 / k, 40_000) + 1
+    estimate = pareto_k(np.log(weight).reshape(4, -1) + 1e4)
+    assert estimate == pytest.approx(k, abs=4 * (1 + k) / math.sqrt(600))
+
+
+def test_pareto_k_of_bounded_weights_is_not_positive() -> None:
+    weight = np.random.default_rng(6).random(40_000)
+    assert pareto_k(np.log(weight)) < 0
+
+
+@pytest.mark.parametrize("size", [25, 100, 4000])
+def test_pareto_k_of_degenerate_weights(size: int) -> None:
+    log_weight = np.full(size, -1e4)
+    assert math.isnan(pareto_k(log_weight))  # all equal
+    log_weight[3] = 0.0
+    assert pareto_k(log_weight) == math.inf  # one has everything
+    assert math.isnan(pareto_k(np.zeros(24)))
+    assert pareto_k(np.linspace(0, -1e5, size)) > 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_pareto_k_of_repeated_weights_says_nothing_aloud() -> None:
+    """Draws that a sampler repeats leave ties in the tail."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        log_weight = np.repeat(rng.normal(0, 2, 40), rng.integers(1, 30, 40))
+        assert not pareto_k(log_weight) < -10
+
+
+def test_r_hat_of_chains_that_agree() -> None:
+    x = np.random.default_rng(7).normal(size=(4, 1000, 5))
+    value = r_hat(x)
+    assert value.shape == (5,)
+    assert np.all((value > 0.99) & (value < 1.01))
+
+
+def test_r_hat_of_chains_that_do_not() -> None:
+    rng = np.random.default_rng(8)
+    apart = rng.normal(size=(4, 500)) + np.array([[0], [0], [0], [4]])
+    assert float(r_hat(apart)) > 1.3
+    # Another width alone, which the folded ranks see.
+    wide = rng.normal(size=(4, 500)) * np.array([[1], [1], [1], [6]])
+    assert float(r_hat(wide)) > 1.2
+    # A single chain that drifts.
+    assert float(r_hat(rng.normal(size=(1, 500)) + np.linspace(0, 5, 500))) > 1.3
+    assert float(r_hat(rng.normal(size=(1, 2000)))) < 1.02
+
+
+@pytest.mark.filterwarnings("error")
+def test_r_hat_of_chains_that_stand_still() -> None:
+    assert np.isnan(r_hat(np.ones((4, 50))))
+    assert r_hat(np.repeat([[1.0], [2.0]], 50, axis=1)) > 1e3
+    with pytest.raises(DataError, match="8 draws"):
+        r_hat(np.zeros((4, 7)))
+
+
+@pytest.mark.parametrize(
+    ("path", "trips"),
+    [
+        ([0.05, 0.95, 0.05], 1),
+        ([0.5, 0.5, 0.5], 0),
+        ([0.05, 0.95, 0.95, 0.5, 0.92], 0),
+        ([0.95, 0.05, 0.95], 0),
+        ([0.95, 0.05, 0.95, 0.05], 1),
+        ([0.05, 0.5, 0.05, 0.89, 0.11, 0.05], 0),
+        ([0.05, 0.95] * 7, 6),
+        ([0.95, 0.05] * 7, 6),
+        ([0.1, 0.9, 0.1, 0.9], 0),
+        ([], 0),
+    ],
+)
+def test_round_trips(path: list[float], trips: int) -> None:
+    assert round_trips(np.array([path])).tolist() == [trips]
+
+
+def test_round_trips_of_each_chain_and_pseudo_sample() -> None:
+    rng = np.random.default_rng(9)
+    beta = rng.random((3, 200, 2))
+    count: npt.NDArray[np.intp] = round_trips(beta)
+    assert count.shape == (3, 2)
+    for c in range(3):
+        for i in range(2):
+            assert count[c, i] == round_trips(beta[c : c + 1, :, i])[0] > 0
+    assert np.all(round_trips(beta, lower=0.3, upper=0.7) > count)
+
+
+def test_z_scores() -> None:
+    estimate = Estimate(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.5, 0.1, 0.0, 0.0]))
+    assert z_scores(estimate, [0.0, 2.5, 3.0, 3.0]).tolist() == [2.0, -5.0, 0.0, math.inf]
