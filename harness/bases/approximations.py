@@ -73,7 +73,7 @@ def advi(
     *,
     full_rank: bool = False,
     draws: int | None = None,
-    elbo_draws: int = 100,
+    elbo_draws: int = 1000,
     iterations: int = 10_000,
     seed: int,
     compiled: CompiledProgram | None = None,
@@ -220,7 +220,9 @@ def laplace_base(
         found = run.program.optimize(
             **run.common, seed=seed, inits=init_radius, jacobian=True, iter=10_000
         )
-        at_mode = {name: np.asarray(found.stan_variable(name)) for name in model.parameters}
+        # Not stan_variable, which turns a vector of one element into a float.
+        described, mode_row = found.metadata.stan_vars, found.optimized_params_np
+        at_mode = {name: described[name].extract_reshape(mode_row) for name in model.parameters}
         curvature = run.curvature(Path(found.runset.csv_files[0]))
     shapes = {name: np.shape(value) for name, value in at_mode.items()}
     coordinates = StanCoordinates(model, shapes)
