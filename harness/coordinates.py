@@ -56,9 +56,8 @@ def flatten(model: Model, draws: Mapping[str, npt.ArrayLike], *, leading: int) -
     for name, array in arrays.items():
         # The first index of a parameter runs fastest: reverse its axes, then read row by row.
         own = range(leading, array.ndim)
-        flat = array.transpose(*range(leading), *reversed(own)).reshape(
-            *ahead, int(np.prod(array.shape[leading:], dtype=np.int64))
-        )
+        size = int(np.prod(array.shape[leading:], dtype=np.int64))
+        flat = array.transpose((*range(leading), *reversed(own))).reshape((*ahead, size))
         columns.append(_to_base(model, name, flat))
     coordinates = np.concatenate(columns, axis=-1)
     if coordinates.shape[-1] != model.dimension:
@@ -103,9 +102,9 @@ def unflatten(model: Model, points: npt.ArrayLike, shapes: Shapes) -> dict[str, 
         flat = coordinates[..., place[name]]
         if model.transforms.get(name) == "log":
             flat = np.exp(flat)
-        shaped = flat.reshape(*coordinates.shape[:-1], *reversed(shapes[name]))
+        shaped = flat.reshape((*coordinates.shape[:-1], *reversed(shapes[name])))
         own = range(ahead, shaped.ndim)
-        values[name] = shaped.transpose(*range(ahead), *reversed(own))
+        values[name] = shaped.transpose((*range(ahead), *reversed(own)))
     return values
 
 

@@ -293,6 +293,7 @@ def local_fits(
         raise DataError(f"local fits need a start or more; got {starts}")
     if method not in ("laplace", "pathfinder"):
         raise DataError(f"local fits are made by 'laplace' or 'pathfinder'; got '{method}'")
+    without_duplicates([], separation=separation)  # refuses what is no separation
     fitted = laplace_base if method == "laplace" else pathfinder_base
     compiled = compiled or _compiled_target(model)
     fits: list[GaussianBase] = []
