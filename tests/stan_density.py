@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -10,9 +12,9 @@ from scipy.special import expit
 from harness.density import StanDensity
 from harness.weights import FloatArray
 
-__all__ = ["StanDensity", "into_box", "log_box_jacobian"]
+__all__ = ["StanDensity", "into_box", "log_box_jacobian", "stanli"]
 
-pytest.importorskip(
+stanli: Any = pytest.importorskip(
     "stanli", reason="stanli, which evaluates Stan programs with no compile, is not installed"
 )
 

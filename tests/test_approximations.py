@@ -93,9 +93,9 @@ def test_advi_keeps_its_moments_and_its_bound(
     assert fit.elbo.shape == fit.iteration.shape
     off_diagonal = fit.base.covariance[~np.eye(5, dtype=bool)]
     assert np.all(off_diagonal == 0) != full_rank
-    # Stan's Gaussian is unknown but for the 4000 draws: their moments give its ELBO to within
-    # about 0.1, Stan's own 1000 to within sqrt(D / 2 / 1000), here 0.05.
-    assert fit.base.log_zeta == pytest.approx(expected_elbo(fit.base, truth), abs=0.4)
+    # Stan's Gaussian is known by its draws alone.  Its ELBO from 1000 draws has a standard error
+    # of sqrt(D / 2 / 1000) = 0.05, the moments of 4000 draws move it by as much or less.
+    assert fit.base.log_zeta == pytest.approx(expected_elbo(fit.base, truth), abs=0.25)
     assert expected_elbo(fit.base, truth) < truth.log_zeta
     squared = np.square(truth.whiten(fit.base.mean)).sum()
     assert squared < chi2.ppf(0.5, 5)  # within the target's bulk
