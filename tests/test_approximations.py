@@ -14,16 +14,21 @@ from scipy.stats import chi2
 from harness import bases
 from harness.bases import (
     GaussianBase,
+    PilotSettings,
     advi,
+    gaussian_base,
     laplace_base,
     local_base,
     local_fits,
     pathfinder_base,
+    pilot,
+    starting_values,
 )
 from harness.compile import CompiledProgram, compile_programs
 from harness.errors import DataError, SamplingError
 from harness.model import Model, StanProgram
 from harness.models.gaussian_mixture import GaussianMixture
+from harness.nuts import NutsSettings, run_nuts
 from harness.toolchain import require_cmdstan
 
 MIXTURE = GaussianMixture(
@@ -157,6 +162,33 @@ def test_what_stan_refuses_is_said_in_its_words(
     for fitter in fitters:
         with pytest.raises(SamplingError, match="mismatch in dimension"):
             fitter(broken, seed=1, compiled=of(model, compiled))
+
+
+@pytest.mark.compiled
+def test_chains_start_at_a_pilots_particles(compiled: dict[StanProgram, CompiledProgram]) -> None:
+    pytest.importorskip("stanli", reason="stanli is not installed")
+    settings = PilotSettings(particles=128, moves=1, leapfrog_steps=4)
+    nuts = NutsSettings(chains=6, warmup=20, draws=4)
+    scouted = pilot(BOXED, gaussian_base([2, 2], 6 * np.eye(2)), settings=settings, seed=4)
+    inits = starting_values(BOXED, scouted, chains=6)
+    run = run_nuts(of(BOXED, compiled), BOXED.data, nuts, 5, inits=inits)
+    # No chain crosses ten standard deviations and more to another mode in 20 iterations.
+    started, ended = (
+        [int(np.argmin(np.linalg.norm(MIXTURE.mean - point, axis=1))) for point in points]
+        for points in (scouted.points[:6], run.variables["x"][:, 0])
+    )
+    assert len(set(started)) > 1
+    assert ended == started
+    # CmdStan takes a matrix and a real, too: it refuses another shape.
+    model, _ = log_gaussian()
+    scouted = pilot(model, gaussian_base(np.zeros(5), 3 * np.eye(5)), settings=settings, seed=4)
+    inits = starting_values(model, scouted, chains=6)
+    first, other = (
+        run_nuts(of(model, compiled), model.data, nuts, 5, inits=values).variables["x"]
+        for values in (inits, inits[::-1])
+    )
+    assert first.shape == (6, 4, 2, 2)
+    assert not np.array_equal(first, other)
 
 
 def test_settings_are_refused_before_anything_compiles(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,10 @@ from harness.bases import (
     gaussian_base,
     pilot,
     pilot_of_density,
+    starting_values,
 )
 from harness.bases.moves import HmcMoves
-from harness.density import LogDensity, TargetDensity
+from harness.density import LogDensity
 from harness.errors import DataError, SamplingError
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.weights import FloatArray
@@ -183,9 +184,27 @@ def test_a_model_with_a_positive_parameter_through_its_stan_program() -> None:
     made = pilot(model, base, settings=settings, seed=4)
     assert abs(made.log_evidence.value - truth.log_zeta) < 4 * made.log_evidence.mcse
     assert made.log_evidence.mcse < 0.3
-    starts = TargetDensity(model).parameters(made.points[:3])
-    assert starts["x"].shape == (3, 2, 2)
-    assert np.all(starts["scale"] > 0)
+    alone = starting_values(model, made, chains=3)
+    for start, point in zip(alone, made.points[:3], strict=True):
+        assert np.array_equal(np.ravel(start["x"], order="F"), point[:4])
+        assert start["scale"] == pytest.approx(np.exp(point[4]))
+    together = starting_values(model, made, chains=2, num_pseudo_samples=3)
+    for chain, start in enumerate(together):
+        x, scale = np.array(start["x"]), np.array(start["scale"])
+        assert x.shape == (2, 2, 3)
+        for n in range(3):
+            point = made.points[3 * chain + n]
+            assert np.array_equal(x[..., n].ravel(order="F"), point[:4])
+            assert scale[n] == pytest.approx(np.exp(point[4]))
+    with pytest.raises(DataError, match="2 chains of 200 points need as many particles"):
+        starting_values(model, made, chains=2, num_pseudo_samples=200)
+    with pytest.raises(DataError, match="got 0 and 1"):
+        starting_values(model, made, chains=0)
+
+
+def test_starting_values_need_a_pilot_of_the_model(runs: list[Pilot]) -> None:
+    with pytest.raises(DataError, match="not one of the model log_gaussian"):
+        starting_values(log_gaussian()[0], runs[0], chains=1)
 
 
 def test_a_mixture_in_a_box_through_its_stan_program() -> None:

@@ -16,6 +16,7 @@ from harness.bases.bootstrap import bootstrap_base, symmetrised_divergence
 from harness.bases.gaussian import GaussianBase, gaussian_base
 from harness.bases.moments import matched_base, mixed_base, weighted_base, without_duplicates
 from harness.bases.pilot import Pilot, PilotSettings, pilot, pilot_of_density
+from harness.bases.starts import starting_values
 
 __all__ = [
     "Advi",
@@ -33,6 +34,7 @@ __all__ = [
     "pathfinder_base",
     "pilot",
     "pilot_of_density",
+    "starting_values",
     "symmetrised_divergence",
     "weighted_base",
     "without_duplicates",

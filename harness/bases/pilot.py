@@ -24,6 +24,7 @@ import numpy as np
 from harness.bases.gaussian import GaussianBase
 from harness.bases.moments import weighted_base
 from harness.bases.moves import HmcMoves
+from harness.coordinates import Shapes
 from harness.density import LogDensity, TargetDensity
 from harness.errors import DataError, SamplingError
 from harness.model import Model
@@ -107,6 +108,9 @@ class Pilot:
         Mean acceptance rate of the moves at each rung after the first, shape (K - 1,).
     gradients
         Evaluations of the target's density and gradient.
+    shapes
+        Shape of each of the model's parameters, for starting values; None of a pilot that was
+        given a function.
     """
 
     base: GaussianBase
@@ -117,6 +121,7 @@ class Pilot:
     log_evidence: LogEvidence
     acceptance: FloatArray
     gradients: int
+    shapes: Shapes | None = None
 
     @property
     def log_g(self) -> tuple[tuple[float, float], ...]:
@@ -156,7 +161,9 @@ def pilot(
     """
     settings = settings or PilotSettings()
     _refuse(base, settings, model.dimension, model.name)
-    return pilot_of_density(TargetDensity(model), base, settings=settings, seed=seed)
+    density = TargetDensity(model)
+    found = pilot_of_density(density, base, settings=settings, seed=seed)
+    return replace(found, shapes=density.shapes)
 
 
 def pilot_of_density(
