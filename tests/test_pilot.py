@@ -240,6 +240,24 @@ def test_hmc_moves_leave_the_target_as_it_is() -> None:
         assert abs(values.mean() - truth) < 4 * values.std() / np.sqrt(n)
 
 
+def test_the_energy_error_of_a_trajectory_falls_with_the_square_of_the_step() -> None:
+    rng = np.random.default_rng(13)
+    root = rng.normal(size=(3, 3))
+    truth = gaussian_base(rng.normal(size=3), root @ root.T + np.eye(3))
+    points = truth.sample(rng, 4000)
+    refused = []
+    for step in (0.2, 0.1, 0.05):
+        moves = HmcMoves(3, 8, step_size=step)
+        moves.adapt_to(points, np.full(4000, 1 / 4000))
+        made = moves.move(gaussian_target(truth), points, np.random.default_rng(14))
+        refused.append(1 - made.acceptance)
+    ratio = np.array(refused[:-1]) / refused[1:]
+    # As step^2 times the length of the trajectory, which for as many steps is step^3, until the
+    # trajectory is so long that its length no longer counts.
+    assert np.all((ratio > 3.5) & (ratio < 9))
+    assert refused[-1] < 1e-3
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -31,11 +31,16 @@ class HmcMoves:
         D.
     leapfrog_steps
         Leapfrog steps of each trajectory.
+    step_size
+        The first step size, in units of the particles' standard deviations; by default
+        D^(-1/4), about right for a Gaussian.
     """
 
-    def __init__(self, dimension: int, leapfrog_steps: int) -> None:
+    def __init__(
+        self, dimension: int, leapfrog_steps: int, *, step_size: float | None = None
+    ) -> None:
         self._leapfrog_steps = leapfrog_steps
-        self._log_step = -0.25 * float(np.log(dimension))
+        self._log_step = float(np.log(step_size or dimension**-0.25))
         self._cholesky: FloatArray = np.eye(dimension)
 
     def adapt_to(self, points: FloatArray, share: FloatArray) -> None:
