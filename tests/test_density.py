@@ -79,8 +79,8 @@ def test_where_the_log_density_is_no_number_there_is_none(tmp_path: Path) -> Non
         program(tmp_path, "parameters { real x; } model { target += sqrt(x) - x; }")
     )
     value, gradient = density(np.array([[4.0], [-1.0], [0.25]]))
-    np.testing.assert_allclose(value, [-2, -np.inf, 0.25])
-    np.testing.assert_allclose(gradient, [[-0.75], [0], [0]], atol=1e-15)
+    np.testing.assert_allclose(value, [-2.0, -np.inf, 0.25])
+    np.testing.assert_allclose(gradient, [[-0.75], [0.0], [0.0]], atol=1e-15)
 
 
 @pytest.mark.parametrize(
