@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from harness.errors import DataError
 from harness.paths import shipped
+
+Transform = Literal["identity", "log"]
+"""How a parameter becomes base coordinates, on which Gaussian bases live."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,17 @@ class Model:
         one more axis, the last, over pseudo-samples.
     dimension
         Number of unconstrained parameters.
+    transforms
+        How each parameter becomes base coordinates: ``"log"`` for one that is declared
+        positive, ``"identity"`` for all others, which need not be named.
+    bounds
+        Lower and upper bound of each parameter that is declared with both.  Its base coordinates
+        are the parameter itself, inside the box.
+
+    Raises
+    ------
+    DataError
+        If a transform or a bound is of no parameter, unknown, or not to be had together.
     """
 
     name: str
@@ -48,6 +63,22 @@ class Model:
     data: Mapping[str, Any]
     parameters: tuple[str, ...]
     dimension: int
+    transforms: Mapping[str, Transform] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        unknown = {*self.transforms, *self.bounds} - set(self.parameters)
+        if unknown:
+            raise DataError(f"{self.name} has no parameter {', '.join(sorted(unknown))}")
+        for name, transform in self.transforms.items():
+            if transform not in get_args(Transform):
+                known = ", ".join(get_args(Transform))
+                raise DataError(f"the transform of {name} is one of {known}; got '{transform}'")
+        for name, (lower, upper) in self.bounds.items():
+            if self.transforms.get(name, "identity") != "identity":
+                raise DataError(f"{name} has bounds, so that its transform is the identity")
+            if not -math.inf < lower < upper < math.inf:
+                raise DataError(f"the bounds of {name} must ascend and be finite")
 
     def program(self, variant: str) -> StanProgram:
         """Return the Stan program of a variant, ``target`` or ``pseudo_extended``.

@@ -138,7 +138,7 @@ def run_nuts(
         try:
             # Without the source CmdStanPy neither asks stanc nor compiles.
             fit = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe)).sample(
-                data={name: _plain(value) for name, value in data.items()},
+                data={name: plain_value(value) for name, value in data.items()},
                 chains=settings.chains,
                 parallel_chains=min(settings.parallel_chains, settings.chains),
                 seed=seed,
@@ -165,11 +165,11 @@ def run_nuts(
         except (RuntimeError, ValueError) as error:
             raise SamplingError(
                 f"{compiled.program.name}: CmdStan did not finish (seed {seed}): "
-                f"{_stan_message(Path(folder), error)}"
+                f"{stan_message(Path(folder), error)}"
             ) from error
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Arrays as CmdStanPy's JSON writer takes them."""
     return np.asarray(value) if isinstance(value, (list, tuple)) else value
 
@@ -194,7 +194,7 @@ def _collect(fit: cmdstanpy.CmdStanMCMC, settings: NutsSettings) -> NutsRun:
     return NutsRun(variables, stats, np.asarray(fit.step_size), gradients, seconds, version)
 
 
-def _stan_message(folder: Path, error: Exception) -> str:
+def stan_message(folder: Path, error: Exception) -> str:
     """Return what Stan said last in a run's console output, the reason it gave first."""
     for console in sorted(folder.glob("*stdout*.txt")):
         lines = [line.strip() for line in console.read_text(errors="replace").splitlines()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,39 +9,14 @@ import numpy.typing as npt
 import pytest
 from scipy.special import expit
 
-from harness.model import StanProgram
+from harness.density import StanDensity
 from harness.weights import FloatArray
+
+__all__ = ["StanDensity", "into_box", "log_box_jacobian", "stanli"]
 
 stanli: Any = pytest.importorskip(
     "stanli", reason="stanli, which evaluates Stan programs with no compile, is not installed"
 )
-
-
-class StanDensity:
-    """Log density (Jacobian included) and gradient of a Stan program with its data."""
-
-    def __init__(self, program: StanProgram, data: Mapping[str, Any]) -> None:
-        plain = {name: np.asarray(value).tolist() for name, value in data.items()}
-        self._model = stanli.Model(
-            str(program.path),
-            data=plain,
-            include_paths=[str(path) for path in program.include_paths],
-        )
-        self.dimension = int(self._model.n_unconstrained)
-
-    def __call__(self, unconstrained: npt.ArrayLike) -> tuple[float, FloatArray]:
-        """Return the log density and its gradient at an unconstrained point."""
-        value, gradient = self._model.log_prob_grad(np.asarray(unconstrained, dtype=np.float64))
-        return float(value), np.asarray(gradient, dtype=np.float64)
-
-    def value(self, unconstrained: npt.ArrayLike) -> float:
-        """Return the log density at an unconstrained point."""
-        return self(unconstrained)[0]
-
-    def unconstrain(self, values: Mapping[str, Any]) -> FloatArray:
-        """Return the unconstrained point of parameter values, in Stan's column-major order."""
-        flat = {name: np.ravel(value, order="F").tolist() for name, value in values.items()}
-        return np.asarray(self._model.unconstrain(flat), dtype=np.float64)
 
 
 def into_box(unconstrained: npt.ArrayLike, lower: float, upper: float) -> FloatArray:

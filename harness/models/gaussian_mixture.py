@@ -111,7 +111,9 @@ class GaussianMixture:
             "lower_bound": lower,
             "upper_bound": upper,
         }
-        return Model(name, shipped("stan") / "gaussian_mixture", data, ("x",), self.mean.shape[1])
+        folder = shipped("stan") / "gaussian_mixture"
+        bounds = {"x": (lower, upper)}
+        return Model(name, folder, data, ("x",), self.mean.shape[1], bounds=bounds)
 
 
 def kou_mixture(scenario: Scenario) -> GaussianMixture:

@@ -1,4 +1,4 @@
-"""Bases of a tempered path: the density at inverse temperature 0, and a guess at log Z."""
+"""Gaussian bases from moments, and what can be asked of them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,45 @@ class GaussianBase:
         """Covariance matrix, shape (D, D)."""
         covariance: FloatArray = self.cholesky @ self.cholesky.T
         return covariance
+
+    def whiten(self, points: npt.ArrayLike) -> FloatArray:
+        """Return z with point = mean + cholesky z, standard normal under the base.
+
+        Parameters
+        ----------
+        points
+            Shape (..., D).
+
+        Raises
+        ------
+        DataError
+            If the last axis is not the base's dimension.
+        """
+        x = np.asarray(points, dtype=np.float64)
+        size = self.mean.size
+        if x.ndim == 0 or x.shape[-1] != size:
+            raise DataError(f"the base has dimension {size}; got points of shape {x.shape}")
+        flat = (x - self.mean).reshape(-1, size)
+        whitened = np.linalg.solve(self.cholesky, flat.T).T
+        return np.asarray(whitened, dtype=np.float64).reshape(x.shape)
+
+    def log_density(self, points: npt.ArrayLike) -> FloatArray:
+        """Log density, normalised, at points of shape (..., D); shape (...)."""
+        squared = np.square(self.whiten(points)).sum(axis=-1)
+        log_det = 2 * np.log(np.diag(self.cholesky)).sum()
+        value: FloatArray = -0.5 * (squared + log_det + self.mean.size * np.log(2 * np.pi))
+        return value
+
+    def log_density_gradient(self, points: npt.ArrayLike) -> FloatArray:
+        """Gradient of :meth:`log_density` at points of shape (..., D); shape (..., D)."""
+        z = self.whiten(points)
+        gradient = np.linalg.solve(self.cholesky.T, -z.reshape(-1, self.mean.size).T).T
+        return np.asarray(gradient, dtype=np.float64).reshape(z.shape)
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw n points, shape (n, D)."""
+        points: FloatArray = self.mean + rng.standard_normal((n, self.mean.size)) @ self.cholesky.T
+        return points
 
 
 def gaussian_base(

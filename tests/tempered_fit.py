@@ -1,0 +1,39 @@
+"""A continuously tempered fit without a run: independent draws, weighted exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+from log_gaussian import log_gaussian
+
+from harness.bases import GaussianBase, gaussian_base
+from harness.coordinates import unflatten
+from harness.fit import Fit, build_fit
+from harness.model import Model
+
+
+def tempered_fit(
+    *, inv_temp: float | None = None, extended: bool = True
+) -> tuple[Model, Fit, GaussianBase]:
+    """Return model, fit and truth; the draws are of a Gaussian wider than the target.
+
+    With draws from r, w_1 = gamma / (zeta r) and w_0 = r / r stand to each other as in eq. 20.
+    """
+    model, truth = log_gaussian()
+    wide = gaussian_base(truth.mean + 0.2, 1.5 * truth.covariance)
+    points = wide.sample(np.random.default_rng(21), 4000).reshape(2, 2000, 5)
+    log_zeta = truth.log_zeta + 0.8
+    log_w1 = truth.log_density(points) + truth.log_zeta - log_zeta - wide.log_density(points)
+    draws = unflatten(model, points, {"x": (2, 2), "scale": ()})
+    fit = build_fit(
+        posterior=draws,
+        extended={**draws, "log_w1": log_w1, "log_w0": np.zeros((2, 2000))} if extended else None,
+        sample_stats={"lp": np.zeros((2, 2000))},
+        constant_data=model.data,
+        attrs={
+            "method": "collapsed_tempering" if extended else "target",
+            "model": model.name,
+            "settings": {"log_zeta": log_zeta, "log_g": [[0, 0], [1, 0]], "inv_temp": inv_temp},
+        },
+        pseudo_samples=False,
+    )
+    return model, fit, truth
