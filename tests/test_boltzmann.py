@@ -343,7 +343,7 @@ def test_the_base_of_a_published_size_is_near_the_truth() -> None:
     base = mean_field_base(relaxation, np.random.default_rng(0))
     assert abs(base.log_zeta - truth.log_z) < 1.5
     exact = multivariate_normal(truth.expected_x, truth.covariance)
-    assert abs(exact.logpdf(base.mean) - exact.logpdf(truth.expected_x)) < 10
+    assert float(exact.logpdf(truth.expected_x)) - float(exact.logpdf(base.mean)) < 10
 
 
 def test_bad_input_is_refused() -> None:
@@ -426,7 +426,9 @@ def test_published_instances(name: str) -> None:
     rng = np.random.default_rng(0)
     for attempt in range(30):  # signs flip where a projection is nearly 0: try from elsewhere
         start = best.diagonal + (0.03 * rng.normal(size=len(best.diagonal)) if attempt else 0)
-        fit = least_squares(residual, start, method="lm", xtol=1e-14, ftol=1e-14, gtol=1e-14)
+        fit = least_squares(
+            residual, start, method="lm", max_nfev=1000, xtol=1e-14, ftol=1e-14, gtol=1e-14
+        )
         if np.abs(fit.fun).max() < 1e-7:
             break
     eigenvalue, q = factor(fit.x)
