@@ -20,8 +20,9 @@ data {
 }
 transformed data {
   matrix[B, B] whiten = whitener(base_cholesky);
-  if (B == 0 && N > 1) {
-    boltzmann_refuse_infinite_mass(D, g_knot[1], 1 - ladder);
+  if (B == 0 && N > 1 && boltzmann_infinite_mass(D, g_knot[1], 1 - ladder)) {
+    reject("pure tempering has infinite mass near inverse temperature 0: ",
+           "start g above 0, or use a Gaussian base");
   }
 }
 parameters {

@@ -18,10 +18,12 @@ data {
 }
 transformed data {
   matrix[B, B] whiten = whitener(base_cholesky);
-  if (B == 0 && N > 1) {
-    boltzmann_refuse_infinite_mass(D,
-      sample_inv_temp ? g_knot[1] : min(fixed_inv_temp),
-      sample_inv_temp ? g_shape[1] : 0);
+  if (B == 0 && N > 1
+      && boltzmann_infinite_mass(D,
+           sample_inv_temp ? g_knot[1] : min(fixed_inv_temp),
+           sample_inv_temp ? g_shape[1] : 0)) {
+    reject("pure tempering has infinite mass near inverse temperature 0: ",
+           "start g above 0, give it a shape above D / 2, or use a Gaussian base");
   }
 }
 parameters {
