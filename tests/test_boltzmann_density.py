@@ -333,3 +333,52 @@ def test_pure_tempering_in_one_dimension_has_finite_mass() -> None:
     assert StanDensity(program, {**model.data, **data}).dimension == 2
     refused(model, "collapsed_pseudo_extended", data | {"ladder": 1})
     refused(model, "pseudo_extended", pseudo_extended_data(model, 2, 0.0))
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "pseudo_extended": pseudo_extended_data(MODEL, 3, **PSEUDO_EXTENDED["everything"]),
+    "collapsed_pseudo_extended": {
+        **path_data(MODEL, BASE, log_g=KNOTTED),
+        **{"N": 3, "ladder": 0},
+    },
+    "continuously_tempered": {
+        **tempering_data(MODEL, BASE, log_g=KNOTTED),
+        **{"sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)},
+    },
+    "collapsed_tempered": {**tempering_data(MODEL, BASE, log_g=KNOTTED), "ladder": 0},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_generated_quantities(variant: str) -> None:
+    """Delta and log weights of a few draws of NUTS, from the x and beta that came with them."""
+    program = MODEL.program(variant)
+    plain = {k: np.asarray(v).tolist() for k, v in {**MODEL.data, **VARIANTS[variant]}.items()}
+    model = stanli.Model(
+        str(program.path), data=plain, include_paths=[str(path) for path in program.include_paths]
+    )
+    fit = model.sample(chains=1, warmup=30, samples=25, seed=3, refresh=0)
+    draw = {
+        name: np.asarray(fit[name], dtype=np.float64)
+        for name in ("x", "inv_temp", "delta", "log_weight")
+    }
+    many = "pseudo" in variant
+    x = draw["x"].swapaxes(1, 2) if many else draw["x"]
+    one, zero = log_gamma(x), log_base(x, BASE)
+    delta = zero + BASE.log_zeta - one
+    np.testing.assert_allclose(draw["delta"], delta, rtol=1e-9, atol=1e-9)
+    beta = draw["inv_temp"]
+    assert np.all((beta > 0) & (beta < 1))
+    assert np.ptp(beta) > 0.1
+    if variant == "pseudo_extended":
+        settings = PSEUDO_EXTENDED["everything"]
+        log_q = beta * (one - BASE.log_zeta) + (1 - beta) * zero
+        log_q = log_q + log_density_of(beta, LATE, settings["g_shape"])
+        expected = one + log_density_of(beta, LATE, settings["pi_shape"]) - log_q
+    else:
+        mass = np.vectorize(lambda each: log_integral(each, KNOTTED, ladder=False))(delta)
+        expected = one - zero - mass
+        if not many:
+            log_g = np.array(KNOTTED)[:, 1]
+            expected = np.stack([log_g[-1] - delta - mass, log_g[0] - mass], axis=-1)
+    np.testing.assert_allclose(draw["log_weight"], expected, rtol=1e-8, atol=1e-8)
