@@ -387,7 +387,7 @@ def test_published_instances(name: str) -> None:
 
     What is not stored is the authors' diagonal, a rough solution of a programme whose solution
     is not unique: it leaves W + D with small negative eigenvalues, which they drop.  Its d_b
-    unknowns are found from the 57 to 59 invariants of the stored mean and covariance (spectrum,
+    unknowns are found from the 55 to 59 invariants of the stored mean and covariance (spectrum,
     projections, log Z) and the d (d - 1) / 2 equations that the basis is that of W + D.
     """
     with np.load(REFERENCE / f"{name}.npz") as stored:
