@@ -1,0 +1,234 @@
+"""Boltzmann machines and their Gaussian mixture relaxations, with exact moments and draws.
+
+References
+----------
+Graham, M. M. and Storkey, A. J. (2017). Continuously tempered Hamiltonian Monte Carlo.
+Uncertainty in Artificial Intelligence, section 7.2 and appendix B.
+Nemeth, C., Lindsten, F., Filippone, M. and Hensman, J. (2019). Pseudo-extended Markov chain
+Monte Carlo. Advances in Neural Information Processing Systems 32, section 4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import DataError
+from harness.model import Model
+from harness.models.boltzmann_diagonal import optimal_diagonal
+from harness.models.boltzmann_states import ExactStates, sum_states
+from harness.paths import shipped
+from harness.weights import FloatArray
+
+RELATIVE_RANK = 1e-7
+"""Eigenvalues of W + D below this share of the largest count as zero and lower d."""
+
+
+@dataclass(frozen=True)
+class BoltzmannMachine:
+    """Distribution proportional to exp(s'Ws/2 + b's) on s in {-1, 1}^d_b.
+
+    Attributes
+    ----------
+    weights
+        W, symmetric with zero diagonal, shape (d_b, d_b).
+    biases
+        b, shape (d_b,).
+
+    Raises
+    ------
+    DataError
+        If shapes do not match, a number is not finite, or W is not symmetric with zero diagonal.
+    """
+
+    weights: FloatArray
+    biases: FloatArray
+
+    def __post_init__(self) -> None:
+        units = self.biases.size
+        if self.biases.shape != (units,) or units == 0 or self.weights.shape != (units, units):
+            raise DataError(
+                "a Boltzmann machine needs weights (d_b, d_b) and biases (d_b,); got shapes "
+                f"{self.weights.shape} and {self.biases.shape}"
+            )
+        if not (np.all(np.isfinite(self.weights)) and np.all(np.isfinite(self.biases))):
+            raise DataError("a weight or bias of the Boltzmann machine is not finite")
+        if np.any(np.diag(self.weights) != 0):
+            raise DataError("the weights of a Boltzmann machine must have a zero diagonal")
+        if not np.allclose(self.weights, self.weights.T, rtol=1e-10, atol=1e-12):
+            raise DataError("the weights of a Boltzmann machine must be symmetric")
+
+
+@dataclass(frozen=True)
+class BoltzmannRelaxation:
+    """Density on R^d proportional to exp(-x'x/2) prod_k cosh(q_k'x + b_k); made by :func:`relax`.
+
+    With s drawn from the machine and x | s ~ N(Q's, I) it is the marginal density of x, a
+    mixture of 2^d_b Gaussians (Graham and Storkey 2017, eq. 50).
+
+    Attributes
+    ----------
+    machine
+        The Boltzmann machine.
+    diagonal
+        Diagonal of D, shape (d_b,).
+    q
+        Q with QQ' = W + D, shape (d_b, d): the eigenvectors times the roots of the eigenvalues,
+        descending, so that the first coordinates of x are the leading directions.
+    """
+
+    machine: BoltzmannMachine
+    diagonal: FloatArray
+    q: FloatArray
+
+    def model(self, name: str) -> Model:
+        """Return the relaxation as a model; its Z is that of :attr:`RelaxationTruth.log_z`."""
+        data: dict[str, Any] = {
+            "D": self.q.shape[1],
+            "D_b": self.q.shape[0],
+            "Q": self.q,
+            "b": self.machine.biases,
+        }
+        return Model(name, shipped("stan") / "boltzmann", data, ("x",), self.q.shape[1])
+
+    def log_z_from(self, machine_log_z: float) -> float:
+        """Log Z of the relaxation from the machine's log Z_b, or from a bound on it (eq. 52)."""
+        d_b, d = self.q.shape
+        constant = (self.diagonal.sum() + d * np.log(2 * np.pi)) / 2 - d_b * np.log(2)
+        return machine_log_z + float(constant)
+
+    def truth(self) -> RelaxationTruth:
+        """Return exact moments and draws, by a sum over all states of the machine.
+
+        Raises
+        ------
+        DataError
+            If d_b > 30; see :func:`harness.models.boltzmann_states.sum_states`.
+        """
+        return RelaxationTruth(self, sum_states(self.machine.weights, self.machine.biases))
+
+
+@dataclass(frozen=True)
+class RelaxationTruth:
+    """Exact normalising constant, moments and draws of a relaxation.
+
+    Attributes
+    ----------
+    relaxation
+        The relaxation.
+    states
+        The machine's own sums.
+    """
+
+    relaxation: BoltzmannRelaxation
+    states: ExactStates
+
+    @property
+    def log_z(self) -> float:
+        """Log Z of exp(-x'x/2) prod_k cosh(q_k'x + b_k), in nats (eq. 52)."""
+        return self.relaxation.log_z_from(self.states.log_z)
+
+    @property
+    def expected_x(self) -> FloatArray:
+        """E[x] = Q'E[s], shape (d,) (eq. 53)."""
+        moment: FloatArray = self.relaxation.q.T @ self.states.expected_s
+        return moment
+
+    @property
+    def expected_xx(self) -> FloatArray:
+        """E[xx'] = Q'E[ss']Q + I, shape (d, d) (eq. 54)."""
+        q = self.relaxation.q
+        moment: FloatArray = q.T @ self.states.expected_ss @ q + np.eye(q.shape[1])
+        return moment
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance of x, shape (d, d)."""
+        covariance: FloatArray = self.expected_xx - np.outer(self.expected_x, self.expected_x)
+        return covariance
+
+    def draw(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Draw x independently from the relaxation, shape (count, d): s exactly, then x | s."""
+        mean = self.states.draw(count, rng) @ self.relaxation.q
+        draws: FloatArray = mean + rng.standard_normal(mean.shape)
+        return draws
+
+
+def generate(
+    num_units: int,
+    rng: np.random.Generator,
+    *,
+    eigenvalue_scale: float = 6.0,
+    eigenvalue_slope: float = 2.0,
+    bias_sd: float = 0.1,
+) -> BoltzmannMachine:
+    """Draw a machine by the papers' recipe (Graham and Storkey 2017, appendix B).
+
+    W is R diag(e) R' with its diagonal set to zero, R a uniformly distributed orthogonal
+    matrix, e_i = scale tanh(slope eta_i) with eta_i ~ N(0, 1), and b_i ~ N(0, sd^2).
+
+    Parameters
+    ----------
+    num_units
+        d_b, 2 or more.
+    rng
+        Source of randomness: R, then eta, then b are drawn from it.
+    eigenvalue_scale, eigenvalue_slope, bias_sd
+        The recipe's constants; the defaults are the papers' own.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 2 units.
+    """
+    if num_units < 2:
+        raise DataError(f"a Boltzmann machine needs 2 units or more; got {num_units}")
+    # Uniform but for the signs of its columns, which cancel in W.
+    rotation = np.linalg.qr(rng.standard_normal((num_units, num_units)))[0]
+    eigenvalue = eigenvalue_scale * np.tanh(eigenvalue_slope * rng.standard_normal(num_units))
+    weights = (rotation * eigenvalue) @ rotation.T
+    weights = (weights + weights.T) / 2
+    np.fill_diagonal(weights, 0)
+    return BoltzmannMachine(weights, bias_sd * rng.standard_normal(num_units))
+
+
+def relax(machine: BoltzmannMachine, diagonal: npt.ArrayLike | None = None) -> BoltzmannRelaxation:
+    """Return the relaxation of a machine.
+
+    Parameters
+    ----------
+    machine
+        The Boltzmann machine.
+    diagonal
+        Diagonal of D, shape (d_b,), with W + D positive semi-definite; if not given, the one
+        that minimises the largest eigenvalue of W + D.
+
+    Raises
+    ------
+    DataError
+        If the diagonal has another shape or leaves W + D with a negative eigenvalue, or if all
+        weights are zero.
+    """
+    if diagonal is None:
+        chosen = optimal_diagonal(machine.weights).diagonal
+    else:
+        chosen = np.array(diagonal, dtype=np.float64)
+    if chosen.shape != machine.biases.shape or not np.all(np.isfinite(chosen)):
+        raise DataError(
+            f"the diagonal needs {machine.biases.size} finite values; got shape {chosen.shape}"
+        )
+    eigenvalue, vector = np.linalg.eigh(machine.weights + np.diag(chosen))
+    eigenvalue, vector = eigenvalue[::-1], vector[:, ::-1]
+    threshold = RELATIVE_RANK * max(eigenvalue[0], 0.0)
+    if eigenvalue[0] <= 0 or eigenvalue[-1] < -threshold:
+        raise DataError(
+            "W + D must be positive semi-definite and not zero; its eigenvalues reach from "
+            f"{eigenvalue[-1]:.3g} to {eigenvalue[0]:.3g}: raise the diagonal"
+        )
+    kept = eigenvalue > threshold
+    q = vector[:, kept] * np.sqrt(eigenvalue[kept])
+    q *= np.sign(q[np.abs(q).argmax(axis=0), np.arange(q.shape[1])])  # LAPACK's signs vary
+    return BoltzmannRelaxation(machine, chosen, q)

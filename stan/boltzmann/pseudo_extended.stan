@@ -1,0 +1,63 @@
+// Pseudo-extended relaxation of a Boltzmann machine (Nemeth et al. 2019,
+// eq. 8): q(x, beta) = gamma_beta(x) g(beta).  Without a Gaussian base it is
+// pure tempering, gamma_beta = gamma^beta, on all of R^D: its mass is finite
+// where g starts above 0, or vanishes there faster than beta^(D / 2 - 1),
+// and anything else is refused.
+functions {
+  #include tempering.stanfunctions
+  #include boltzmann/density.stanfunctions
+}
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> D_b; // number of units of the machine
+  matrix[D_b, D] Q; // Q Q' = W + diagonal
+  vector[D_b] b; // biases
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/pseudo_samples.standata
+}
+transformed data {
+  matrix[B, B] whiten = whitener(base_cholesky);
+  if (B == 0 && N > 1
+      && boltzmann_infinite_mass(D,
+           sample_inv_temp ? g_knot[1] : min(fixed_inv_temp),
+           sample_inv_temp ? g_shape[1] : 0)) {
+    reject("pure tempering has infinite mass near inverse temperature 0: ",
+           "start g above 0, give it a shape above D / 2, or use a Gaussian base");
+  }
+}
+parameters {
+  matrix[D, N] x; // pseudo-samples
+  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+}
+model {
+  vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] log_gamma = boltzmann_log_density(x, Q, b);
+  vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+                       : zeros_vector(N);
+  target += pseudo_extended_log_density(
+              log_gamma
+              + log_inv_temp_density(beta, pi_knot, log_pi, pi_shape),
+              geometric_path(log_gamma, log_base, log_zeta, beta)
+              + log_inv_temp_density(beta, g_knot, log_g, g_shape));
+  target += stratified_log_density(
+              (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
+}
+generated quantities {
+  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] delta; // log b + log zeta - log gamma
+  vector[N] log_weight;
+  {
+    vector[N] log_gamma = boltzmann_log_density(x, Q, b);
+    vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+                         : zeros_vector(N);
+    delta = log_base + log_zeta - log_gamma;
+    log_weight = pseudo_extended_log_weight(
+                   log_gamma
+                   + log_inv_temp_density(inv_temp, pi_knot, log_pi,
+                       pi_shape),
+                   geometric_path(log_gamma, log_base, log_zeta, inv_temp)
+                   + log_inv_temp_density(inv_temp, g_knot, log_g, g_shape));
+  }
+}
+
