@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,12 @@ class Model:
         one more axis, the last, over pseudo-samples.
     dimension
         Number of unconstrained parameters.
+    shared
+        Parameters that pseudo-samples share: its pseudo-extended program has them once, without
+        the last axis.
+    stems
+        Names of programs that are not those of their variants, as
+        ``{"pseudo_extended": "pseudo_extended_shared"}``.
     """
 
     name: str
@@ -48,6 +54,8 @@ class Model:
     data: Mapping[str, Any]
     parameters: tuple[str, ...]
     dimension: int
+    shared: tuple[str, ...] = ()
+    stems: Mapping[str, str] = field(default_factory=dict)
 
     def program(self, variant: str) -> StanProgram:
         """Return the Stan program of a variant, ``target`` or ``pseudo_extended``.
@@ -57,7 +65,7 @@ class Model:
         DataError
             If the model has no such variant.
         """
-        path = self.folder / f"{variant}.stan"
+        path = self.folder / f"{self.stems.get(variant, variant)}.stan"
         if not path.is_file():
             known = ", ".join(sorted(p.stem for p in self.folder.glob("*.stan"))) or "none"
             raise DataError(f"{self.name} has no variant '{variant}' (it has: {known})")

@@ -121,9 +121,20 @@ def test_bad_data_are_refused(x: np.ndarray, y: np.ndarray, message: str) -> Non
 @pytest.mark.parametrize("name", ["scale_global", "scale_icept", "slab_scale", "slab_df"])
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
 def test_bad_scales_are_refused(name: str, value: float) -> None:
-    scales = {"scale_global": 0.1, "scale_icept": 10.0, "slab_scale": 2.0, "slab_df": 3.0}
+    scales: dict[str, Any] = {
+        "scale_global": 0.1,
+        "scale_icept": 10.0,
+        "slab_scale": 2.0,
+        "slab_df": 3.0,
+    }
     with pytest.raises(DataError, match=name):
         DATA.model("horseshoe", **(scales | {name: value}))
+
+
+def test_an_unknown_form_is_refused() -> None:
+    form: Any = "half"
+    with pytest.raises(DataError, match="'full' or 'shared_scales'; got 'half'"):
+        DATA.model("horseshoe", scale_global=0.1, form=form)
 
 
 def test_model_holds_what_the_program_takes() -> None:

@@ -16,7 +16,7 @@ Monte Carlo. Advances in Neural Information Processing Systems 32, section 4.3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,10 @@ from harness.model import Model
 from harness.paths import shipped
 from harness.weights import FloatArray
 
-PARAMETERS = ("beta0", "z", "lambda", "tau", "c2")
+Form = Literal["full", "shared_scales"]
+
+SCALES = ("lambda", "tau", "c2")
+PARAMETERS = ("beta0", "z", *SCALES)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,7 @@ class Classification:
         scale_icept: float = 10.0,
         slab_scale: float = 2.0,
         slab_df: float = 3.0,
+        form: Form = "full",
     ) -> Model:
         """Return the logistic regression of these data as a model.
 
@@ -123,11 +127,18 @@ class Classification:
             Standard deviation of the intercept's prior.
         slab_scale, slab_df
             Scale and degrees of freedom of the slab.
+        form
+            What a pseudo-extended run of it extends.  ``"full"``: everything, every pseudo-sample
+            has its own scales.  ``"shared_scales"``: as Nemeth et al. (2019) ran it, lambda, tau
+            and c are shared and each pseudo-sample has its own z and intercept.  That form is not
+            exact: its scales have not their posterior distribution (see
+            ``stan/horseshoe/pseudo_extended_shared.stan``), so it serves comparison only.
 
         Raises
         ------
         DataError
-            If a scale or the degrees of freedom are not positive and finite.
+            If a scale or the degrees of freedom are not positive and finite, or the form is
+            unknown.
         """
         scales = {
             "scale_global": scale_global,
@@ -138,9 +149,15 @@ class Classification:
         for label, value in scales.items():
             if not 0 < value < np.inf:
                 raise DataError(f"{label} must be positive and finite; got {value}")
+        if form not in ("full", "shared_scales"):
+            raise DataError(f"the form is 'full' or 'shared_scales'; got '{form}'")
         n, d = self.x.shape
         data: dict[str, Any] = {"n": n, "d": d, "X": self.x, "y": self.y, **scales}
-        return Model(name, shipped("stan") / "horseshoe", data, PARAMETERS, 2 * d + 3)
+        folder = shipped("stan") / "horseshoe"
+        if form == "full":
+            return Model(name, folder, data, PARAMETERS, 2 * d + 3)
+        stems = {v: f"{v}_shared" for v in ("pseudo_extended", "collapsed_pseudo_extended")}
+        return Model(name, folder, data, PARAMETERS, 2 * d + 3, SCALES, stems)
 
 
 def global_scale(relevant: float, predictors: int, observations: int) -> float:

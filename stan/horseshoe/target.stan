@@ -1,6 +1,6 @@
 // Logistic regression with the regularised horseshoe prior (Piironen and
-// Vehtari 2017; Nemeth et al. 2019, section 4.3): normalised prior times
-// likelihood, so that log Z is the evidence log p(y).
+// Vehtari 2017; Nemeth et al. 2019, section 4.3): the normalised prior times
+// the likelihood, so that log Z is the evidence log p(y).
 functions {
   #include horseshoe/density.stanfunctions
 }
@@ -22,9 +22,8 @@ parameters {
   real<lower=0> c2; // squared slab width
 }
 model {
-  target += horseshoe_coefficients_log_prior(beta0, z, scale_icept)
-            + horseshoe_scales_log_prior(lambda, tau, c2, scale_global,
-                slab_scale, slab_df);
+  target += horseshoe_log_prior(beta0, z, lambda, tau, c2, scale_global,
+              scale_icept, slab_scale, slab_df);
   target += horseshoe_log_likelihood(y, X, beta0, z, lambda, tau, c2);
 }
 
