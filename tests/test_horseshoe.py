@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 from scipy.special import expit, logsumexp
-from scipy.stats import bernoulli
+from scipy.stats import bernoulli, invgamma
 
 from harness.errors import DataError
+from harness.methods.pseudo_extended import sample_pseudo_extended
 from harness.models.cancer import golub_leukemia, load_classification
 from harness.models.horseshoe import (
     Classification,
@@ -20,6 +21,8 @@ from harness.models.horseshoe import (
     global_scale,
     log_predictive_density,
 )
+from harness.nuts import NutsSettings
+from harness.weights import FloatArray
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(2, 3, (11, 4))
@@ -244,3 +247,53 @@ def test_bad_draws_are_refused(
 ) -> None:
     with pytest.raises(DataError, match=message):
         log_predictive_density(beta0, beta, DATA, log_weight=log_weight)
+
+
+def conditional_evidence(
+    one: Classification, scale: dict[str, float], power: float, tau: FloatArray, draws: FloatArray
+) -> FloatArray:
+    """C_b(s), the integral of p(beta0, z) L(beta0, z, s)^b, by Gauss-Hermite at each s."""
+    node, share = np.polynomial.hermite_e.hermegauss(12)
+    share = share / share.sum()
+    beta0, z = (grid.ravel() for grid in np.meshgrid(scale["scale_icept"] * node, node))
+    local, c2 = draws
+    width = coefficients(np.ones((len(tau), 1)), local[:, None], tau, c2)
+    eta = beta0[:, None] + width[:, :, None] * z[:, None] * one.x[:, 0]
+    log_l = -np.logaddexp(0, np.where(one.y == 1, -eta, eta)).sum(axis=-1)
+    return np.asarray(np.exp(power * log_l) @ np.outer(share, share).ravel())
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("form", ["full", "shared_scales"])
+def test_both_forms_end_to_end(form: Any, cmdstan_home: Path) -> None:
+    """The full form finds the target's tau, the published one the one its program says."""
+    assert cmdstan_home.is_dir()
+    one = Classification(
+        np.array([[1.5], [0.8], [2.0], [-1.1], [-0.4], [-1.7]]), np.array([1] * 3 + [0] * 3)
+    )
+    scale = {"scale_global": 0.6, "scale_icept": 1.0, "slab_scale": 2.0, "slab_df": 5.0}
+    model = one.model("one", form=form, **scale)
+    nuts = NutsSettings(chains=2, warmup=500, draws=3000, target_accept=0.95, parallel_chains=2)
+    fit = sample_pseudo_extended(model, num_pseudo_samples=2, inv_temp=0.5, nuts=nuts, seed=3)
+
+    assert fit.extended is not None
+    shape = {name: array.shape for name, array in fit.extended.data_vars.items()}
+    assert shape["z"] == shape["lambda"] == (2, 3000, 1, 2)
+    assert shape["tau"] == shape["c2"] == shape["beta0"] == shape["log_weight"] == (2, 3000, 2)
+    assert fit.posterior["lambda"].shape == (2, 3000, 1)
+    first, second = (fit.extended["tau"].isel(pseudo_sample=i).to_numpy() for i in (0, 1))
+    assert np.array_equal(first, second) == (form == "shared_scales")
+
+    # Truth over draws of the scales' prior, the rest integrated out at each.
+    rng = np.random.default_rng(6)
+    local, tau = np.abs(rng.standard_cauchy((2, 10_000)))
+    tau *= scale["scale_global"]
+    c2 = invgamma.rvs(2.5, scale=10, size=10_000, random_state=rng)
+    mass = conditional_evidence(one, scale, 1.0, tau, np.array([local, c2]))
+    if form == "shared_scales":
+        mass = mass * conditional_evidence(one, scale, 0.5, tau, np.array([local, c2]))
+    bounded = tau / (0.6 + tau)
+    truth = mass @ bounded / mass.sum()
+    error = np.sqrt(np.sum((mass / mass.sum()) ** 2 * (bounded - truth) ** 2))
+    estimate = fit.expectation(lambda p: p["tau"] / (0.6 + p["tau"]))
+    assert abs(estimate.value - truth) < 4 * np.hypot(error, estimate.mcse)
