@@ -51,6 +51,16 @@ class Model:
     bounds
         Lower and upper bound of each parameter that is declared with both.  Its base coordinates
         are the parameter itself, inside the box.
+    shared
+        Parameters that pseudo-samples share: its pseudo-extended program has them once, without
+        the last axis.
+    stems
+        Names of programs that are not those of their variants, as
+        ``{"pseudo_extended": "pseudo_extended_shared"}``.
+    unbounded
+        Whether gamma(x)^beta has infinite mass near beta = 0, since x is not bounded and the
+        model has no base of its own.  Methods then ask for a Gaussian base, or for inverse
+        temperatures that stay away from 0.
 
     Raises
     ------
@@ -65,6 +75,10 @@ class Model:
     dimension: int
     transforms: Mapping[str, Transform] = field(default_factory=dict)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    shared: tuple[str, ...] = ()
+    stems: Mapping[str, str] = field(default_factory=dict)
+    unbounded: bool = False
 
     def __post_init__(self) -> None:
         unknown = {*self.transforms, *self.bounds} - set(self.parameters)
@@ -88,7 +102,7 @@ class Model:
         DataError
             If the model has no such variant.
         """
-        path = self.folder / f"{variant}.stan"
+        path = self.folder / f"{self.stems.get(variant, variant)}.stan"
         if not path.is_file():
             known = ", ".join(sorted(p.stem for p in self.folder.glob("*.stan"))) or "none"
             raise DataError(f"{self.name} has no variant '{variant}' (it has: {known})")

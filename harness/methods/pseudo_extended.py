@@ -48,8 +48,14 @@ def pseudo_extended_data(
     DataError
         If N < 1, a fixed value lies outside [0, 1], a ladder has not N values, a shape is not
         positive or makes a density infinite at a fixed value, the correlation is out of its range,
-        or pi and g start at different inverse temperatures; see also :func:`path_data`.
+        pi and g start at different inverse temperatures, or pseudo-samples that share parameters
+        are given a Gaussian base; see also :func:`path_data`.
     """
+    if base is not None and model.shared:
+        raise DataError(
+            f"pseudo-samples of {model.name} share {', '.join(model.shared)}, so they take no "
+            "Gaussian base: leave it out, or use the form that shares nothing"
+        )
     data = path_data(model, base, log_zeta, log_g) | {"N": _checked_num(num_pseudo_samples)}
     ladder = _checked_ladder(num_pseudo_samples, inv_temp)
     start = data["g_knot"][0]
@@ -252,6 +258,9 @@ def _sample(
     ran = run_variant(model, variant, data, sampling)
     names = (*model.parameters, "inv_temp", "delta", "log_weight")
     extended = {name: ran.run.variables[name] for name in names}
+    num = extended["inv_temp"].shape[-1]
+    for name in model.shared:
+        extended[name] = np.repeat(extended[name][..., None], num, axis=-1)
     # A stream of its own: the sampler's chains use (seed, chain) in Stan's generator.
     rng = np.random.default_rng(sampling.seed)
     index = weights.draw_index(extended["log_weight"], rng)

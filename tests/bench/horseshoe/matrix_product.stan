@@ -1,0 +1,46 @@
+// The linear predictors of all pseudo-samples as one matrix product.
+functions {
+  #include tempering.stanfunctions
+  #include horseshoe/density.stanfunctions
+}
+data {
+  int<lower=1> n; // number of observations
+  int<lower=1> d; // number of predictors
+  matrix[n, d] X; // predictors, one observation a row
+  array[n] int<lower=0, upper=1> y; // classes
+  real<lower=0> scale_global; // scale tau_0 of the global scale
+  real<lower=0> scale_icept; // standard deviation of the intercept
+  real<lower=0> slab_scale; // scale of the slab
+  real<lower=0> slab_df; // degrees of freedom of the slab
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/pseudo_samples.standata
+}
+parameters {
+  vector[N] beta0; // intercepts
+  matrix[d, N] z; // standardised coefficients
+  matrix<lower=0>[d, N] lambda; // local scales
+  vector<lower=0>[N] tau; // global scales
+  vector<lower=0>[N] c2; // squared slab widths
+  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+}
+model {
+  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] log_prior = horseshoe_log_prior(beta0, z, lambda, tau, c2,
+                          scale_global, scale_icept, slab_scale, slab_df);
+  vector[N] log_likelihood;
+  {
+    matrix[d, N] beta;
+    for (i in 1 : N) {
+      beta[ : , i] = z[ : , i]
+                     .* horseshoe_width(lambda[ : , i], tau[i], c2[i]);
+    }
+    matrix[n, N] eta = X * beta;
+    for (i in 1 : N) {
+      log_likelihood[i] = bernoulli_logit_lpmf(y | beta0[i] + eta[ : , i]);
+    }
+  }
+  target += pseudo_extended_log_density(log_prior + log_likelihood,
+              log_prior + inv_temp .* log_likelihood);
+}
+
