@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -215,15 +216,20 @@ class DenseQuadrature:
         return first, float(np.sqrt(self.mass @ (variance + mean**2) - first**2))
 
 
+@cache
+def dense_quadrature(inv_temp: float) -> DenseQuadrature:
+    return DenseQuadrature(made_up(), 46, inv_temp)
+
+
 @pytest.mark.parametrize("inv_temp", [1.0, 0.3])
 def test_evidence_matches_dense_quadrature(inv_temp: float) -> None:
     data = made_up()
-    coarse = DenseQuadrature(data, 40, inv_temp).log_evidence
-    fine = DenseQuadrature(data, 50, inv_temp).log_evidence
-    assert fine == pytest.approx(coarse, abs=1e-5)
+    coarse = DenseQuadrature(data, 36, inv_temp).log_evidence
+    fine = dense_quadrature(inv_temp).log_evidence
+    assert fine == pytest.approx(coarse, abs=1e-4)
     ours = exact_log_evidence(data, inv_temp=inv_temp)
     assert ours.error < 1e-6
-    # The dense rule's error at 50 nodes is below what it gained over 40.
+    # The dense rule's error at 46 nodes is below what it gained over 36.
     assert ours.value == pytest.approx(fine, abs=abs(fine - coarse))
 
 
@@ -232,7 +238,7 @@ def test_evidence_matches_simple_monte_carlo() -> None:
     data = made_up().subset(["A", "B"])
     rng = np.random.default_rng(3)
     count = 400_000
-    sigma_a, sigma_b, eps = halfcauchy.rvs(scale=2.5, size=(3, count), random_state=rng)
+    sigma_a, sigma_b, eps = 2.5 * np.abs(rng.standard_cauchy((3, count)))
     mu_a, mu_b = rng.normal(size=(2, count))
     m, n = rng.normal(size=(2, 2, count))
     log_likelihood = np.zeros(count)
@@ -252,7 +258,7 @@ def test_evidence_matches_simple_monte_carlo() -> None:
 
 def test_moments_match_dense_quadrature() -> None:
     data = made_up()
-    dense = DenseQuadrature(data, 50)
+    dense = dense_quadrature(1.0)
     ours = exact_posterior(data)
     assert ours.error < 1e-5
     assert set(ours.mean) == set(ours.sd) == {*PARAMETERS, "alpha", "beta"}
@@ -274,8 +280,8 @@ def test_moments_match_dense_quadrature() -> None:
         mean = dense.mass @ scale
         expected[name] = np.array([(mean, np.sqrt(dense.mass @ scale**2 - mean**2))])
     for name, rows in expected.items():
-        np.testing.assert_allclose(np.atleast_1d(ours.mean[name]), rows[:, 0], rtol=3e-6, atol=1e-7)
-        np.testing.assert_allclose(np.atleast_1d(ours.sd[name]), rows[:, 1], rtol=3e-6)
+        np.testing.assert_allclose(np.atleast_1d(ours.mean[name]), rows[:, 0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(np.atleast_1d(ours.sd[name]), rows[:, 1], rtol=1e-5)
 
 
 def test_power_posterior_between_prior_and_evidence() -> None:
@@ -301,7 +307,7 @@ def test_evidence_and_moments_of_all_homes() -> None:
     mean = posterior.mean
     fitted = mean["alpha"][data.county] + mean["beta"][0] * data.first_floor
     fitted = fitted + mean["beta"][1] * data.log_uranium
-    at_mean = norm.logpdf(data.log_radon, fitted, mean["eps"]).sum()
+    at_mean = np.sum(norm.logpdf(data.log_radon, fitted, mean["eps"]))
     # E[log likelihood] is below the log likelihood at the mean by half the effective number of
     # parameters, which are at least mu_a, beta, eps and at most those and an intercept a county.
     assert 4 / 2 < at_mean - slope < (4 + 85) / 2

@@ -1,10 +1,10 @@
 """Exact evidence and posterior moments of the radon regression, by quadrature.
 
 Given the three scales (sigma_a, sigma_b, eps) everything else in the model is Gaussian and is
-integrated out in closed form: the intercepts county by county, then mu_a and beta.  The homes enter through sufficient statistics, so that one
-evaluation costs O(J).  What is left is an integral over the logarithms of the scales, for
-which the trapezoidal rule converges exponentially: the integrand is analytic and falls
-exponentially in every direction.
+integrated out in closed form: the intercepts county by county, then mu_a and beta.  The homes
+enter through sufficient statistics, so that one evaluation costs O(J).  What is left is an
+integral over the logarithms of the scales, for which the trapezoidal rule converges
+exponentially: the integrand is analytic and falls exponentially in every direction.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ExactPosterior(NamedTuple):
 
 @dataclass(frozen=True)
 class _Statistics:
-    """Sufficient statistics of 1, floor, uranium, log radon; ``inv_temp`` times the likelihood's."""
+    """Sufficient statistics of 1, floor, uranium and log radon, times the inverse temperature."""
 
     total: float  # homes
     homes: FloatArray  # (J,)

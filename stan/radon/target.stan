@@ -25,11 +25,12 @@ parameters {
   real<lower=0> sigma_a; // standard deviation of the intercepts
   real<lower=0> sigma_b; // standard deviation of the coefficients
   real<lower=0> eps; // standard deviation of a measurement
-  vector[J] n; // standardised intercepts: alpha = mu_a + sigma_a n
-  vector[2] m; // standardised coefficients: beta = mu_b + sigma_b m
+  vector[J] n; // standardised intercepts of counties
+  vector[2] m; // standardised coefficients of floor, uranium
 }
 model {
   target += radon_log_likelihood(mu_a, mu_b, sigma_a, sigma_b, eps, n, m, H,
               scatter, county_means)
             + radon_log_prior(mu_a, mu_b, sigma_a, sigma_b, eps, n, m);
 }
+
