@@ -36,6 +36,8 @@ BASE = gaussian_base(RNG.normal(0, 0.5, DIMENSION), ROOT @ ROOT.T, log_zeta=-11.
 BASE_DENSITY = multivariate_normal(BASE.mean, BASE.covariance)
 KNOTTED = ((0.0, 1.0), (0.2, -0.5), (0.7, 0.4), (1.0, 2.0))
 
+LEGENDRE = np.polynomial.legendre.leggauss(60)
+
 PATHS: dict[str, dict[str, Any]] = {
     "prior": {"log_zeta": -9.3},
     "prior, knotted g": {"log_zeta": 0.6, "log_g": KNOTTED},
@@ -93,7 +95,7 @@ def log_mass(one: float, zero: float, path: dict[str, Any], *, ladder: bool) -> 
     knot, value = np.array(path.get("log_g", UNIFORM)).T
     if ladder:
         return float(logsumexp(knot * one + (1 - knot) * zero + value))
-    node, weight = np.polynomial.legendre.leggauss(60)
+    node, weight = LEGENDRE
     pieces: list[FloatArray] = []
     for low, high in pairwise(knot):
         beta = low + (high - low) * (node + 1) / 2
