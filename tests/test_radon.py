@@ -84,7 +84,9 @@ def test_the_shipped_data_are_the_authors() -> None:
     without = np.exp(ours.log_radon) - 0.1
     without[ours.log_radon < np.log(0.11)] = 0.1  # none found: theirs is log 0.1 as well
 
-    def counties(county: FloatArray, floor: FloatArray, level: FloatArray) -> list[object]:
+    def counties(
+        county: npt.NDArray[np.intp], floor: FloatArray, level: FloatArray
+    ) -> list[list[list[float]]]:
         homes = np.column_stack([floor, np.round(level, 3)])
         return sorted(sorted(homes[county == index].tolist()) for index in np.unique(county))
 
@@ -303,7 +305,7 @@ def test_evidence_and_moments_of_all_homes() -> None:
     evidence, posterior = exact_log_evidence(data), exact_posterior(data)
     assert evidence.error < 1e-7
     assert posterior.error < 1e-6
-    # The slope of log Z at inverse temperature 1 is E[log likelihood]; so are sums of squares.
+    # The slope of log Z at inverse temperature 1 is E[log likelihood].
     step = 1e-3
     below = exact_log_evidence(data, inv_temp=1 - step).value
     further = exact_log_evidence(data, inv_temp=1 - 2 * step).value
