@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import halfcauchy, multivariate_normal, norm
-from stan_density import StanDensity, into_box, log_box_jacobian
+from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
 from harness.bases import GaussianBase, gaussian_base
 from harness.methods.continuous_tempering import tempering_data
@@ -257,3 +257,64 @@ def test_a_gaussian_base_of_all_homes_is_finite_far_out() -> None:
         assert value < -2000
         assert np.all(np.isfinite(slope))
         np.testing.assert_allclose(slope[5:], -u[5:], rtol=0.01, atol=0.01)
+
+
+def sampled(variant: str, data: dict[str, Any], num: int) -> list[tuple[FloatArray, Any]]:
+    """Short run: the unconstrained pseudo-samples (N, D) of each draw, and what it generated."""
+    program = MODEL.program(variant)
+    model = stanli.Model(
+        str(program.path),
+        data={name: np.asarray(value).tolist() for name, value in data.items()},
+        include_paths=[str(path) for path in program.include_paths],
+    )
+    fit = model.sample(seed=4, chains=1, warmup=50, samples=4, refresh=0)
+    found = []
+    for draw in np.asarray(fit.draws())[0]:
+        values: dict[str, list[float]] = {}
+        for name, value in zip(fit.names, draw, strict=True):
+            values.setdefault(name.split("[")[0], []).append(float(value))
+        for name in ("sigma_a", "sigma_b", "eps"):
+            values[name] = np.log(values[name]).tolist()
+        u = np.concatenate([values[name] for name in MODEL.parameters])
+        found.append(
+            (pseudo_samples(u, num), {name: np.array(each) for name, each in values.items()})
+        )
+    return found
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_log_weights(name: str) -> None:
+    """Delta, w1 and w0 of continuous tempering and the weights of pseudo-samples, in draws."""
+    path = PATHS[name]
+    zeta = BASE.log_zeta if "base" in path else path["log_zeta"]
+    tempered = {**MODEL.data, **tempering_data(MODEL, **path)}
+    collapsed = {**tempered, "ladder": 0}
+    joint = {**tempered, "sample_inv_temp": 0, "fixed_inv_temp": [0.3]}
+    ends = log_g(np.array([1.0, 0.0]), path)
+    for variant, data in (("collapsed_tempered", collapsed), ("continuously_tempered", joint)):
+        for points, found in sampled(variant, data, 1):
+            one, zero = log_path(points[0], path)
+            mass = log_mass(one, zero, path, ladder=False)
+            np.testing.assert_allclose(found["delta"], zero - one, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(
+                found["log_weight"], np.array([one, zero]) + ends - mass, rtol=1e-9, atol=1e-9
+            )
+            assert 0 <= found["inv_temp"][0] <= 1
+
+    beta = np.array([0.2, 0.9])
+    fixed = {**MODEL.data, **pseudo_extended_data(MODEL, 2, (0.2, 0.9), **path)}
+    for variant, data in (
+        ("collapsed_pseudo_extended", {**collapsed, "N": 2}),
+        ("pseudo_extended", fixed),
+    ):
+        for points, found in sampled(variant, data, 2):
+            one, zero = np.array([log_path(point, path) for point in points]).T
+            if variant == "pseudo_extended":
+                log_q = beta * one + (1 - beta) * zero + log_g(beta, path)
+            else:
+                masses = zip(one, zero, strict=True)
+                log_q = np.array([log_mass(a, b, path, ladder=False) for a, b in masses])
+            np.testing.assert_allclose(found["delta"], zero - one, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(
+                found["log_weight"], one + zeta - log_q, rtol=1e-9, atol=1e-9
+            )
