@@ -1,0 +1,36 @@
+// Radon in the homes of counties: a regression on floor and uranium with an
+// intercept for each county, both hierarchical (Graham and Storkey 2017,
+// section 7.3), non-centred. Likelihood and prior are normalised, so that
+// the integral of the density is the evidence.
+functions {
+  #include radon/density.stanfunctions
+}
+data {
+  int<lower=1> H; // number of homes
+  int<lower=1> J; // number of counties
+  array[H] int<lower=1, upper=J> county; // county of each home
+  vector[H] first_floor; // measured on the first floor (1), in the basement (0)
+  vector[H] log_uranium; // log of the soil's uranium, by county
+  vector[H] log_radon; // log of radon in pCi/l
+}
+transformed data {
+  matrix[H, 3] home = append_col(append_col(first_floor, log_uranium),
+                                 log_radon);
+  matrix[3, 3] scatter = radon_scatter(home, county, J);
+  matrix[J, 4] county_means = radon_county_means(home, county, J);
+}
+parameters {
+  real mu_a; // mean intercept
+  real mu_b; // mean coefficient
+  real<lower=0> sigma_a; // standard deviation of the intercepts
+  real<lower=0> sigma_b; // standard deviation of the coefficients
+  real<lower=0> eps; // standard deviation of a measurement
+  vector[J] n; // standardised intercepts of counties
+  vector[2] m; // standardised coefficients of floor, uranium
+}
+model {
+  target += radon_log_likelihood(mu_a, mu_b, sigma_a, sigma_b, eps, n, m, H,
+              scatter, county_means)
+            + radon_log_prior(mu_a, mu_b, sigma_a, sigma_b, eps, n, m);
+}
+
