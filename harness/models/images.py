@@ -1,0 +1,427 @@
+"""Images under a decoder: data for ``stan/image_decoder``, encoder bases and the evidence.
+
+The model of an image y of P binary pixels is
+    z ~ N(0, I_L),
+    y_p | z ~ Bernoulli(inv_logit(a_p(z))),
+    a(z) = tanh(tanh(z W0 + b0) W2 + b2) W4 + b4,
+and Z = p(y), the integral of p(y | z) N(z | 0, I) over z.  The encoder gives a Gaussian
+q(z | y) with diagonal covariance, whose two hidden layers are tanh layers too.
+
+References
+----------
+Burda, Y., Grosse, R. and Salakhutdinov, R. (2016). Importance weighted autoencoders.
+International Conference on Learning Representations.
+
+Graham, M. and Storkey, A. (2017). Continuously tempered Hamiltonian Monte Carlo. Conference
+on Uncertainty in Artificial Intelligence, section 7.4.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.bases import GaussianBase, gaussian_base
+from harness.errors import DataError
+from harness.model import Model
+from harness.paths import shipped
+from harness.weights import FloatArray
+
+IntArray = npt.NDArray[np.int64]
+
+_TANH_LAYERS = ("Linear", "Tanh", "Linear", "Tanh")
+
+
+class Layer(NamedTuple):
+    """An affine map h -> h W + b."""
+
+    weight: FloatArray
+    """W, shape (inputs, outputs)."""
+    bias: FloatArray
+    """b, shape (outputs,)."""
+
+    def __call__(self, inputs: FloatArray) -> FloatArray:
+        """Map the last axis from inputs to outputs."""
+        outputs: FloatArray = inputs @ self.weight + self.bias
+        return outputs
+
+
+class GeneratedImages(NamedTuple):
+    """Draws from the joint density of latent vector and image.
+
+    Each latent vector is an exact draw from the posterior given its image, which is what
+    bidirectional Monte Carlo starts its reverse runs from.
+    """
+
+    latent: FloatArray
+    """z, shape (count, L)."""
+    image: IntArray
+    """y, shape (count, P), each pixel 0 or 1."""
+
+
+@dataclass(frozen=True)
+class ImageDecoder:
+    """Decoder p(y | z) of two tanh layers and independent Bernoulli pixels.
+
+    Attributes
+    ----------
+    layers
+        The three affine maps, from latent vector to first and second hidden layer to the
+        pixels' log odds.
+
+    Raises
+    ------
+    DataError
+        If there are not three layers, one's outputs are not the next one's inputs, or a
+        number is not finite.
+    """
+
+    layers: tuple[Layer, ...]
+
+    def __post_init__(self) -> None:
+        _check_chain("decoder", self.layers, 3)
+
+    @property
+    def dimension(self) -> int:
+        """L, the dimension of the latent vector."""
+        return int(self.layers[0].weight.shape[0])
+
+    @property
+    def num_pixels(self) -> int:
+        """P, the number of pixels."""
+        return self.layers[-1].bias.size
+
+    def log_odds(self, latent: npt.ArrayLike) -> FloatArray:
+        """Log odds a(z) of each pixel's being 1: shape (..., L) to (..., P)."""
+        first, second, pixels = self.layers
+        z = np.asarray(latent, dtype=np.float64)
+        return pixels(np.tanh(second(np.tanh(first(z)))))
+
+    def probabilities(self, latent: npt.ArrayLike) -> FloatArray:
+        """Probability that each pixel is 1: shape (..., L) to (..., P)."""
+        probability: FloatArray = np.exp(-np.logaddexp(0, -self.log_odds(latent)))
+        return probability
+
+    def log_likelihood(self, latent: npt.ArrayLike, image: npt.ArrayLike) -> FloatArray:
+        """Log probability of an image given latent vectors: (..., L) and (..., P) to (...).
+
+        For bounds and ground truths.  Draws are never weighted with it: every Stan program
+        writes its own log weights.
+        """
+        sign = 2 * np.asarray(image, dtype=np.float64) - 1
+        log_probability: FloatArray = -np.logaddexp(0, -sign * self.log_odds(latent)).sum(axis=-1)
+        return log_probability
+
+    def generate(self, rng: np.random.Generator, count: int) -> GeneratedImages:
+        """Draw images, and the latent vectors behind them, from the decoder.
+
+        Raises
+        ------
+        DataError
+            If the count is negative.
+        """
+        if count < 0:
+            raise DataError(f"the number of images to generate is 0 or more; got {count}")
+        latent = rng.standard_normal((count, self.dimension))
+        probability = self.probabilities(latent)
+        image = (rng.random(probability.shape) < probability).astype(np.int64)
+        return GeneratedImages(latent, image)
+
+    def check_image(self, image: npt.ArrayLike) -> IntArray:
+        """Return an image of binary pixels as integers, shape (P,).
+
+        Raises
+        ------
+        DataError
+            If it has not P pixels or one is neither 0 nor 1.
+        """
+        pixels = np.asarray(image)
+        if pixels.shape != (self.num_pixels,):
+            raise DataError(
+                f"an image of this decoder has shape ({self.num_pixels},), its rows one after "
+                f"the other; got {pixels.shape}"
+            )
+        if not np.all((pixels == 0) | (pixels == 1)):
+            raise DataError(
+                "the pixels of an image are 0 or 1: threshold grey values, or draw each pixel "
+                "with its grey value as probability"
+            )
+        return pixels.astype(np.int64)
+
+    def model(self, image: npt.ArrayLike, name: str) -> Model:
+        """Return the posterior of the latent vector of an image as a model; its Z is p(y).
+
+        All images of one decoder, and all decoders, run the same compiled programs.
+
+        Raises
+        ------
+        DataError
+            See :meth:`check_image`.
+        """
+        data: dict[str, Any] = {
+            "L": self.dimension,
+            "H1": self.layers[0].bias.size,
+            "H2": self.layers[1].bias.size,
+            "M": self.num_pixels,
+            "y": self.check_image(image),
+        }
+        for number, layer in enumerate(self.layers, start=1):
+            # Stan multiplies column vectors, the files are for row vectors.
+            data[f"weight_{number}"] = layer.weight.T
+            data[f"bias_{number}"] = layer.bias
+        return Model(name, shipped("stan") / "image_decoder", data, ("z",), self.dimension)
+
+    def log_evidence(self, image: npt.ArrayLike, *, nodes: int = 400) -> float:
+        """Log p(y) by quadrature, a ground truth where L is 1 or 2.
+
+        The trapezoid rule on [-9, 9]^L: the integrand is smooth and vanishes with all its
+        derivatives towards the edge, so that the error falls faster than any power of the
+        spacing.
+
+        Parameters
+        ----------
+        image
+            Shape (P,).
+        nodes
+            Number of nodes in each dimension.
+
+        Raises
+        ------
+        DataError
+            If L > 2, or there are fewer than 2 nodes; see also :meth:`check_image`.
+        """
+        y = self.check_image(image)
+        if self.dimension > 2:
+            raise DataError(
+                f"log p(image) by quadrature is for 1 or 2 latent dimensions; this decoder has "
+                f"{self.dimension}: estimate it by sampling"
+            )
+        if nodes < 2:
+            raise DataError(f"quadrature needs 2 nodes or more in each dimension; got {nodes}")
+        line = np.linspace(-9, 9, nodes)
+        axes = np.meshgrid(*[line] * self.dimension, indexing="ij")
+        z = np.stack(axes, axis=-1).reshape(-1, self.dimension)
+        log_integrand = self.log_likelihood(z, y) + _log_standard_normal(z)
+        log_cell = self.dimension * np.log(line[1] - line[0])
+        return float(np.logaddexp.reduce(log_integrand) + log_cell)
+
+
+@dataclass(frozen=True)
+class ImageEncoder:
+    """Encoder q(z | y): a Gaussian with diagonal covariance.
+
+    Attributes
+    ----------
+    hidden
+        The affine maps of the two tanh layers.
+    mean
+        Affine map from the second hidden layer to the Gaussian's mean.
+    log_sd
+        Affine map from the second hidden layer to the log of its standard deviations.
+
+    Raises
+    ------
+    DataError
+        If there are not two hidden layers, one's outputs are not the next one's inputs, mean
+        and standard deviations differ in number, or a number is not finite.
+    """
+
+    hidden: tuple[Layer, ...]
+    mean: Layer
+    log_sd: Layer
+
+    def __post_init__(self) -> None:
+        _check_chain("encoder", (*self.hidden, self.mean), 3)
+        _check_chain("encoder", (*self.hidden, self.log_sd), 3)
+        if self.mean.bias.size != self.log_sd.bias.size:
+            raise DataError(
+                f"the encoder gives {self.mean.bias.size} means and {self.log_sd.bias.size} "
+                f"standard deviations; they must be as many"
+            )
+
+    def moments(self, image: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviations of q(z | y): shape (..., P) to two of shape (..., L)."""
+        first, second = self.hidden
+        y = np.asarray(image, dtype=np.float64)
+        hidden = np.tanh(second(np.tanh(first(y))))
+        return self.mean(hidden), np.exp(self.log_sd(hidden))
+
+
+@dataclass(frozen=True)
+class ImageAutoencoder:
+    """A decoder with the encoder that was trained with it.
+
+    Raises
+    ------
+    DataError
+        If the encoder is for other images or another latent dimension than the decoder.
+    """
+
+    decoder: ImageDecoder
+    encoder: ImageEncoder
+
+    def __post_init__(self) -> None:
+        pixels, dimension = self.encoder.hidden[0].weight.shape[0], self.encoder.mean.bias.size
+        if (pixels, dimension) != (self.decoder.num_pixels, self.decoder.dimension):
+            raise DataError(
+                f"the encoder takes {pixels} pixels to {dimension} latent dimensions, the "
+                f"decoder {self.decoder.dimension} to {self.decoder.num_pixels}: they are not "
+                f"of one model"
+            )
+
+    def bound(
+        self, image: npt.ArrayLike, rng: np.random.Generator, *, num_samples: int = 100
+    ) -> FloatArray:
+        """Importance-weighted bound on log p(y) (Burda et al. 2016, eq. 8), in nats.
+
+        log of the mean over k draws z_i ~ q(z | y) of p(y | z_i) N(z_i | 0, I) / q(z_i | y):
+        its expectation is at most log p(y) and approaches it as k grows.
+
+        Parameters
+        ----------
+        image
+            Shape (..., P), pixels 0 or 1.
+        rng
+            Generator of the draws.
+        num_samples
+            k, 1 or more.
+
+        Returns
+        -------
+        FloatArray
+            One bound an image, shape (...).
+
+        Raises
+        ------
+        DataError
+            If k < 1.
+        """
+        if num_samples < 1:
+            raise DataError(f"the bound needs 1 sample or more; got {num_samples}")
+        mean, sd = self.encoder.moments(image)
+        noise = rng.standard_normal((num_samples, *mean.shape))
+        z = mean + sd * noise
+        log_weight = self.decoder.log_likelihood(z, image) + _log_standard_normal(z)
+        log_weight -= _log_standard_normal(noise) - np.log(sd).sum(axis=-1)
+        bound: FloatArray = np.logaddexp.reduce(log_weight, axis=0) - np.log(num_samples)
+        return bound
+
+    def encode(
+        self, image: npt.ArrayLike, rng: np.random.Generator, *, num_samples: int = 100
+    ) -> GaussianBase:
+        """Return the encoder's Gaussian given an image, log zeta the importance-weighted bound.
+
+        Parameters
+        ----------
+        image
+            Shape (P,).
+        rng, num_samples
+            See :meth:`bound`; 100 samples are the paper's (Graham and Storkey 2017, 7.4).
+
+        Raises
+        ------
+        DataError
+            See :meth:`ImageDecoder.check_image` and :meth:`bound`.
+        """
+        y = self.decoder.check_image(image)
+        mean, sd = self.encoder.moments(y)
+        log_zeta = float(self.bound(y, rng, num_samples=num_samples))
+        return gaussian_base(mean, np.diag(sd**2), log_zeta=log_zeta)
+
+
+def load_autoencoder(folder: Path) -> ImageAutoencoder:
+    """Load a decoder and its encoder from a folder of weights.
+
+    The folder has four files, in the layout of the weights of Graham and Storkey (2017):
+    ``decoder_params.npz``, ``encoder_h_params.npz`` (the two hidden layers),
+    ``encoder_mean_params.npz`` and ``encoder_std_params.npz``.  In each, layer number i of
+    the list ``layers`` that is linear has its weights ``Wi`` (inputs, outputs) and ``bi``.
+
+    Raises
+    ------
+    DataError
+        If a file is missing or damaged, its layers are others than this model's, shapes do
+        not match, or a number is not finite.
+    """
+    decoder = _read_layers(folder / "decoder_params.npz", (*_TANH_LAYERS, "Linear", "Sigmoid"))
+    hidden = _read_layers(folder / "encoder_h_params.npz", _TANH_LAYERS)
+    (mean,) = _read_layers(folder / "encoder_mean_params.npz", ("Linear",))
+    (log_sd,) = _read_layers(folder / "encoder_std_params.npz", ("Linear", "Exponential"))
+    return ImageAutoencoder(ImageDecoder(decoder), ImageEncoder(hidden, mean, log_sd))
+
+
+def digits_autoencoder() -> ImageAutoencoder:
+    """Return the autoencoder of 8 x 8 handwritten digits that the project ships."""
+    return load_autoencoder(shipped("data") / "digits_vae")
+
+
+def _read_layers(path: Path, expected: tuple[str, ...]) -> tuple[Layer, ...]:
+    """Read the linear layers of one file, whose list of layers must be the expected one."""
+    try:
+        # Read whole first: NumPy leaves a damaged file open.
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing; weights are in a folder of four files") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} is not a readable .npz file of numbers: {error}") from error
+    names = [_layer_name(each) for each in np.ravel(arrays.get("layers", np.empty(0)))]
+    if tuple(names) != expected:
+        raise DataError(
+            f"{path} lists the layers {', '.join(names) or 'none'}; this model has "
+            f"{', '.join(expected)}"
+        )
+    layers = []
+    for number in [i for i, name in enumerate(expected) if name == "Linear"]:
+        for key in (f"W{number}", f"b{number}"):
+            if key not in arrays or arrays[key].dtype.kind not in "fiu":
+                raise DataError(f"{path} has no numeric array {key}")
+        weight = arrays[f"W{number}"].astype(np.float64)
+        # The authors' biases are rows of shape (1, outputs).
+        layers.append(Layer(weight, arrays[f"b{number}"].astype(np.float64).ravel()))
+    return tuple(layers)
+
+
+def _layer_name(name: Any) -> str:
+    """Return ``Linear`` for ``b'nnet.Linear'``."""
+    text = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
+    return text.rpartition(".")[2]
+
+
+def _check_chain(what: str, layers: tuple[Layer, ...], count: int) -> None:
+    """Refuse layers that do not fit together."""
+    if len(layers) != count:
+        raise DataError(f"the {what} needs {count} affine layers; got {len(layers)}")
+    for layer in layers:
+        if layer.weight.ndim != 2 or 0 in layer.weight.shape:
+            raise DataError(
+                f"the weights of each {what} layer have shape (inputs, outputs); got "
+                f"{layer.weight.shape}"
+            )
+        if layer.bias.shape != layer.weight.shape[1:]:
+            raise DataError(
+                f"a {what} layer of {layer.weight.shape[1]} outputs needs as many biases; got "
+                f"shape {layer.bias.shape}"
+            )
+        if not (np.all(np.isfinite(layer.weight)) and np.all(np.isfinite(layer.bias))):
+            raise DataError(f"the {what} has a weight or bias that is not finite")
+    for before, after in pairwise(layers):
+        if before.weight.shape[1] != after.weight.shape[0]:
+            raise DataError(
+                f"a {what} layer of {before.weight.shape[1]} outputs is followed by one of "
+                f"{after.weight.shape[0]} inputs"
+            )
+
+
+def _log_standard_normal(z: FloatArray) -> FloatArray:
+    """Log density of N(0, I) over the last axis."""
+    log_density: FloatArray = -0.5 * np.square(z).sum(axis=-1)
+    log_density -= 0.5 * z.shape[-1] * np.log(2 * np.pi)
+    return log_density
