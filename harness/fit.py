@@ -133,7 +133,8 @@ class Fit:
         """Estimate E_target[f] with its Monte Carlo standard error.
 
         The plain mean of :meth:`series`, or for a continuously tempered run the mean weighted
-        by w_1(x) = p(beta = 1 | x) (Graham and Storkey 2017, eq. 21).
+        by w_1(x) = p(beta = 1 | x) (Graham and Storkey 2017, eq. 21); for an extended Hamiltonian
+        w_1 is 1 on the plateau and 0 off it.
 
         Parameters
         ----------
@@ -180,8 +181,11 @@ class Fit:
 
     def _tempered(self) -> xr.Dataset:
         extended = self.extended
-        if extended is None or "log_w1" not in extended:
-            raise DataError(f"a {self.tree.attrs['method']} fit was not continuously tempered")
+        # Draws of an extended Hamiltonian have a weight for the target and none for a base.
+        if extended is None or "log_w0" not in extended:
+            raise DataError(
+                f"a {self.tree.attrs['method']} fit was not continuously tempered from a base"
+            )
         return extended
 
     def save(self, path: Path) -> None:
