@@ -41,6 +41,10 @@ class Model:
         one more axis, the last, over pseudo-samples.
     dimension
         Number of unconstrained parameters.
+    unbounded
+        Whether gamma(x)^beta has infinite mass near beta = 0, since x is not bounded and the
+        model has no base of its own.  Methods then ask for a Gaussian base, or for inverse
+        temperatures that stay away from 0.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Model:
     data: Mapping[str, Any]
     parameters: tuple[str, ...]
     dimension: int
+    unbounded: bool = False
 
     def program(self, variant: str) -> StanProgram:
         """Return the Stan program of a variant, ``target`` or ``pseudo_extended``.

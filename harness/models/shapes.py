@@ -20,6 +20,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from harness.bases import GaussianBase, gaussian_base
 from harness.errors import DataError
 from harness.model import Model
 from harness.paths import shipped
@@ -119,10 +120,16 @@ class Banana:
         log_density: FloatArray = -0.5 * np.square(residual).sum(axis=-1) - constant
         return log_density
 
+    def base(self) -> GaussianBase:
+        """Return the Gaussian with the banana's mean and covariance, and log Z as log zeta."""
+        return gaussian_base(
+            self.expected_x, np.diag(self.expected_x_squared), log_zeta=self.log_evidence
+        )
+
     def model(self, name: str = "banana") -> Model:
         """Return the banana, on all of R^D, as a model."""
         data = {"D": self.dimension, "v": self.v, "b": self.b}
-        return Model(name, shipped("stan") / "banana", data, ("x",), self.dimension)
+        return Model(name, shipped("stan") / "banana", data, ("x",), self.dimension, unbounded=True)
 
 
 @dataclass(frozen=True)
@@ -244,10 +251,15 @@ class Flower:
         log_density: FloatArray = -0.5 * (distance / self.s) ** 2
         return log_density
 
+    def base(self) -> GaussianBase:
+        """Return the Gaussian with the flower's mean and variances, and log Z as log zeta."""
+        variance = self.expected_x_squared - self.expected_x**2
+        return gaussian_base(self.expected_x, np.diag(variance), log_zeta=self.log_evidence)
+
     def model(self, name: str = "flower") -> Model:
         """Return the flower, on all of R^2, as a model."""
         data = {"r": self.r, "A": self.A, "w": int(self.w), "s": self.s}
-        return Model(name, shipped("stan") / "flower", data, ("x",), 2)
+        return Model(name, shipped("stan") / "flower", data, ("x",), 2, unbounded=True)
 
 
 def _probability(probability: float) -> float:

@@ -40,3 +40,4 @@ generated quantities {
   real inv_temp = plateau_inv_temp(u, theta, g_knot[1]);
   real log_weight = plateau_log_weight(u, theta);
 }
+
