@@ -357,3 +357,12 @@ def test_continuously_tempered_programs_write_their_log_weights(name: str, setti
         mass = log_mass(delta, FULL, ladder)
         expected = [FULL[-1][1] - delta - mass, FULL[0][1] - mass]
         np.testing.assert_allclose(draws["log_weight"][t], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["banana", "flower"])
+@pytest.mark.parametrize("variant", ["continuously_tempered", "collapsed_tempered"])
+def test_programs_refuse_a_flat_base_themselves(name: str, variant: str) -> None:
+    model = SHAPES[name][0]
+    data = path_data(model) | {"sample_inv_temp": 1, "fixed_inv_temp": [], "ladder": 0}
+    with pytest.raises(Exception, match="needs a Gaussian base"):
+        StanDensity(model.program(variant), {**model.data, **data})

@@ -17,6 +17,10 @@ data {
 }
 transformed data {
   matrix[B, B] whiten = whitener(base_cholesky);
+  if (B == 0) {
+    reject("continuous tempering of the banana needs a Gaussian base: x is ",
+           "not bounded, and a flat base has infinite mass");
+  }
 }
 parameters {
   vector[D] x;
