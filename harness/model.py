@@ -75,7 +75,6 @@ class Model:
     dimension: int
     transforms: Mapping[str, Transform] = field(default_factory=dict)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
     shared: tuple[str, ...] = ()
     stems: Mapping[str, str] = field(default_factory=dict)
     unbounded: bool = False

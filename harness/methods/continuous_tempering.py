@@ -13,7 +13,7 @@ from harness.errors import DataError
 from harness.fit import Fit, build_fit
 from harness.methods.common import Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
-from harness.methods.path import UNIFORM, LogG, path_data, path_settings
+from harness.methods.path import UNIFORM, LogG, path_data, path_settings, require_finite_mass
 from harness.model import Model
 from harness.nuts import NutsSettings
 
@@ -40,6 +40,7 @@ def tempering_data(
             "continuous tempering weighs draws by the base, so the knots of log g must start at "
             f"beta = 0; got {data['g_knot'][0]:g}"
         )
+    require_finite_mass(model, base, 0.0)
     return data
 
 

@@ -65,6 +65,23 @@ def path_data(
     }
 
 
+def require_finite_mass(model: Model, base: GaussianBase | None, lowest_inv_temp: float) -> None:
+    """Refuse pure tempering of an unbounded x down to inverse temperature 0.
+
+    Raises
+    ------
+    DataError
+        If the density would have infinite mass: there is no Gaussian base, the model's x is
+        unbounded, and the lowest inverse temperature is 0.
+    """
+    if model.unbounded and base is None and lowest_inv_temp <= 0:
+        raise DataError(
+            f"{model.name} is not bounded, so that tempered down to beta = 0 it has infinite mass: "
+            "give a Gaussian base, or keep the knots of log g (and fixed inverse temperatures) "
+            "above 0"
+        )
+
+
 def knots(log_density: LogG, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the knots of a log density and its values there, checked.
 

@@ -14,7 +14,7 @@ from harness.errors import DataError
 from harness.fit import Fit, build_fit
 from harness.methods.common import Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
-from harness.methods.path import UNIFORM, LogG, knots, path_data, path_settings
+from harness.methods.path import UNIFORM, LogG, knots, path_data, path_settings, require_finite_mass
 from harness.model import Model
 from harness.nuts import NutsSettings
 from harness.weights import FloatArray
@@ -59,6 +59,7 @@ def pseudo_extended_data(
     data = path_data(model, base, log_zeta, log_g) | {"N": _checked_num(num_pseudo_samples)}
     ladder = _checked_ladder(num_pseudo_samples, inv_temp)
     start = data["g_knot"][0]
+    require_finite_mass(model, base, start if inv_temp is None else ladder.min())
     flat = ((start, 0.0), (1.0, 0.0))
     pi_knot, pi_value = knots(flat if log_pi is None else log_pi, "log pi")
     if pi_knot[0] != start:
@@ -239,6 +240,7 @@ def sample_collapsed_pseudo_extended(
         If a setting does not make sense.
     """
     data = path_data(model, base, log_zeta, log_g)
+    require_finite_mass(model, base, data["g_knot"][0])
     data |= {"N": _checked_num(num_pseudo_samples), "ladder": int(ladder)}
     settings = path_settings(base, log_zeta, log_g)
     settings |= {"num_pseudo_samples": num_pseudo_samples, "ladder": ladder}

@@ -1,0 +1,43 @@
+// Banana (Haario et al. 1999), continuously tempered (Graham and Storkey
+// 2017, eq. 16): log p(x, beta) = log gamma_beta(x) + log g(beta) on the
+// geometric path from the base.  It needs a Gaussian base: x is not bounded,
+// so that a flat one (B = 0) has infinite mass.
+functions {
+  #include tempering.stanfunctions
+  #include banana/density.stanfunctions
+}
+data {
+  int<lower=2> D; // dimension
+  real<lower=0> v; // variance of x_1
+  real b; // bend
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/inv_temp.standata
+}
+transformed data {
+  matrix[B, B] whiten = whitener(base_cholesky);
+  if (B == 0) {
+    reject("continuous tempering of the banana needs a Gaussian base: x is ",
+           "not bounded, and a flat base has infinite mass");
+  }
+}
+parameters {
+  vector[D] x;
+  vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;
+}
+model {
+  vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  target += geometric_path(banana_lpdf(x | v, b),
+                           gaussian_base_lpdf(x | base_mean, whiten),
+                           log_zeta, beta[1])
+            + sum(piecewise_linear(beta, g_knot, log_g));
+  target += uniform_lpdf(free_inv_temp | 0, 1);
+}
+generated quantities {
+  real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
+  real delta = log_zeta - banana_lpdf(x | v, b)
+               + gaussian_base_lpdf(x | base_mean, whiten);
+  vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
+                           log_g, 0);
+}
+

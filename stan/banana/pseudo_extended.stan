@@ -1,0 +1,54 @@
+// Banana (Haario et al. 1999), pseudo-extended (Nemeth et al. 2019, eq. 8):
+// q(x, beta) = gamma_beta(x) g(beta).  Without a Gaussian base it is pure
+// tempering, gamma_beta = gamma^beta: x is not bounded, so that its mass is
+// finite only where beta is bounded away from 0, by g_knot[1].
+functions {
+  #include tempering.stanfunctions
+  #include banana/density.stanfunctions
+}
+data {
+  int<lower=2> D; // dimension
+  real<lower=0> v; // variance of x_1
+  real b; // bend
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/pseudo_samples.standata
+}
+transformed data {
+  matrix[B, B] whiten = whitener(base_cholesky);
+}
+parameters {
+  matrix[D, N] x; // pseudo-samples
+  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+}
+model {
+  vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] log_gamma = banana_log_density(x, v, b);
+  vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+                       : zeros_vector(N);
+  target += pseudo_extended_log_density(
+              log_gamma
+              + log_inv_temp_density(beta, pi_knot, log_pi, pi_shape),
+              geometric_path(log_gamma, log_base, log_zeta, beta)
+              + log_inv_temp_density(beta, g_knot, log_g, g_shape));
+  target += stratified_log_density(
+              (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
+}
+generated quantities {
+  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] delta; // log b + log zeta - log gamma
+  vector[N] log_weight;
+  {
+    vector[N] log_gamma = banana_log_density(x, v, b);
+    vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+                         : zeros_vector(N);
+    delta = log_base + log_zeta - log_gamma;
+    log_weight = pseudo_extended_log_weight(
+                   log_gamma
+                   + log_inv_temp_density(inv_temp, pi_knot, log_pi,
+                       pi_shape),
+                   geometric_path(log_gamma, log_base, log_zeta, inv_temp)
+                   + log_inv_temp_density(inv_temp, g_knot, log_g, g_shape));
+  }
+}
+

@@ -1,0 +1,43 @@
+// Mixture of Gaussians at an inverse temperature that a control variable u
+// sets (Gobbo and Leimkuhler 2015; Graham and Storkey 2017, eq. 13):
+// log p(x, u) = log gamma_beta(u)(x) + log g(beta(u)) - omega(u).  Without a
+// Gaussian base it is pure tempering, gamma_beta = gamma^beta.  Draws of x
+// with |u| <= theta_1 are draws of the target.
+functions {
+  #include tempering.stanfunctions
+  #include gaussian_mixture/density.stanfunctions
+}
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> K; // number of mixture components
+  simplex[K] weight; // mixture weights
+  matrix[D, K] mu; // component means, one a column
+  vector<lower=0>[K] sigma; // component standard deviations
+  real lower_bound; // the box is [lower_bound, upper_bound]^D
+  real<lower=lower_bound> upper_bound;
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/plateau.standata
+}
+transformed data {
+  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
+                                    sigma);
+  matrix[B, B] whiten = whitener(base_cholesky);
+}
+parameters {
+  vector<lower=lower_bound, upper=upper_bound>[D] x;
+  real u; // temperature control variable
+}
+model {
+  vector[1] beta = [plateau_inv_temp(u, theta, g_knot[1])]';
+  real log_base = B ? gaussian_base_lpdf(x | base_mean, whiten) : 0;
+  target += geometric_path(gaussian_mixture_lpdf(x | coefficients), log_base,
+                           log_zeta, beta[1])
+            + sum(piecewise_linear(beta, g_knot, log_g))
+            - confining_potential(u, theta);
+}
+generated quantities {
+  real inv_temp = plateau_inv_temp(u, theta, g_knot[1]);
+  real log_weight = plateau_log_weight(u, theta);
+}
+
