@@ -14,6 +14,9 @@ from harness.paths import shipped
 Transform = Literal["identity", "log"]
 """How a parameter becomes base coordinates, on which Gaussian bases live."""
 
+OwnBase = Literal["flat", "improper", "prior"]
+"""Base of a model's own: see :attr:`Model.own_base`."""
+
 
 @dataclass(frozen=True)
 class StanProgram:
@@ -57,10 +60,12 @@ class Model:
     stems
         Names of programs that are not those of their variants, as
         ``{"pseudo_extended": "pseudo_extended_shared"}``.
-    unbounded
-        Whether gamma(x)^beta has infinite mass near beta = 0, since x is not bounded and the
-        model has no base of its own.  Methods then ask for a Gaussian base, or for inverse
-        temperatures that stay away from 0.
+    own_base
+        What tempered programs have for a base where no Gaussian one is given.  ``"prior"``: the
+        prior, normalised, so that only the likelihood is tempered and Z is the evidence;
+        ``"flat"``: a constant, on a bounded x (pure tempering); ``"improper"``: a constant on an x
+        that is not bounded, so that methods ask for a Gaussian base, or for inverse temperatures
+        that stay away from 0.
 
     Raises
     ------
@@ -77,7 +82,7 @@ class Model:
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     shared: tuple[str, ...] = ()
     stems: Mapping[str, str] = field(default_factory=dict)
-    unbounded: bool = False
+    own_base: OwnBase = "flat"
 
     def __post_init__(self) -> None:
         unknown = {*self.transforms, *self.bounds} - set(self.parameters)

@@ -23,10 +23,16 @@ def tempered_fit(
     points = wide.sample(np.random.default_rng(21), 4000).reshape(2, 2000, 5)
     log_zeta = truth.log_zeta + 0.8
     log_w1 = truth.log_density(points) + truth.log_zeta - log_zeta - wide.log_density(points)
+    path = {
+        "inv_temp": np.full((2, 2000), 0.5),
+        "delta": -log_w1,  # eq. 17: w_1 / w_0 = exp(-Delta)
+        "log_w1": log_w1,
+        "log_w0": np.zeros((2, 2000)),
+    }
     draws = unflatten(model, points, {"x": (2, 2), "scale": ()})
     fit = build_fit(
         posterior=draws,
-        extended={**draws, "log_w1": log_w1, "log_w0": np.zeros((2, 2000))} if extended else None,
+        extended={**draws, **path} if extended else None,
         sample_stats={"lp": np.zeros((2, 2000))},
         constant_data=model.data,
         attrs={

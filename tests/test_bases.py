@@ -304,7 +304,7 @@ def test_the_bootstrap_takes_the_targets_moments_and_evidence() -> None:
 def test_the_bootstrap_refuses_fits_that_do_not_say() -> None:
     model, fit, _ = tempered_fit()
     fixed = tempered_fit(inv_temp=0.5)[1]
-    with pytest.raises(DataError, match="fixed inverse temperature"):
+    with pytest.raises(DataError, match="temperatures were fixed"):
         bootstrap_base(model, fixed)
     other = type(model)("another", model.folder, model.data, model.parameters, model.dimension)
     with pytest.raises(DataError, match="not of another"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,14 +16,15 @@ from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
 from harness.bases import GaussianBase, gaussian_base
+from harness.errors import DataError
 from harness.methods.continuous_tempering import tempering_data
-from harness.methods.path import UNIFORM, LogG, path_data
+from harness.methods.path import UNIFORM, path_data
 from harness.methods.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.models.boltzmann import BoltzmannMachine, generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
 from harness.paths import shipped
-from harness.weights import FloatArray
+from harness.weights import FloatArray, LogG
 
 MACHINE = generate(7, np.random.default_rng(2))
 RELAXATION = relax(
@@ -300,27 +302,39 @@ def test_evidence_by_quadrature() -> None:
 
 
 def refused(model: Model, variant: str, data: dict[str, Any]) -> None:
-    with pytest.raises(RuntimeError, match="infinite"):
+    with pytest.raises(DataError, match="infinite"):
         StanDensity(model.program(variant), {**model.data, **data})
 
 
+def unaware(model: Model) -> Model:
+    """Return the model as one of which Python does not know that x is not bounded."""
+    return replace(model, own_base="flat")
+
+
 def test_pure_tempering_with_infinite_mass_is_refused() -> None:
-    for data in (
-        pseudo_extended_data(MODEL, 2),
-        pseudo_extended_data(MODEL, 2, g_shape=(D / 2, 1.0)),
-        pseudo_extended_data(MODEL, 2, 0.0),
-        pseudo_extended_data(MODEL, 2, (0.0, 0.5)),
-    ):
+    """In Python before anything compiles, and by the programs themselves."""
+    settings: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (None, {}),
+        (None, {"g_shape": (D / 2, 1.0)}),
+        (0.0, {}),
+        ((0.0, 0.5), {}),
+    )
+    for inv_temp, given in settings:
+        with pytest.raises(DataError, match="infinite mass"):
+            pseudo_extended_data(MODEL, 2, inv_temp, **given)
+        data = pseudo_extended_data(unaware(MODEL), 2, inv_temp, **given)
         refused(MODEL, "pseudo_extended", data)
+    with pytest.raises(DataError, match="infinite mass"):
+        tempering_data(MODEL)
     for log_g, ladder in ((UNIFORM, 0), (LADDER, 1)):
         data = {**path_data(MODEL, log_g=log_g), "N": 2, "ladder": ladder}
         refused(MODEL, "collapsed_pseudo_extended", data)
     refused(
         MODEL,
         "continuously_tempered",
-        {**tempering_data(MODEL), "sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)},
+        {**tempering_data(unaware(MODEL)), "sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)},
     )
-    refused(MODEL, "collapsed_tempered", {**tempering_data(MODEL), "ladder": 0})
+    refused(MODEL, "collapsed_tempered", {**tempering_data(unaware(MODEL)), "ladder": 0})
 
 
 def test_pure_tempering_in_one_dimension_has_finite_mass() -> None:
@@ -332,7 +346,7 @@ def test_pure_tempering_in_one_dimension_has_finite_mass() -> None:
     program = model.program("collapsed_pseudo_extended")
     assert StanDensity(program, {**model.data, **data}).dimension == 2
     refused(model, "collapsed_pseudo_extended", data | {"ladder": 1})
-    refused(model, "pseudo_extended", pseudo_extended_data(model, 2, 0.0))
+    refused(model, "pseudo_extended", pseudo_extended_data(unaware(model), 2, 0.0))
 
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -9,9 +9,8 @@ from stan_density import StanDensity, stanli
 
 from harness.bases import GaussianBase, gaussian_base
 from harness.methods.extended_hamiltonian import extended_hamiltonian_data
-from harness.methods.path import LogG
 from harness.models.boltzmann import BoltzmannMachine, generate, relax
-from harness.weights import FloatArray
+from harness.weights import FloatArray, LogG
 
 MACHINE = generate(6, np.random.default_rng(2))
 RELAXATION = relax(BoltzmannMachine(MACHINE.weights, np.array([0.9, -0.4, 0.1, 0.0, -1.2, 0.5])))

@@ -25,13 +25,13 @@ from harness.methods.continuous_tempering import (
     sample_continuously_tempered,
     tempering_data,
 )
-from harness.methods.path import UNIFORM, LogG
+from harness.methods.path import UNIFORM
 from harness.methods.pseudo_extended import sample_pseudo_extended
 from harness.methods.target import sample_target
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.nuts import NutsSettings
 from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray, expectation, log_evidence, weighted_expectation
+from harness.weights import FloatArray, LogG, expectation, log_evidence, weighted_expectation
 
 MIXTURE = GaussianMixture(np.array([0.7, 0.3]), np.array([[-3.0], [3.0]]), np.array([0.5, 0.25]))
 MODEL = MIXTURE.model("two modes", lower=-25, upper=25)

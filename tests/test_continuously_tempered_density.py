@@ -13,10 +13,10 @@ from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
 from harness.bases import GaussianBase, gaussian_base
 from harness.methods.continuous_tempering import tempering_data
-from harness.methods.path import UNIFORM, LogG
+from harness.methods.path import UNIFORM
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.paths import shipped
-from harness.weights import FloatArray
+from harness.weights import FloatArray, LogG
 
 LOWER, UPPER = -9.0, 12.0
 WEIGHT = np.array([0.2, 0.5, 0.3])

@@ -33,6 +33,7 @@ def settings_of(**more: Any) -> dict[str, Any]:
     base = [np.zeros(DIM).tolist(), np.eye(DIM).tolist()]
     return {
         "base": base,
+        "normalised_base": True,
         "log_zeta": LOG_ZETA,
         "log_g": [[0.0, 0.0], [1.0, 0.0]],
         "nuts": {"max_treedepth": 10},
@@ -304,7 +305,7 @@ def test_findings_are_sentences_worst_first() -> None:
 @pytest.mark.parametrize(
     ("fit", "message"),
     [
-        (pseudo_fit(base=None), "normalised base"),
+        (pseudo_fit(base=None, normalised_base=False), "normalised base"),
         (pseudo_fit(inv_temp=[0.1, 1.0]), "fixed"),
         (tempered_fit(inv_temp=0.3), "fixed"),
         (pseudo_fit(g_correlation=-0.5), "tied to each other"),

@@ -24,12 +24,11 @@ from harness.methods.extended_hamiltonian import (
     extended_hamiltonian_data,
     sample_extended_hamiltonian,
 )
-from harness.methods.path import LogG
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.nuts import NutsRun, NutsSettings
 from harness.paths import shipped
 from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray, expectation
+from harness.weights import FloatArray, LogG, expectation
 
 THETA = (0.7, 1.9)
 LOWEST = 0.15

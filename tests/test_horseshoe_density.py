@@ -15,11 +15,11 @@ from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 from harness.bases import GaussianBase, gaussian_base
 from harness.errors import DataError
 from harness.methods.continuous_tempering import tempering_data
-from harness.methods.path import UNIFORM, LogG, path_data
+from harness.methods.path import UNIFORM, path_data
 from harness.methods.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.models.horseshoe import Classification
-from harness.weights import FloatArray, normalised_weights
+from harness.weights import FloatArray, LogG, normalised_weights
 
 RNG = np.random.default_rng(12)
 N_OBS, D = 7, 4

@@ -14,11 +14,11 @@ from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
 from harness.bases import GaussianBase, gaussian_base
 from harness.methods.continuous_tempering import tempering_data
-from harness.methods.path import UNIFORM, LogG, path_data
+from harness.methods.path import UNIFORM, path_data
 from harness.methods.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.models.images import ImageDecoder, IntArray, Layer, digits_autoencoder
-from harness.weights import FloatArray
+from harness.weights import FloatArray, LogG
 
 KNOTTED: LogG = ((0.0, 1.0), (0.2, -0.5), (0.7, 0.4), (1.0, 2.0))
 RUNGS: LogG = ((0.0, -0.4), (0.1, 0.8), (0.45, 0.1), (1.0, -1.2))

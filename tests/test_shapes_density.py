@@ -19,7 +19,7 @@ from harness.methods.continuous_tempering import (
     sample_continuously_tempered,
     tempering_data,
 )
-from harness.methods.path import UNIFORM, LogG, path_data
+from harness.methods.path import UNIFORM, path_data
 from harness.methods.pseudo_extended import (
     pseudo_extended_data,
     sample_collapsed_pseudo_extended,
@@ -27,7 +27,7 @@ from harness.methods.pseudo_extended import (
 )
 from harness.model import Model
 from harness.models.shapes import Banana, Flower
-from harness.weights import FloatArray
+from harness.weights import FloatArray, LogG
 
 BANANA, WIDE, FLOWER = Banana(v=3.0, b=0.6), Banana(v=2.0, b=-0.4, dimension=4), Flower(w=5)
 

@@ -31,13 +31,12 @@ def bootstrap_base(model: Model, fit: Fit) -> GaussianBase:
         If the fit is not of a continuously tempered run or not of this model, or its weights
         leave too few effective draws for a covariance.
     """
-    log_evidence = fit.log_evidence  # refuses what was not continuously tempered
-    fitted = fit.tree.attrs["model"]
+    fitted, extended = fit.tree.attrs["model"], fit.extended
     if fitted != model.name:
         raise DataError(f"the fit is of the model {fitted}, not of {model.name}")
-    if fit.settings.get("inv_temp") is not None:
-        raise DataError("a fit with a fixed inverse temperature says nothing about the target")
-    extended = fit.tree["extended"].to_dataset()
+    if extended is None or "log_w1" not in extended:
+        raise DataError(f"a {fit.tree.attrs['method']} fit was not continuously tempered")
+    log_evidence = fit.log_evidence  # refuses a fixed inverse temperature
     draws = {str(name): extended[name].to_numpy() for name in extended.data_vars}
     points = flatten(model, draws, leading=2)
     return weighted_base(

@@ -140,7 +140,7 @@ def tempered_draws(
         log_zeta=float(settings["log_zeta"]),
         log_g=log_g,
         ladder=ladder,
-        normalised_base="log_w1" in extended or settings.get("base") is not None,
+        normalised_base="log_w1" in extended or bool(settings["normalised_base"]),
     )
 
 

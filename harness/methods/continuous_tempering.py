@@ -13,9 +13,10 @@ from harness.errors import DataError
 from harness.fit import Fit, build_fit
 from harness.methods.common import Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
-from harness.methods.path import UNIFORM, LogG, path_data, path_settings, require_finite_mass
+from harness.methods.path import UNIFORM, path_data, path_settings, require_finite_mass
 from harness.model import Model
 from harness.nuts import NutsSettings
+from harness.weights import LogG
 
 JOINT_VARIANT = "continuously_tempered"
 COLLAPSED_VARIANT = "collapsed_tempered"
@@ -95,7 +96,7 @@ def sample_continuously_tempered(
         "sample_inv_temp": int(inv_temp is None),
         "fixed_inv_temp": np.empty(0) if inv_temp is None else np.array([inv_temp]),
     }
-    settings = path_settings(base, log_zeta, log_g) | {"inv_temp": inv_temp}
+    settings = path_settings(model, base, log_zeta, log_g) | {"inv_temp": inv_temp}
     sampling = Sampling(nuts, seed, inits, compiled)
     return _sample("continuous_tempering", JOINT_VARIANT, model, data, settings, sampling)
 
@@ -126,7 +127,7 @@ def sample_collapsed_tempered(
         As for :func:`sample_continuously_tempered`, and so is what is returned.
     """
     data = tempering_data(model, base, log_zeta, log_g) | {"ladder": int(ladder)}
-    settings = path_settings(base, log_zeta, log_g) | {"ladder": ladder}
+    settings = path_settings(model, base, log_zeta, log_g) | {"ladder": ladder}
     sampling = Sampling(nuts, seed, inits, compiled)
     return _sample("collapsed_tempering", COLLAPSED_VARIANT, model, data, settings, sampling)
 

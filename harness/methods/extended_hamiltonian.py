@@ -22,10 +22,10 @@ from harness.errors import DataError, SamplingError
 from harness.fit import Fit, build_fit
 from harness.methods.common import Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
-from harness.methods.path import LogG, path_data, path_settings
+from harness.methods.path import path_data, path_settings
 from harness.model import Model
 from harness.nuts import NutsSettings
-from harness.weights import FloatArray
+from harness.weights import FloatArray, LogG
 
 VARIANT = "extended_hamiltonian"
 
@@ -150,7 +150,7 @@ def sample_extended_hamiltonian(
     index = weights.resample(extended["log_w1"], np.random.default_rng(seed))
     chain = np.arange(len(index))[:, None]
     bias = _flat(lowest_inv_temp) if log_g is None else log_g
-    settings = path_settings(base, log_zeta, bias)
+    settings = path_settings(model, base, log_zeta, bias)
     settings |= {"theta": list(theta), "lowest_inv_temp": lowest_inv_temp}
     return build_fit(
         posterior={name: extended[name][chain, index] for name in model.parameters},

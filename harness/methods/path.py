@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,7 @@ import numpy as np
 from harness.bases import GaussianBase
 from harness.errors import DataError
 from harness.model import Model
-
-LogG = Sequence[tuple[float, float]]
-"""Knots (beta, log g(beta)) of a log density that is linear between them and ends at beta = 1.
-
-Two knots with unequal values are the log-linear exp(c beta).  Below the first knot g is 0.
-"""
+from harness.weights import LogG
 
 UNIFORM: LogG = ((0.0, 0.0), (1.0, 0.0))
 """g(beta) = 1."""
@@ -65,20 +59,32 @@ def path_data(
     }
 
 
-def require_finite_mass(model: Model, base: GaussianBase | None, lowest_inv_temp: float) -> None:
-    """Refuse pure tempering of an unbounded x down to inverse temperature 0.
+def require_finite_mass(
+    model: Model, base: GaussianBase | None, lowest: float, power: float = 0.0
+) -> None:
+    """Refuse pure tempering with infinite mass near inverse temperature 0.
+
+    Where x is not bounded and gamma has tails like a Gaussian's, in D dimensions, the mass of
+    gamma^beta grows like beta^(-D / 2).
+
+    Parameters
+    ----------
+    lowest
+        Lowest inverse temperature that is possible.
+    power
+        g goes like beta^(power - 1) at 0; 0 where a single value or the base itself counts.
 
     Raises
     ------
     DataError
-        If the density would have infinite mass: there is no Gaussian base, the model's x is
-        unbounded, and the lowest inverse temperature is 0.
+        If the mass is infinite.
     """
-    if model.unbounded and base is None and lowest_inv_temp <= 0:
+    bare = model.own_base == "improper" and base is None
+    if bare and lowest <= 0 and power <= model.dimension / 2:
         raise DataError(
-            f"{model.name} is not bounded, so that tempered down to beta = 0 it has infinite mass: "
-            "give a Gaussian base, or keep the knots of log g (and fixed inverse temperatures) "
-            "above 0"
+            f"x of {model.name} is not bounded, so that tempered down to beta = 0 it has infinite "
+            "mass: give a Gaussian base, or keep the knots of log g (and fixed inverse "
+            "temperatures) above 0"
         )
 
 
@@ -101,9 +107,13 @@ def knots(log_density: LogG, name: str) -> tuple[np.ndarray, np.ndarray]:
     return beta, value
 
 
-def path_settings(base: GaussianBase | None, log_zeta: float, log_g: LogG) -> dict[str, Any]:
+def path_settings(
+    model: Model, base: GaussianBase | None, log_zeta: float, log_g: LogG
+) -> dict[str, Any]:
     """Return what a fit remembers of its path, as plain values."""
     return {
+        # With shared scales the prior of what is tempered is one given the scales.
+        "normalised_base": base is not None or (model.own_base == "prior" and not model.shared),
         "base": None if base is None else [base.mean.tolist(), base.cholesky.tolist()],
         "log_zeta": log_zeta if base is None else base.log_zeta,
         "log_g": np.asarray(log_g, dtype=np.float64).tolist(),

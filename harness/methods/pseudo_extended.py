@@ -14,10 +14,10 @@ from harness.errors import DataError
 from harness.fit import Fit, build_fit
 from harness.methods.common import Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
-from harness.methods.path import UNIFORM, LogG, knots, path_data, path_settings, require_finite_mass
+from harness.methods.path import UNIFORM, knots, path_data, path_settings, require_finite_mass
 from harness.model import Model
 from harness.nuts import NutsSettings
-from harness.weights import FloatArray
+from harness.weights import FloatArray, LogG
 
 VARIANT = "pseudo_extended"
 COLLAPSED_VARIANT = "collapsed_pseudo_extended"
@@ -59,7 +59,9 @@ def pseudo_extended_data(
     data = path_data(model, base, log_zeta, log_g) | {"N": _checked_num(num_pseudo_samples)}
     ladder = _checked_ladder(num_pseudo_samples, inv_temp)
     start = data["g_knot"][0]
-    require_finite_mass(model, base, start if inv_temp is None else ladder.min())
+    if num_pseudo_samples > 1:  # one is the target itself
+        lowest, power = (start, g_shape[0]) if inv_temp is None else (ladder.min(), 0.0)
+        require_finite_mass(model, base, lowest, power)
     flat = ((start, 0.0), (1.0, 0.0))
     pi_knot, pi_value = knots(flat if log_pi is None else log_pi, "log pi")
     if pi_knot[0] != start:
@@ -193,7 +195,7 @@ def sample_pseudo_extended(
         log_pi=log_pi,
         pi_shape=pi_shape,
     )
-    settings = path_settings(base, log_zeta, log_g) | {
+    settings = path_settings(model, base, log_zeta, log_g) | {
         "num_pseudo_samples": num_pseudo_samples,
         "inv_temp": None if inv_temp is None else data["fixed_inv_temp"].tolist(),
         "g_shape": list(g_shape),
@@ -240,9 +242,10 @@ def sample_collapsed_pseudo_extended(
         If a setting does not make sense.
     """
     data = path_data(model, base, log_zeta, log_g)
-    require_finite_mass(model, base, data["g_knot"][0])
+    if num_pseudo_samples > 1:
+        require_finite_mass(model, base, data["g_knot"][0], power=0.0 if ladder else 1.0)
     data |= {"N": _checked_num(num_pseudo_samples), "ladder": int(ladder)}
-    settings = path_settings(base, log_zeta, log_g)
+    settings = path_settings(model, base, log_zeta, log_g)
     settings |= {"num_pseudo_samples": num_pseudo_samples, "ladder": ladder}
     sampling = Sampling(nuts, seed, inits, compiled)
     return _sample("collapsed_pseudo_extended", COLLAPSED_VARIANT, model, data, settings, sampling)

@@ -92,7 +92,9 @@ class BoltzmannRelaxation:
             "Q": self.q,
             "b": self.machine.biases,
         }
-        return Model(name, shipped("stan") / "boltzmann", data, ("x",), self.q.shape[1])
+        return Model(
+            name, shipped("stan") / "boltzmann", data, ("x",), self.q.shape[1], own_base="improper"
+        )
 
     def log_z_from(self, machine_log_z: float) -> float:
         """Log Z of the relaxation from the machine's log Z_b, or from a bound on it (eq. 52)."""

@@ -153,11 +153,20 @@ class Classification:
             raise DataError(f"the form is 'full' or 'shared_scales'; got '{form}'")
         n, d = self.x.shape
         data: dict[str, Any] = {"n": n, "d": d, "X": self.x, "y": self.y, **scales}
-        folder = shipped("stan") / "horseshoe"
-        if form == "full":
-            return Model(name, folder, data, PARAMETERS, 2 * d + 3)
-        stems = {v: f"{v}_shared" for v in ("pseudo_extended", "collapsed_pseudo_extended")}
-        return Model(name, folder, data, PARAMETERS, 2 * d + 3, SCALES, stems)
+        shared = form == "shared_scales"
+        # There is no collapsed form of the shared one, so that asking for it is refused.
+        extended = ("pseudo_extended", "collapsed_pseudo_extended") if shared else ()
+        return Model(
+            name,
+            shipped("stan") / "horseshoe",
+            data,
+            PARAMETERS,
+            2 * d + 3,
+            transforms=dict.fromkeys(SCALES, "log"),
+            shared=SCALES if shared else (),
+            stems={variant: f"{variant}_shared" for variant in extended},
+            own_base="prior",
+        )
 
 
 def global_scale(relevant: float, predictors: int, observations: int) -> float:

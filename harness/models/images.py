@@ -176,7 +176,9 @@ class ImageDecoder:
             # Stan multiplies column vectors, the files are for row vectors.
             data[f"weight_{number}"] = layer.weight.T
             data[f"bias_{number}"] = layer.bias
-        return Model(name, shipped("stan") / "image_decoder", data, ("z",), self.dimension)
+        return Model(
+            name, shipped("stan") / "image_decoder", data, ("z",), self.dimension, own_base="prior"
+        )
 
     def log_evidence(self, image: npt.ArrayLike, *, nodes: int = 400) -> float:
         """Log p(y) by quadrature, a ground truth where L is 1 or 2.

@@ -136,7 +136,15 @@ class RadonData:
             "log_uranium": self.log_uranium,
             "log_radon": self.log_radon,
         }
-        return Model(name, shipped("stan") / "radon", data, PARAMETERS, len(self.county_names) + 7)
+        return Model(
+            name,
+            shipped("stan") / "radon",
+            data,
+            PARAMETERS,
+            len(self.county_names) + 7,
+            transforms={"sigma_a": "log", "sigma_b": "log", "eps": "log"},
+            own_base="prior",
+        )
 
 
 def load_radon() -> RadonData:

@@ -129,7 +129,9 @@ class Banana:
     def model(self, name: str = "banana") -> Model:
         """Return the banana, on all of R^D, as a model."""
         data = {"D": self.dimension, "v": self.v, "b": self.b}
-        return Model(name, shipped("stan") / "banana", data, ("x",), self.dimension, unbounded=True)
+        return Model(
+            name, shipped("stan") / "banana", data, ("x",), self.dimension, own_base="improper"
+        )
 
 
 @dataclass(frozen=True)
@@ -259,7 +261,7 @@ class Flower:
     def model(self, name: str = "flower") -> Model:
         """Return the flower, on all of R^2, as a model."""
         data = {"r": self.r, "A": self.A, "w": int(self.w), "s": self.s}
-        return Model(name, shipped("stan") / "flower", data, ("x",), 2, unbounded=True)
+        return Model(name, shipped("stan") / "flower", data, ("x",), 2, own_base="improper")
 
 
 def _probability(probability: float) -> float:
