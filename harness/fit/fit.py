@@ -188,13 +188,17 @@ class Fit:
         """Estimate of log Z from a run along the path, with its error.
 
         From a continuously tempered run by Graham and Storkey (2017), eq. 20; from a
-        pseudo-extended run by the same on the pseudo-samples that are not the chosen ones.
+        pseudo-extended run by the same on the pseudo-samples that are not the chosen ones; of a
+        method that has an estimate of its own, that one.
 
         Raises
         ------
         DataError
             If the draws follow no path, or a pseudo-extended run has no Gaussian base.
         """
+        attrs = self.tree.attrs
+        if "log_evidence" in attrs:
+            return LogEvidence(float(attrs["log_evidence"]), float(attrs["log_evidence_mcse"]))
         return self.tempered.log_evidence()
 
     @property

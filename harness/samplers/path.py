@@ -1,0 +1,150 @@
+"""The tempered path between a base and a target, for many chains at once.
+
+A chain's place on it is a row of a :class:`State`, which holds log densities and gradients of base
+and target apart, so that a change of inverse temperature costs no evaluation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.bases.gaussian import GaussianBase
+from harness.errors import DataError
+from harness.samplers.target import Cost, Target
+from harness.weights import FloatArray
+
+
+@dataclass(frozen=True)
+class State:
+    """Points of n chains and what is known there.
+
+    Attributes
+    ----------
+    points
+        Shape (n, D).
+    log_gamma, log_base
+        Log densities of target and base, shape (n,).
+    log_gamma_gradient, log_base_gradient
+        Their gradients, shape (n, D).
+    """
+
+    points: FloatArray
+    log_gamma: FloatArray
+    log_base: FloatArray
+    log_gamma_gradient: FloatArray
+    log_base_gradient: FloatArray
+
+    def where(self, chosen: npt.NDArray[np.bool_], other: State) -> State:
+        """Return this state's rows where ``chosen``, shape (n,), and the other's elsewhere."""
+        column = chosen[:, None]
+        return State(
+            np.where(column, self.points, other.points),
+            np.where(chosen, self.log_gamma, other.log_gamma),
+            np.where(chosen, self.log_base, other.log_base),
+            np.where(column, self.log_gamma_gradient, other.log_gamma_gradient),
+            np.where(column, self.log_base_gradient, other.log_base_gradient),
+        )
+
+    def take(self, rows: npt.NDArray[np.intp]) -> State:
+        """Return some rows, in some order, perhaps repeatedly."""
+        return State(
+            self.points[rows],
+            self.log_gamma[rows],
+            self.log_base[rows],
+            self.log_gamma_gradient[rows],
+            self.log_base_gradient[rows],
+        )
+
+
+class Path:
+    """Geometric path log gamma_beta = beta (log gamma - log zeta) + (1 - beta) log b.
+
+    Parameters
+    ----------
+    target
+        What it ends in, at beta = 1.
+    base
+        What it starts from, at beta = 0, and the guess at log Z.
+
+    Attributes
+    ----------
+    cost
+        Evaluations of the target's log density so far.
+
+    Raises
+    ------
+    DataError
+        If their dimensions differ.
+
+    References
+    ----------
+    Graham and Storkey (2017), eq. 14.
+    """
+
+    def __init__(self, target: Target, base: GaussianBase) -> None:
+        if base.mean.size != target.dimension:
+            raise DataError(
+                f"the base has dimension {base.mean.size}, the target {target.name} "
+                f"{target.dimension}"
+            )
+        self.target = target
+        self.base = base
+        self.cost = Cost()
+        # Solved once: the base is evaluated with every step.
+        self._whiten = np.linalg.inv(base.cholesky)
+        self._log_scale = float(
+            np.log(np.diag(base.cholesky)).sum() + 0.5 * base.mean.size * np.log(2 * np.pi)
+        )
+
+    def state(self, points: FloatArray) -> State:
+        """Evaluate base and target, and count it as one gradient a chain."""
+        log_gamma, gradient = self.target.log_density(points)
+        self.cost.gradients += len(points)
+        z = (points - self.base.mean) @ self._whiten.T
+        log_base = -0.5 * np.square(z).sum(axis=1) - self._log_scale
+        return State(points, log_gamma, log_base, gradient, -z @ self._whiten)
+
+    def start(self, points: FloatArray) -> State:
+        """Evaluate where chains start.
+
+        Raises
+        ------
+        DataError
+            If there are no chains, a point has the wrong dimension, or the target's density is
+            zero or not finite at one.
+        """
+        if points.ndim != 2 or not len(points) or points.shape[1] != self.target.dimension:
+            raise DataError(
+                f"chains start from points of shape (n, {self.target.dimension}) with n >= 1; got "
+                f"{points.shape}"
+            )
+        state = self.state(np.array(points, dtype=np.float64))
+        if not np.all(np.isfinite(state.log_gamma)):
+            bad = int(np.count_nonzero(~np.isfinite(state.log_gamma)))
+            raise DataError(
+                f"the density of {self.target.name} is zero or not finite at {bad} of "
+                f"{len(points)} starting points: give others"
+            )
+        return state
+
+    def log_density(self, state: State, inv_temp: npt.ArrayLike) -> FloatArray:
+        """Log gamma_beta of each chain at its inverse temperature, (n,) or one for all."""
+        beta = np.asarray(inv_temp, dtype=np.float64)
+        # Outside the target's support the density is zero at every beta, the base's end included.
+        height = np.where(np.isfinite(state.log_gamma), state.log_gamma, 0.0)
+        value = beta * (height - self.base.log_zeta) + (1 - beta) * state.log_base
+        return np.where(np.isfinite(state.log_gamma), value, -np.inf)
+
+    def gradient(self, state: State, inv_temp: npt.ArrayLike) -> FloatArray:
+        """Gradient of :meth:`log_density`, shape (n, D)."""
+        beta = np.asarray(inv_temp, dtype=np.float64)[..., None]
+        slope: FloatArray = beta * state.log_gamma_gradient + (1 - beta) * state.log_base_gradient
+        return slope
+
+    def delta(self, state: State) -> FloatArray:
+        """Delta = log b + log zeta - log gamma of each chain, shape (n,)."""
+        difference: FloatArray = state.log_base + self.base.log_zeta - state.log_gamma
+        return difference

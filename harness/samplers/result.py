@@ -1,0 +1,116 @@
+"""Draws of a Python-driven sampler become the same kind of fit as a run of Stan's NUTS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from harness import weights
+from harness.fit import Fit, build_fit
+from harness.samplers.path import Path
+from harness.weights import FloatArray, LogEvidence
+
+
+def plain_fit(
+    method: str,
+    path: Path,
+    points: FloatArray,
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+    stats: Mapping[str, FloatArray] | None = None,
+    log_evidence: LogEvidence | None = None,
+) -> Fit:
+    """Return a fit of unweighted draws of the target.
+
+    Parameters
+    ----------
+    method
+        Name of the method.
+    path
+        What was sampled, and what it cost.
+    points
+        Draws in base coordinates, shape (chains, draws, D).
+    settings
+        What the draws depend on, as plain values.
+    seed
+        Seed of the run.
+    stats
+        Statistics of the sampler, each (chains, draws).
+    log_evidence
+        The method's own estimate of log Z, if it has one.
+    """
+    return build_fit(
+        posterior={name: np.asarray(v) for name, v in path.target.parameters(points).items()},
+        extended=None,
+        sample_stats=dict(stats or {"lp": np.zeros(points.shape[:2])}),
+        constant_data=path.target.data,
+        attrs=_attributes(method, path, points.shape[0], settings, seed)
+        | evidence_attributes(log_evidence),
+    )
+
+
+def weighted_fit(
+    method: str,
+    path: Path,
+    points: FloatArray,
+    extended: Mapping[str, FloatArray],
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+    stats: Mapping[str, FloatArray] | None = None,
+    log_evidence: LogEvidence | None = None,
+) -> Fit:
+    """Return a fit of draws that weights make draws of the target.
+
+    Parameters
+    ----------
+    extended
+        ``log_w1``, shape (chains, draws), and where the draws follow the path ``log_w0``,
+        ``inv_temp`` and ``delta``: then the fit reads as one of continuous tempering does, with
+        ``settings`` that have its ``log_zeta``, ``log_g``, ``ladder`` and ``normalised_base``.
+    method, path, points, settings, seed, stats, log_evidence
+        As for :func:`plain_fit`.
+    """
+    parameters = {name: np.asarray(v) for name, v in path.target.parameters(points).items()}
+    index = weights.resample(extended["log_w1"], np.random.default_rng(seed))
+    chain = np.arange(len(index))[:, None]
+    return build_fit(
+        posterior={name: value[chain, index] for name, value in parameters.items()},
+        extended={**parameters, **extended},
+        sample_stats=dict(stats or {"lp": np.zeros(points.shape[:2])}),
+        constant_data=path.target.data,
+        attrs=_attributes(method, path, points.shape[0], settings, seed)
+        | evidence_attributes(log_evidence),
+        pseudo_samples=False,
+    )
+
+
+def evidence_attributes(log_evidence: LogEvidence | None) -> dict[str, float]:
+    """Return the attributes in which a fit keeps a method's own estimate of log Z."""
+    if log_evidence is None:
+        return {}
+    return {"log_evidence": log_evidence.value, "log_evidence_mcse": log_evidence.mcse}
+
+
+def _attributes(
+    method: str, path: Path, chains: int, settings: Mapping[str, Any], seed: int
+) -> dict[str, Any]:
+    """Cost is that of all chains together; each chain is given an equal share of it."""
+    share = np.full(chains, 1 / chains)
+    return {
+        "method": method,
+        "model": path.target.name,
+        "program": path.target.name,
+        "settings": dict(settings),
+        "seed": seed,
+        "gradients_warmup": np.zeros(chains),
+        "gradients_sampling": share * path.cost.gradients,
+        "densities": path.cost.densities,
+        "seconds_warmup": np.zeros(chains),
+        "seconds_sampling": share * path.cost.seconds,
+        "harness_version": version("harness"),
+    }
