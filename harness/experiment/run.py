@@ -145,21 +145,20 @@ def run_plan(
         with Progress(len(missing), name, "fit") as progress:
             if counts["found"]:
                 progress.say(f"{name}: {counts['found']} fits are in the store already")
+            run = _Run(plan, store, keep, facts or {}, progress, counts)
             try:
-                _perform(plan, missing, programs, store, workers, progress, counts, keep, facts)
+                run.perform(missing, programs, workers)
             except CancelledError:
                 workers.stop()
-                done = counts["found"] + counts["finished"]
                 raise WorkersError(
-                    f"{name}: the Dask cluster is gone; {done} of {len(plan.tasks)} fits are in "
-                    f"{store.root}.\nRun the same command again to go on."
+                    f"{name}: the Dask cluster is gone; {run.stopped()} are in {store.root}.\n"
+                    "Run the same command again to go on."
                 ) from None
             except KeyboardInterrupt:
                 workers.stop()
-                done = counts["found"] + counts["finished"]
                 raise KeyboardInterrupt(
-                    f"{name}: stopped with {done} of {len(plan.tasks)} fits in {store.root}; "
-                    "run the same command again to go on"
+                    f"{name}: stopped with {run.stopped()} in {store.root}; run the same command "
+                    "again to go on"
                 ) from None
             except BaseException:
                 workers.stop()
@@ -219,36 +218,74 @@ def _programs(
         return dict(compile_programs(needed, cmdstan, on_compiled=lambda _: progress.step()))
 
 
-def _perform(
-    plan: Plan,
-    tasks: Sequence[Task],
-    programs: Mapping[StanProgram, CompiledProgram | SentProgram],
-    store: Store,
-    workers: Workers,
-    progress: Progress,
-    counts: Counter[str],
-    keep: Keep,
-    facts: Mapping[str, Any] | None,
-) -> None:
-    """Keep every slot busy with one job more waiting; write each fit as it comes."""
-    left_in_cell = Counter(task.cell.key for task in tasks)
-    queue = iter(tasks)
-    running: dict[Future[Outcome], Task] = {}
-    while True:
-        while len(running) < 2 * workers.slots and (task := next(queue, None)) is not None:
-            running[workers.submit(_job(task, programs))] = task
-        if not running:
+@dataclass
+class _Run:
+    """What is fixed while tasks run, and what they have come to.
+
+    Attributes
+    ----------
+    plan, store, keep, facts
+        As :func:`run_plan` takes them.
+    progress
+        Where the user is told.
+    counts
+        How many tasks have come to what.
+    """
+
+    plan: Plan
+    store: Store
+    keep: Keep
+    facts: Mapping[str, Any]
+    progress: Progress
+    counts: Counter[str]
+
+    def perform(
+        self,
+        tasks: Sequence[Task],
+        programs: Mapping[StanProgram, CompiledProgram | SentProgram],
+        workers: Workers,
+    ) -> None:
+        """Keep every slot busy with one job more waiting; write each fit as it comes."""
+        left_in_cell = Counter(task.cell.key for task in tasks)
+        queue = iter(tasks)
+        running: dict[Future[Outcome], Task] = {}
+        while True:
+            while len(running) < 2 * workers.slots and (task := next(queue, None)) is not None:
+                running[workers.submit(_job(task, programs))] = task
+            if not running:
+                return
+            # Waked now and then: a signal that comes just before a wait begins does not end it.
+            finished, _ = wait(running, timeout=_SECONDS_A_WAIT, return_when=FIRST_COMPLETED)
+            for future in finished:
+                task = running.pop(future)
+                with interrupts_put_off():
+                    self._finish(task, _outcome(future))
+                self.progress.step()
+                left_in_cell[task.cell.key] -= 1
+                if not left_in_cell[task.cell.key]:
+                    name = self.plan.experiment.name
+                    self.progress.say(f"{name}: {task.cell.label} is finished")
+
+    def _finish(self, task: Task, outcome: Outcome) -> None:
+        """Write a fit with its metrics, or why there is none."""
+        if outcome.fit is None:
+            self.counts["failed"] += 1
+            message = outcome.failure or "failed without a message"
+            self.store.fail(task, message)
+            self.progress.say(f"{task.name} failed: {message.splitlines()[0]}")
             return
-        # Waked now and then: a signal that comes just before a wait begins does not end it.
-        finished, _ = wait(running, timeout=_SECONDS_A_WAIT, return_when=FIRST_COMPLETED)
-        for future in finished:
-            task = running.pop(future)
-            with interrupts_put_off():
-                _keep(plan, task, _outcome(future), store, progress, counts, keep, facts)
-            progress.step()
-            left_in_cell[task.cell.key] -= 1
-            if not left_in_cell[task.cell.key]:
-                progress.say(f"{plan.experiment.name}: {task.cell.label} is finished")
+        metrics = self.plan.experiment.measure(task.cell, outcome.fit)
+        fit = outcome.fit
+        if self.keep == "summaries":
+            fit = fit.thinned(_DRAWS_IN_A_SUMMARY)
+        facts = {"seconds_in_all": outcome.seconds, "kept": self.keep, "pid": os.getpid()}
+        self.store.write(task, fit, metrics, facts | dict(self.facts))
+        self.counts["finished"] += 1
+
+    def stopped(self) -> str:
+        """Say how much is in the store."""
+        done = self.counts["found"] + self.counts["finished"]
+        return f"{done} of {len(self.plan.tasks)} fits"
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:
@@ -271,30 +308,3 @@ def _job(task: Task, programs: Mapping[StanProgram, CompiledProgram | SentProgra
     cell = task.cell
     program = None if cell.program is None else programs[cell.program]
     return Job(task.name, cell.model, cell.method, cell.settings, cell.nuts, task.seed, program)
-
-
-def _keep(
-    plan: Plan,
-    task: Task,
-    outcome: Outcome,
-    store: Store,
-    progress: Progress,
-    counts: Counter[str],
-    keep: Keep,
-    facts: Mapping[str, Any] | None,
-) -> None:
-    if outcome.fit is None:
-        counts["failed"] += 1
-        message = outcome.failure or "failed without a message"
-        store.fail(task, message)
-        progress.say(f"{task.name} failed: {message.splitlines()[0]}")
-        return
-    metrics = plan.experiment.measure(task.cell, outcome.fit)
-    fit = outcome.fit.thinned(_DRAWS_IN_A_SUMMARY) if keep == "summaries" else outcome.fit
-    store.write(
-        task,
-        fit,
-        metrics,
-        {"seconds_in_all": outcome.seconds, "kept": keep, "pid": os.getpid(), **(facts or {})},
-    )
-    counts["finished"] += 1

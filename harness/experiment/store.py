@@ -121,6 +121,8 @@ class Store:
             raise StoreError(f"{path} cannot be read ({error})") from error
         if not isinstance(record, dict) or record.get("task_sha256") != task.digest:
             raise StoreError(f"{path} is not the record of {task.name}")
+        if record.get("record_sha256") != _sha256_of_record(record):
+            raise StoreError(f"{path} is damaged: it is not what was written")
         return record
 
     def checked(self, task: Task) -> dict[str, Any] | None:
@@ -187,6 +189,7 @@ class Store:
                 "host_cores": os.cpu_count(),
                 **facts,
             }
+            record["record_sha256"] = _sha256_of_record(record)
             write_text(staging / "task.json", json.dumps(record, indent=1))
             staging.rename(folder)
             self.failure_path(task).unlink(missing_ok=True)
@@ -241,6 +244,12 @@ class Store:
                 with contextlib.suppress(OSError):  # a file that another run just renamed
                     total += os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118 - speed
         return total
+
+
+def _sha256_of_record(record: Mapping[str, Any]) -> str:
+    """Checksum of a record, itself left out, the same before and after its way through JSON."""
+    rest = {key: value for key, value in record.items() if key != "record_sha256"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _sha256(path: Path) -> str:
