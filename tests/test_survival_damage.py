@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,16 @@ def truncate_record(folder: Path, _: Path) -> Path:
     return path
 
 
+def edited_record(folder: Path, _: Path) -> Path:
+    """A record that reads well and says something else."""
+    path = folder / "task.json"
+    text = path.read_text()
+    edited = re.sub(r'("seconds_in_all": )[0-9.e-]+', r"\g<1>1.5", text)
+    assert edited != text
+    path.write_text(edited)
+    return path
+
+
 def other_record(folder: Path, other: Path) -> Path:
     shutil.copy(other / "task.json", folder)
     return folder / "task.json"
@@ -123,8 +134,14 @@ def test_damage_is_reported_moved_aside_and_recomputed(
     shutil.copytree(finished.store, tiny.store)
     folders = [path.parent for path in tiny.fits("fit.nc")]
     ways: list[Callable[[Path, Path], Path]] = [
-        flip_byte, truncate_record, other_record, foreign_folder, foreign_file, no_fit
-    ]  # fmt: skip
+        flip_byte,
+        truncate_record,
+        edited_record,
+        other_record,
+        foreign_folder,
+        foreign_file,
+        no_fit,
+    ]
     damaged = {way(folders[n], folders[-1]): folders[n] for n, way in enumerate(ways)}
     content = [path.read_bytes() for path in damaged]
     shutil.rmtree(tiny.store / "tiny" / "tables")
