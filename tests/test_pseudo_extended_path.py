@@ -150,11 +150,10 @@ def collapsed_log_q(x: FloatArray, given: dict[str, Any]) -> FloatArray:
         width = np.diff(knot)[:, None]
         beta = (knot[:-1, None] + width * (nodes + 1) / 2).ravel()
         log_share = np.log(width / 2 * share).ravel() + np.interp(beta, knot, value)
-    plain = {"base": given.get("base"), "log_zeta": given.get("log_zeta", 0.0)}
-    if plain["base"] is None:
-        del plain["base"]
-    rows = [terms(x, np.full(len(x), b), plain)[1] for b in beta]
-    return np.asarray(logsumexp(np.array(rows) + log_share[:, None], axis=0))
+    plain = {name: given[name] for name in ("base", "log_zeta") if name in given}
+    ends = [terms(x, np.full(len(x), end), plain)[1] for end in (0.0, 1.0)]
+    rows = np.multiply.outer(1 - beta, ends[0]) + np.multiply.outer(beta, ends[1])
+    return np.asarray(logsumexp(rows + log_share[:, None], axis=0))
 
 
 @pytest.mark.parametrize("ladder", [False, True])
