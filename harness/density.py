@@ -6,6 +6,7 @@ is optional and imported only when a density is made.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -35,9 +36,40 @@ def require_stanli() -> Any:
     except ImportError:
         raise ToolchainError(
             "this needs the log density of a Stan program in Python, which the optional package "
-            "stanli gives: install it with 'pip install stanli'"
+            "stanli gives: install it with 'pip install stanli', or harness with its extra 'stanli'"
         ) from None
     return stanli
+
+
+def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
+    """Return stanli's model of a program with its data.
+
+    Raises
+    ------
+    ToolchainError
+        If stanli is not installed.
+    DataError
+        If stanli refuses the program or its data; the message is its own.
+    """
+    stanli = require_stanli()
+    plain = {name: np.asarray(value).tolist() for name, value in data.items()}
+    try:
+        return stanli.Model(
+            str(program.path),
+            data=plain,
+            include_paths=[str(path) for path in program.include_paths],
+        )
+    except (RuntimeError, ValueError) as error:
+        raise DataError(f"{program.name}: {error}") from error
+
+
+def program_hash(program: StanProgram) -> str:
+    """Hash of a program, includes and all, in the form in which stanli reads it."""
+    read = require_stanli().stan_to_mir(
+        program.path.read_text(encoding="utf-8"),
+        include_paths=[str(path) for path in program.include_paths],
+    )
+    return hashlib.sha256(read.encode()).hexdigest()
 
 
 class StanDensity:
@@ -61,16 +93,7 @@ class StanDensity:
     """
 
     def __init__(self, program: StanProgram, data: Mapping[str, Any]) -> None:
-        stanli = require_stanli()
-        plain = {name: np.asarray(value).tolist() for name, value in data.items()}
-        try:
-            self._model = stanli.Model(
-                str(program.path),
-                data=plain,
-                include_paths=[str(path) for path in program.include_paths],
-            )
-        except (RuntimeError, ValueError) as error:
-            raise DataError(f"{program.name}: {error}") from error
+        self._model = stan_model(program, data)
         self.dimension = int(self._model.n_unconstrained)
 
     def __call__(self, unconstrained: npt.ArrayLike) -> tuple[float, FloatArray]:

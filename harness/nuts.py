@@ -93,8 +93,7 @@ class NutsRun:
     stan_version: str
 
 
-# CmdStan's column names, ArviZ's names and types.
-_SAMPLE_STATS: dict[str, tuple[str, type]] = {
+SAMPLE_STATS: dict[str, tuple[str, type]] = {
     "lp__": ("lp", float),
     "accept_stat__": ("acceptance_rate", float),
     "stepsize__": ("step_size", float),
@@ -103,6 +102,7 @@ _SAMPLE_STATS: dict[str, tuple[str, type]] = {
     "divergent__": ("diverging", bool),
     "energy__": ("energy", float),
 }
+"""Stan's column names, in its order, to ArviZ's names and types."""
 
 
 def run_nuts(
@@ -184,7 +184,7 @@ def _collect(fit: cmdstanpy.CmdStanMCMC, settings: NutsSettings) -> NutsRun:
     warmup = len(sampler["n_leapfrog__"]) - draws
     stats: dict[str, Any] = {
         ours: np.ascontiguousarray(sampler[theirs][warmup:].T).astype(kind)
-        for theirs, (ours, kind) in _SAMPLE_STATS.items()
+        for theirs, (ours, kind) in SAMPLE_STATS.items()
     }
     steps = sampler["n_leapfrog__"]
     gradients = np.stack([steps[:warmup].sum(axis=0), steps[warmup:].sum(axis=0)], axis=1)

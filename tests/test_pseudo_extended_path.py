@@ -150,7 +150,8 @@ def collapsed_log_q(x: FloatArray, given: dict[str, Any]) -> FloatArray:
         width = np.diff(knot)[:, None]
         beta = (knot[:-1, None] + width * (nodes + 1) / 2).ravel()
         log_share = np.log(width / 2 * share).ravel() + np.interp(beta, knot, value)
-    plain = {name: given[name] for name in ("base", "log_zeta") if name in given}
+    path_of = ("base", "log_zeta")
+    plain: dict[str, Any] = {name: given[name] for name in path_of if name in given}
     ends = [terms(x, np.full(len(x), end), plain)[1] for end in (0.0, 1.0)]
     rows = np.multiply.outer(1 - beta, ends[0]) + np.multiply.outer(beta, ends[1])
     return np.asarray(logsumexp(rows + log_share[:, None], axis=0))

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal, get_args
 
 from harness.compile import CompiledProgram, compile_programs
+from harness.density import program_hash
+from harness.errors import DataError, ToolchainError
 from harness.model import Model
 from harness.nuts import NutsRun, NutsSettings, run_nuts
-from harness.toolchain import require_cmdstan
+from harness.stanli_nuts import run_stanli_nuts
+from harness.toolchain import require_cmdstan, why_no_compiler
+
+_log = logging.getLogger(__name__)
+
+Engine = Literal["auto", "cmdstan", "stanli"]
+"""What runs Stan's NUTS.
+
+``cmdstan``: a program that the C++ compiler makes, the reference; ``stanli``: the optional package
+of that name, in this process, with no compiler; ``auto``: CmdStan, or stanli where no compiler is.
+"""
 
 Inits = Any
 """Initial values as CmdStanPy takes them: a number, or a mapping by name, for each chain or all."""
@@ -30,12 +44,24 @@ class Sampling:
         Initial values; Stan's own random ones if None.
     compiled
         The variant's compiled program, if it is at hand.
+    engine
+        What runs it.
     """
 
     nuts: NutsSettings | None
     seed: int
     inits: Inits = None
     compiled: CompiledProgram | None = None
+    engine: Engine = "auto"
+
+    def __post_init__(self) -> None:
+        if self.engine not in get_args(Engine):
+            known = ", ".join(get_args(Engine))
+            raise DataError(f"the engine is one of {known}; got '{self.engine}'")
+        if self.engine == "stanli" and self.compiled is not None:
+            raise DataError(
+                "a compiled program is CmdStan's: leave it out, or use engine='cmdstan'"
+            )
 
 
 @dataclass(frozen=True)
@@ -44,6 +70,7 @@ class VariantRun:
 
     run: NutsRun
     nuts: NutsSettings
+    engine: Engine
     program: str
     digest: str
 
@@ -59,10 +86,30 @@ def run_variant(
         Data that the variant takes besides the model's own.
     """
     nuts = sampling.nuts or NutsSettings()
-    compiled = sampling.compiled or compiled_variant(model, variant)
     everything = {**model.data, **data}
+    if _engine(sampling) == "stanli":
+        program = model.program(variant)
+        run = run_stanli_nuts(program, everything, nuts, sampling.seed, inits=sampling.inits)
+        return VariantRun(run, nuts, "stanli", program.name, program_hash(program))
+    compiled = sampling.compiled or compiled_variant(model, variant)
     run = run_nuts(compiled, everything, nuts, sampling.seed, inits=sampling.inits)
-    return VariantRun(run, nuts, compiled.program.name, compiled.digest)
+    return VariantRun(run, nuts, "cmdstan", compiled.program.name, compiled.digest)
+
+
+def _engine(sampling: Sampling) -> Engine:
+    """Choose the engine; where it is not the usual one, say so."""
+    if sampling.engine != "auto" or sampling.compiled is not None:
+        return "cmdstan" if sampling.compiled is not None else sampling.engine
+    reason = why_no_compiler()
+    if reason is None:
+        return "cmdstan"
+    if importlib.util.find_spec("stanli") is None:
+        raise ToolchainError(
+            f"{reason}\nWithout a compiler Stan runs through the optional package stanli: install "
+            "it with 'pip install stanli'."
+        )
+    _log.warning("%s Running in the stanli engine, which needs none.", reason)
+    return "stanli"
 
 
 def compiled_variant(model: Model, variant: str) -> CompiledProgram:
@@ -81,6 +128,7 @@ def run_attributes(
     run = ran.run
     return {
         "method": method,
+        "engine": ran.engine,
         "model": model.name,
         "program": ran.program,
         "program_sha256": ran.digest,

@@ -11,7 +11,7 @@ from harness.bases import GaussianBase
 from harness.compile import CompiledProgram
 from harness.errors import DataError
 from harness.fit import Fit, build_fit
-from harness.methods.common import Inits, Sampling, run_attributes, run_variant
+from harness.methods.common import Engine, Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
 from harness.methods.path import UNIFORM, path_data, path_settings, require_finite_mass
 from harness.model import Model
@@ -56,6 +56,7 @@ def sample_continuously_tempered(
     seed: int,
     inits: Inits = None,
     compiled: CompiledProgram | None = None,
+    engine: Engine = "auto",
 ) -> Fit:
     """Run Stan's NUTS on the continuously tempered target of a model (paper, eq. 16).
 
@@ -76,6 +77,8 @@ def sample_continuously_tempered(
         Initial values as CmdStanPy takes them; Stan's own random ones if not given.
     compiled
         The model's compiled program, if it is at hand.
+    engine
+        What runs NUTS; see :data:`harness.methods.common.Engine`.
 
     Raises
     ------
@@ -97,7 +100,7 @@ def sample_continuously_tempered(
         "fixed_inv_temp": np.empty(0) if inv_temp is None else np.array([inv_temp]),
     }
     settings = path_settings(model, base, log_zeta, log_g) | {"inv_temp": inv_temp}
-    sampling = Sampling(nuts, seed, inits, compiled)
+    sampling = Sampling(nuts, seed, inits, compiled, engine)
     return _sample("continuous_tempering", JOINT_VARIANT, model, data, settings, sampling)
 
 
@@ -112,6 +115,7 @@ def sample_collapsed_tempered(
     seed: int,
     inits: Inits = None,
     compiled: CompiledProgram | None = None,
+    engine: Engine = "auto",
 ) -> Fit:
     """Run Stan's NUTS on the continuously tempered target with beta integrated out.
 
@@ -123,12 +127,12 @@ def sample_collapsed_tempered(
     ladder
         Whether beta takes the values of the knots of ``log_g`` alone, with log weights the
         values there (from a pilot, -log Z(beta_k)), so that the integral is a sum.
-    model, base, log_zeta, log_g, nuts, seed, inits, compiled
+    model, base, log_zeta, log_g, nuts, seed, inits, compiled, engine
         As for :func:`sample_continuously_tempered`, and so is what is returned.
     """
     data = tempering_data(model, base, log_zeta, log_g) | {"ladder": int(ladder)}
     settings = path_settings(model, base, log_zeta, log_g) | {"ladder": ladder}
-    sampling = Sampling(nuts, seed, inits, compiled)
+    sampling = Sampling(nuts, seed, inits, compiled, engine)
     return _sample("collapsed_tempering", COLLAPSED_VARIANT, model, data, settings, sampling)
 
 

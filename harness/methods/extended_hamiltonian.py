@@ -20,7 +20,7 @@ from harness.bases import GaussianBase
 from harness.compile import CompiledProgram
 from harness.errors import DataError, SamplingError
 from harness.fit import Fit, build_fit
-from harness.methods.common import Inits, Sampling, run_attributes, run_variant
+from harness.methods.common import Engine, Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
 from harness.methods.path import path_data, path_settings
 from harness.model import Model
@@ -85,6 +85,7 @@ def sample_extended_hamiltonian(
     seed: int,
     inits: Inits = None,
     compiled: CompiledProgram | None = None,
+    engine: Engine = "auto",
 ) -> Fit:
     """Run Stan's NUTS on x and a control variable u that sets the inverse temperature.
 
@@ -118,6 +119,8 @@ def sample_extended_hamiltonian(
         Initial values as CmdStanPy takes them; Stan's own random ones if not given.
     compiled
         The model's compiled ``extended_hamiltonian.stan``, if it is at hand.
+    engine
+        What runs NUTS; see :data:`harness.methods.common.Engine`.
 
     Returns
     -------
@@ -142,7 +145,7 @@ def sample_extended_hamiltonian(
         log_zeta=log_zeta,
         log_g=log_g,
     )
-    ran = run_variant(model, VARIANT, data, Sampling(nuts, seed, inits, compiled))
+    ran = run_variant(model, VARIANT, data, Sampling(nuts, seed, inits, compiled, engine))
     variables = ran.run.variables
     extended = {name: variables[name] for name in (*model.parameters, "u", "inv_temp")}
     extended["log_w1"] = variables["log_weight"]

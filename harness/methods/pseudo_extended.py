@@ -12,7 +12,7 @@ from harness.bases import GaussianBase
 from harness.compile import CompiledProgram
 from harness.errors import DataError
 from harness.fit import Fit, build_fit
-from harness.methods.common import Inits, Sampling, run_attributes, run_variant
+from harness.methods.common import Engine, Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
 from harness.methods.path import UNIFORM, knots, path_data, path_settings, require_finite_mass
 from harness.model import Model
@@ -136,6 +136,7 @@ def sample_pseudo_extended(
     seed: int,
     inits: Inits = None,
     compiled: CompiledProgram | None = None,
+    engine: Engine = "auto",
 ) -> Fit:
     """Run Stan's NUTS on the pseudo-extended target of a model (paper, eq. 8).
 
@@ -170,6 +171,8 @@ def sample_pseudo_extended(
         Initial values as CmdStanPy takes them; Stan's own random ones if not given.
     compiled
         The model's compiled ``pseudo_extended.stan``, if it is at hand.
+    engine
+        What runs NUTS; see :data:`harness.methods.common.Engine`.
 
     Returns
     -------
@@ -203,7 +206,7 @@ def sample_pseudo_extended(
         "log_pi": None if log_pi is None else np.asarray(log_pi, dtype=np.float64).tolist(),
         "pi_shape": list(pi_shape),
     }
-    sampling = Sampling(nuts, seed, inits, compiled)
+    sampling = Sampling(nuts, seed, inits, compiled, engine)
     return _sample("pseudo_extended", VARIANT, model, data, settings, sampling)
 
 
@@ -219,6 +222,7 @@ def sample_collapsed_pseudo_extended(
     seed: int,
     inits: Inits = None,
     compiled: CompiledProgram | None = None,
+    engine: Engine = "auto",
 ) -> Fit:
     """Run Stan's NUTS on the pseudo-extended target with each beta_i integrated out of its q.
 
@@ -227,7 +231,7 @@ def sample_collapsed_pseudo_extended(
     ladder
         Whether beta takes the values of the knots of ``log_g`` alone, with log weights the
         values there (from a pilot, -log Z(beta_k)), so that the integral is a sum.
-    model, num_pseudo_samples, base, log_zeta, log_g, nuts, seed, inits, compiled
+    model, num_pseudo_samples, base, log_zeta, log_g, nuts, seed, inits, compiled, engine
         As for :func:`sample_pseudo_extended`.
 
     Returns
@@ -247,7 +251,7 @@ def sample_collapsed_pseudo_extended(
     data |= {"N": _checked_num(num_pseudo_samples), "ladder": int(ladder)}
     settings = path_settings(model, base, log_zeta, log_g)
     settings |= {"num_pseudo_samples": num_pseudo_samples, "ladder": ladder}
-    sampling = Sampling(nuts, seed, inits, compiled)
+    sampling = Sampling(nuts, seed, inits, compiled, engine)
     return _sample("collapsed_pseudo_extended", COLLAPSED_VARIANT, model, data, settings, sampling)
 
 

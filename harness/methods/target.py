@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.compile import CompiledProgram
 from harness.fit import Fit, build_fit
-from harness.methods.common import Inits, Sampling, run_attributes, run_variant
+from harness.methods.common import Engine, Inits, Sampling, run_attributes, run_variant
 from harness.methods.method import Method
 from harness.model import Model
 from harness.nuts import NutsSettings
@@ -19,6 +19,7 @@ def sample_target(
     seed: int,
     inits: Inits = None,
     compiled: CompiledProgram | None = None,
+    engine: Engine = "auto",
 ) -> Fit:
     """Run Stan's NUTS on a model's target density.
 
@@ -34,13 +35,15 @@ def sample_target(
         Initial values as CmdStanPy takes them; Stan's own random ones if not given.
     compiled
         The model's compiled ``target.stan``, if it is at hand.
+    engine
+        What runs NUTS; see :data:`harness.methods.common.Engine`.
 
     Returns
     -------
     Fit
         Without an ``extended`` group.
     """
-    ran = run_variant(model, VARIANT, {}, Sampling(nuts, seed, inits, compiled))
+    ran = run_variant(model, VARIANT, {}, Sampling(nuts, seed, inits, compiled, engine))
     return build_fit(
         posterior={name: ran.run.variables[name] for name in model.parameters},
         extended=None,

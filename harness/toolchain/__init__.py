@@ -8,9 +8,9 @@ import os
 from harness.errors import ToolchainError
 from harness.toolchain.assemble import ensure_assembled
 from harness.toolchain.locate import CmdStan, search, version_of
-from harness.toolchain.tools import find_compiler
+from harness.toolchain.tools import find_compiler, find_make
 
-__all__ = ["CmdStan", "find_cmdstan", "require_cmdstan"]
+__all__ = ["CmdStan", "find_cmdstan", "require_cmdstan", "why_no_compiler"]
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +30,16 @@ def find_cmdstan() -> CmdStan:
             "`harness doctor --build` assembles one."
         )
     return found
+
+
+def why_no_compiler() -> str | None:
+    """Return why no Stan program can be compiled here for want of a compiler or make, or None."""
+    for find in (find_make, find_compiler):
+        try:
+            find()
+        except ToolchainError as error:
+            return str(error).splitlines()[0]
+    return None
 
 
 def require_cmdstan() -> CmdStan:

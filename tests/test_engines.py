@@ -1,0 +1,315 @@
+"""Two engines, one kind of fit: every program runs in stanli, and agrees with CmdStan."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cmdstanpy
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.stats import norm
+
+from harness import weights
+from harness.bases import GaussianBase, gaussian_base
+from harness.errors import DataError, SamplingError, ToolchainError
+from harness.fit import Fit
+from harness.methods.continuous_tempering import (
+    sample_collapsed_tempered,
+    sample_continuously_tempered,
+)
+from harness.methods.pseudo_extended import (
+    sample_collapsed_pseudo_extended,
+    sample_pseudo_extended,
+)
+from harness.methods.target import sample_target
+from harness.model import Model
+from harness.models.boltzmann import BoltzmannRelaxation, generate, relax
+from harness.models.boltzmann_mean_field import mean_field_base
+from harness.models.gaussian_mixture import GaussianMixture
+from harness.models.horseshoe import Classification
+from harness.models.images import digits_autoencoder
+from harness.models.radon import load_radon
+from harness.models.shapes import Banana, Flower
+from harness.nuts import NutsSettings
+from harness.weights import FloatArray
+
+Sample = Callable[..., Fit]
+
+SHORT = NutsSettings(chains=2, warmup=60, draws=40)
+
+
+class Case(NamedTuple):
+    """A model and a base that suits it; None for the model's own."""
+
+    model: Model
+    base: GaussianBase | None
+
+
+@cache
+def relaxation() -> BoltzmannRelaxation:
+    return relax(generate(8, np.random.default_rng(5)))
+
+
+@cache
+def relaxation_base() -> GaussianBase:
+    return mean_field_base(relaxation(), np.random.default_rng(1), starts=100)
+
+
+@cache
+def cases() -> dict[str, Case]:
+    line = GaussianMixture(np.array([0.7, 0.3]), np.array([[-2.0], [2.0]]), np.array([0.6, 0.4]))
+    rng = np.random.default_rng(3)
+    predictors = rng.normal(size=(12, 3))
+    classes = (predictors[:, 0] + 0.5 * rng.normal(size=12) > 0).astype(int)
+    digits = digits_autoencoder()
+    image = digits.decoder.generate(rng, 1).image[0]
+    return {
+        "mixture": Case(
+            line.model("line", lower=-20, upper=20), gaussian_base([-0.8], [[4.0]], log_zeta=0.2)
+        ),
+        "boltzmann": Case(relaxation().model("boltzmann-8"), relaxation_base()),
+        "horseshoe": Case(
+            Classification(predictors, classes).model("horseshoe", scale_global=0.5), None
+        ),
+        "banana": Case(Banana(v=4.0).model("banana"), Banana(v=4.0).base()),
+        "flower": Case(Flower().model("flower"), Flower().base()),
+        "radon": Case(load_radon().subset(load_radon().county_names[:4]).model("radon-4"), None),
+        "image": Case(
+            digits.decoder.model(image, "digit"),
+            digits.encode(image, np.random.default_rng(2)),
+        ),
+    }
+
+
+SAMPLERS: dict[str, Sample] = {
+    "target": sample_target,
+    "pseudo-extended": sample_pseudo_extended,
+    "collapsed pseudo-extended": sample_collapsed_pseudo_extended,
+    "continuously tempered": sample_continuously_tempered,
+    "collapsed tempered": sample_collapsed_tempered,
+}
+MODELS = ("mixture", "boltzmann", "horseshoe", "banana", "flower", "radon", "image")
+
+
+def run(model: str, sampler: str, **settings: Any) -> Fit:
+    case = cases()[model]
+    path = {} if sampler == "target" else {"base": case.base}
+    return SAMPLERS[sampler](case.model, **path, **settings)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_program_runs_in_stanli(model: str, sampler: str) -> None:
+    fit = run(model, sampler, nuts=SHORT, seed=1, engine="stanli")
+    again = run(model, sampler, nuts=SHORT, seed=1, engine="stanli")
+    other = run(model, sampler, nuts=SHORT, seed=2, engine="stanli")
+    facts = fit.provenance()
+    assert facts["engine"] == "stanli"
+    assert facts["stan_version"].startswith("stanli 0.24")
+    assert len(facts["program_sha256"]) == 64
+    assert set(fit.posterior) == set(cases()[model].model.parameters)
+    assert fit.gradients >= 2 * 100
+    assert fit.seconds > 0
+    assert set(fit.sample_stats) == {
+        "lp", "acceptance_rate", "step_size", "tree_depth", "n_steps", "diverging", "energy"
+    }  # fmt: skip
+    for name, value in fit.posterior.items():
+        assert value.dims[:2] == ("chain", "draw")
+        assert value.shape[:2] == (2, 40)
+        assert np.all(np.isfinite(value)), name
+        np.testing.assert_array_equal(value, again.posterior[name])
+        assert not np.allclose(value, other.posterior[name])
+        assert not np.allclose(value[0], value[1])
+    if sampler == "target":
+        assert fit.extended is None
+        return
+    assert fit.extended is not None
+    xr.testing.assert_identical(fit.extended, again.tree["extended"].to_dataset())
+    names = {"log_weight"} if "pseudo" in sampler else {"log_w1", "log_w0"}
+    for name in {"inv_temp", "delta"} | names:
+        assert np.all(np.isfinite(fit.extended[name])), name
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """Keep CmdStanPy from logging of short runs."""
+    logger = cmdstanpy.utils.get_logger()
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+AGREEMENT = {
+    "mixture": "collapsed pseudo-extended",
+    "boltzmann": "pseudo-extended",
+    "horseshoe": "target",
+    "banana": "pseudo-extended",
+    "flower": "continuously tempered",
+    "radon": "collapsed tempered",
+    "image": "continuously tempered",
+}
+
+
+@pytest.mark.compiled
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("model", MODELS)
+def test_engines_agree(model: str, cmdstan_home: Path) -> None:
+    """Means of every parameter and of beta, and log Z, within their Monte Carlo errors."""
+    assert cmdstan_home.is_dir()
+    nuts = NutsSettings(chains=4, warmup=1000, draws=2000, parallel_chains=2, target_accept=0.9)
+    fits = [
+        run(model, AGREEMENT[model], nuts=nuts, seed=seed, engine=engine)
+        for seed, engine in ((11, "cmdstan"), (12, "stanli"))
+    ]
+    z = []
+    for name in cases()[model].model.parameters:
+        # Horseshoe scales have no mean: their logarithms do.
+        positive = bool((fits[0].posterior[name] > 0).all())
+
+        def f(draws: xr.Dataset, name: str = name, positive: bool = positive) -> xr.DataArray:
+            return xr.DataArray(np.log(draws[name])) if positive else draws[name]
+
+        one, two = (fit.expectation(f) for fit in fits)
+        z.append(((one.value - two.value) / np.hypot(one.mcse, two.mcse)).ravel())
+    if fits[0].extended is not None:
+        one, two = (
+            weights.expectation(fit.tempered.inv_temp.reshape(4, 2000, -1).mean(axis=2))
+            for fit in fits
+        )
+        z.append(np.atleast_1d((one.value - two.value) / np.hypot(one.mcse, two.mcse)))
+        first, second = (fit.log_evidence for fit in fits)
+        difference = first.value - second.value
+        z.append(np.array([difference / np.hypot(first.mcse, second.mcse)]))
+    scores = np.concatenate(z)
+    # Two-sided, 1e-4 over all of them by Bonferroni; heavy tails of short runs get a fifth more.
+    assert np.max(np.abs(scores)) < 1.2 * norm.isf(0.5e-4 / len(scores)), scores
+
+
+def second_moments(draws: xr.Dataset) -> xr.DataArray:
+    x = draws["x"]
+    return x * x.rename(x_dim_0="x_dim_1")
+
+
+RUNS: dict[str, tuple[Sample, dict[str, Any]]] = {
+    "PE N=2": (sample_pseudo_extended, {"num_pseudo_samples": 2}),
+    "CT": (sample_continuously_tempered, {}),
+    "collapsed CT": (sample_collapsed_tempered, {}),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_relaxation_of_eight_units(name: str) -> None:
+    """Means, second moments and log Z of 40 runs of one chain against the sum over states.
+
+    All runs together lie within 4.3 of their own errors of the truth (46 two-sided tests, 8e-4
+    in all), and the z scores of single runs have variance one: over 40 runs its standard error is
+    sqrt(2 / 40) = 0.22, so that 0.6 to 1.6 is about 2 of them; means over several estimates that
+    vary together are no tighter.
+    """
+    sample, settings = RUNS[name]
+    runs, draws = 40, 1500
+    nuts = NutsSettings(chains=runs, warmup=300, draws=draws, parallel_chains=2)
+    fit = sample(
+        cases()["boltzmann"].model,
+        base=relaxation_base(),
+        nuts=nuts,
+        seed=7,
+        engine="stanli",
+        **settings,
+    )
+    truth = relaxation().truth()
+    exact: dict[str, FloatArray] = {
+        "mean": np.asarray(truth.expected_x),
+        "second moments": np.asarray(truth.expected_xx),
+    }
+    functions = {"mean": lambda draws: draws["x"], "second moments": second_moments}
+    for what, f in functions.items():
+        estimate = fit.expectation(f)
+        assert np.all(np.abs(estimate.value - exact[what]) < 4.3 * estimate.mcse), what
+    log_evidence = fit.log_evidence
+    assert abs(log_evidence.value - truth.log_z) < 4.3 * log_evidence.mcse
+    assert log_evidence.mcse < 0.05
+    z = np.array([scores_of(one_run(fit, r), exact["mean"], truth.log_z) for r in range(runs)])
+    variance = np.mean(np.square(z), axis=0)
+    assert 0.6 < variance[:-1].mean() < 1.6, variance
+    assert 0.5 < variance[-1] < 1.8, variance
+
+
+def one_run(fit: Fit, chain: int) -> Fit:
+    """Return a fit of one of the chains."""
+    groups = {
+        f"/{name}": node.to_dataset().isel(chain=[chain])
+        if "chain" in node.sizes
+        else node.to_dataset()
+        for name, node in fit.tree.children.items()
+    }
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = fit.tree.attrs
+    return Fit(tree)
+
+
+def scores_of(fit: Fit, mean: FloatArray, log_z: float) -> FloatArray:
+    """Z scores of the means and of log Z."""
+    estimate, evidence = fit.expectation(lambda draws: draws["x"]), fit.log_evidence
+    ours = (estimate.value - mean) / estimate.mcse
+    return np.append(ours, (evidence.value - log_z) / evidence.mcse)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"engine": "bugs"}, "the engine is one of auto, cmdstan, stanli; got 'bugs'"),
+        ({"engine": "stanli", "seed": -1}, "seed"),
+        ({"engine": "stanli", "nuts": NutsSettings(time_limit=1.0)}, "no time limit"),
+        ({"engine": "stanli", "inits": {"y": 1.0}}, "initial values are refused"),
+        ({"engine": "stanli", "inits": [{"x": [0.0]}]}, "4 chains need as many"),
+    ],
+)
+def test_bad_input(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        run("mixture", "target", **({"seed": 1} | settings))
+
+
+def test_starting_values_are_where_chains_start() -> None:
+    """With steps of no size to speak of, draws stay where they began; radius 0 is the middle."""
+    still = NutsSettings(chains=2, warmup=20, draws=4)
+    for sampler in ("target", "pseudo-extended"):
+        inits = [{"x": np.array([-2.0])}, {"x": np.array([2.0])}]
+        if sampler != "target":
+            inits = [{"x": np.array([[-2.0, -2.0]])}, {"x": np.array([[2.0, 2.0]])}]
+        fit = run("mixture", sampler, seed=1, nuts=still, inits=inits, engine="stanli")
+        assert fit.posterior["x"].shape == (2, 4, 1)
+    fit = run("mixture", "target", seed=1, nuts=still, inits=0, engine="stanli")
+    assert np.all(np.isfinite(fit.posterior["x"]))
+
+
+def test_what_stan_rejects_is_a_sampling_error() -> None:
+    """A density that is nowhere finite: stanli says what Stan said."""
+    model = cases()["mixture"].model
+    data = {**model.data, "mu": np.array([[1e300, -1e300]])}
+    broken = Model("broken", model.folder, data, ("x",), 1, bounds=model.bounds)
+    with pytest.raises(SamplingError, match="gaussian_mixture-target"):
+        sample_target(broken, seed=1, nuts=SHORT, engine="stanli")
+
+
+def test_without_a_compiler_stanli_runs_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for variable in ("CXX", "MAKE"):
+        monkeypatch.delenv(variable, raising=False)
+    with caplog.at_level(logging.WARNING):
+        fit = run("mixture", "target", nuts=SHORT, seed=1)
+    assert fit.provenance()["engine"] == "stanli"
+    assert "Running in the stanli engine, which needs none." in caplog.text
+    monkeypatch.setattr("harness.methods.common.importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ToolchainError, match=r"(?s)make.*pip install stanli"):
+        run("mixture", "target", nuts=SHORT, seed=1)
