@@ -16,13 +16,18 @@ from scipy.stats import norm
 
 from harness import weights
 from harness.bases import GaussianBase, gaussian_base
+from harness.density import StanDensity
 from harness.errors import DataError, SamplingError, ToolchainError
 from harness.fit import Fit
+from harness.methods.common import compiled_variant
 from harness.methods.continuous_tempering import (
     sample_collapsed_tempered,
     sample_continuously_tempered,
+    tempering_data,
 )
+from harness.methods.path import path_data
 from harness.methods.pseudo_extended import (
+    pseudo_extended_data,
     sample_collapsed_pseudo_extended,
     sample_pseudo_extended,
 )
@@ -35,7 +40,7 @@ from harness.models.horseshoe import Classification
 from harness.models.images import digits_autoencoder
 from harness.models.radon import load_radon
 from harness.models.shapes import Banana, Flower
-from harness.nuts import NutsSettings
+from harness.nuts import NutsSettings, plain_value
 from harness.weights import FloatArray
 
 Sample = Callable[..., Fit]
@@ -193,6 +198,58 @@ def test_engines_agree(model: str, cmdstan_home: Path) -> None:
     assert np.max(np.abs(scores)) < 1.2 * norm.isf(0.5e-4 / len(scores)), scores
 
 
+def program_of(model: str) -> tuple[str, dict[str, Any]]:
+    """Variant that the engines are compared on, and its data besides the model's own."""
+    case, sampler = cases()[model], AGREEMENT[model]
+    joint = {"sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)}
+    match sampler:
+        case "target":
+            return "target", {}
+        case "pseudo-extended":
+            data = pseudo_extended_data(case.model, 2, base=case.base)
+            return "pseudo_extended", data
+        case "collapsed pseudo-extended":
+            data = {**path_data(case.model, case.base), "N": 2, "ladder": 0}
+            return "collapsed_pseudo_extended", data
+        case "continuously tempered":
+            return "continuously_tempered", {**tempering_data(case.model, case.base), **joint}
+        case _:
+            return "collapsed_tempered", {**tempering_data(case.model, case.base), "ladder": 0}
+
+
+@pytest.mark.compiled
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("model", MODELS)
+def test_engines_have_one_density(model: str, cmdstan_home: Path, tmp_path: Path) -> None:
+    """Log density and gradient of compiled programs at draws of theirs, to rounding."""
+    assert cmdstan_home.is_dir()
+    case = cases()[model]
+    variant, own = program_of(model)
+    data = {**case.model.data, **own}
+    compiled = compiled_variant(case.model, variant)
+    cmdstan = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe))
+    plain = {name: plain_value(value) for name, value in data.items()}
+    starts = cmdstan.sample(
+        plain, fixed_param=True, chains=1, iter_sampling=1, seed=3, output_dir=tmp_path,
+        show_progress=False,
+    )  # fmt: skip
+    density = StanDensity(case.model.program(variant), data)
+    rng = np.random.default_rng(4)
+    values = {name: starts.stan_variable(name)[0] for name in case.model.parameters}
+    if "sample_inv_temp" in data:
+        values["free_inv_temp"] = starts.stan_variable("free_inv_temp")[0]
+    for _ in range(3):
+        near = {name: np.asarray(v) * rng.uniform(0.9, 1.0) for name, v in values.items()}
+        row = cmdstan.log_prob(
+            {name: np.asarray(v).tolist() for name, v in near.items()},
+            data=plain, jacobian=True, sig_figs=17,
+        ).to_numpy()[0]  # fmt: skip
+        value, gradient = density(density.unconstrain(near))
+        assert value == pytest.approx(row[0], rel=1e-10)
+        scale = np.max(np.abs(gradient))
+        np.testing.assert_allclose(gradient, row[1:], rtol=1e-8, atol=1e-10 * scale)
+
+
 def second_moments(draws: xr.Dataset) -> xr.DataArray:
     x = draws["x"]
     return x * x.rename(x_dim_0="x_dim_1")
@@ -275,6 +332,21 @@ def scores_of(fit: Fit, mean: FloatArray, log_z: float) -> FloatArray:
 def test_bad_input(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         run("mixture", "target", **({"seed": 1} | settings))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_nan_in_data_is_refused_before_compiling(
+    sampler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compile_now(*_: object) -> None:
+        pytest.fail("compiled before the data were checked")
+
+    monkeypatch.setattr("harness.methods.common.compiled_variant", compile_now)
+    model = cases()["mixture"].model
+    data = {**model.data, "sigma": np.array([0.5, np.nan])}
+    broken = Model("broken", model.folder, data, ("x",), 1, bounds=model.bounds)
+    with pytest.raises(DataError, match="sigma in the data of broken holds NaN"):
+        SAMPLERS[sampler](broken, seed=1)
 
 
 def test_starting_values_are_where_chains_start() -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from harness.compile import CompiledProgram, compile_programs
 from harness.density import program_hash
 from harness.errors import DataError, ToolchainError
@@ -84,9 +86,19 @@ def run_variant(
     ----------
     data
         Data that the variant takes besides the model's own.
+
+    Raises
+    ------
+    DataError
+        If a number in the data is NaN; nothing is compiled then.
     """
     nuts = sampling.nuts or NutsSettings()
     everything = {**model.data, **data}
+    for name, value in everything.items():
+        if np.any(np.isnan(np.asarray(value, dtype=np.float64))):
+            raise DataError(
+                f"{name} in the data of {model.name} holds NaN: correct it or leave it out"
+            )
     if _engine(sampling) == "stanli":
         program = model.program(variant)
         run = run_stanli_nuts(program, everything, nuts, sampling.seed, inits=sampling.inits)
