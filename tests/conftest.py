@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
+import cmdstanpy
 import pytest
 from toolchain_world import World
 
@@ -26,6 +29,16 @@ def cmdstan_home() -> Path:
     It comes from the user's own cache, so that it is assembled once and not for each run.
     """
     return require_cmdstan().path
+
+
+@pytest.fixture(scope="module")
+def quiet_cmdstanpy() -> Iterator[None]:
+    """Keep CmdStanPy from logging what short runs are bound to say."""
+    logger = cmdstanpy.utils.get_logger()
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(level)
 
 
 @pytest.fixture

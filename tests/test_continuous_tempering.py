@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import cmdstanpy
 import numpy as np
 import pytest
 import xarray as xr
@@ -49,16 +47,12 @@ BOTH = pytest.mark.parametrize("collapsed", [False, True], ids=["joint", "collap
 
 
 @pytest.fixture(scope="module")
-def programs(cmdstan_home: Path) -> Iterator[dict[str, CompiledProgram]]:
+def programs(quiet_cmdstanpy: None, cmdstan_home: Path) -> dict[str, CompiledProgram]:
     """Compile the four programs, once."""
-    logger = cmdstanpy.utils.get_logger()
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
     variants = {name: MODEL.program(name) for name in VARIANTS}
     assert cmdstan_home.is_dir()
     compiled = compile_programs(variants.values(), require_cmdstan())
-    yield {name: compiled[program] for name, program in variants.items()}
-    logger.setLevel(level)
+    return {name: compiled[program] for name, program in variants.items()}
 
 
 def sample(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,18 +140,6 @@ def test_every_program_runs_in_stanli(model: str, sampler: str) -> None:
         assert np.all(np.isfinite(fit.extended[name])), name
 
 
-@pytest.fixture
-def quiet() -> Iterator[None]:
-    """Keep CmdStanPy from logging of short runs."""
-    logger = cmdstanpy.utils.get_logger()
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
 AGREEMENT = {
     "mixture": "collapsed pseudo-extended",
     "boltzmann": "pseudo-extended",
@@ -164,7 +152,7 @@ AGREEMENT = {
 
 
 @pytest.mark.compiled
-@pytest.mark.usefixtures("quiet")
+@pytest.mark.usefixtures("quiet_cmdstanpy")
 @pytest.mark.parametrize("model", MODELS)
 def test_engines_agree(model: str, cmdstan_home: Path) -> None:
     """Means of every parameter and of beta, and log Z, within their Monte Carlo errors."""
@@ -218,7 +206,7 @@ def program_of(model: str) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.compiled
-@pytest.mark.usefixtures("quiet")
+@pytest.mark.usefixtures("quiet_cmdstanpy")
 @pytest.mark.parametrize("model", MODELS)
 def test_engines_have_one_density(model: str, cmdstan_home: Path, tmp_path: Path) -> None:
     """Log density and gradient of compiled programs at draws of theirs, to rounding."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import cmdstanpy
 import numpy as np
 import pytest
 import xarray as xr
@@ -238,15 +235,11 @@ def evening_bias() -> LogG:
 
 
 @pytest.fixture(scope="module")
-def program(cmdstan_home: Path) -> Iterator[CompiledProgram]:
+def program(quiet_cmdstanpy: None, cmdstan_home: Path) -> CompiledProgram:
     """Compile the mixture's program, once."""
-    logger = cmdstanpy.utils.get_logger()
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
     source = MODEL.program("extended_hamiltonian")
     assert cmdstan_home.is_dir()
-    yield compile_programs([source], require_cmdstan())[source]
-    logger.setLevel(level)
+    return compile_programs([source], require_cmdstan())[source]
 
 
 def moments(parameters: xr.Dataset) -> xr.DataArray:

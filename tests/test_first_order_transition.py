@@ -7,12 +7,9 @@ there is next to nothing at any inverse temperature.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import cmdstanpy
 import numpy as np
 import pytest
 
@@ -40,17 +37,13 @@ def mixture(narrow_sd: float) -> GaussianMixture:
 
 
 @pytest.fixture(scope="module")
-def programs(cmdstan_home: Path) -> Iterator[dict[str, CompiledProgram]]:
+def programs(quiet_cmdstanpy: None, cmdstan_home: Path) -> dict[str, CompiledProgram]:
     """Compile both programs, once; they are those of every mixture."""
-    logger = cmdstanpy.utils.get_logger()
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
     model = mixture(0.1).model("first order", lower=-25, upper=25)
     variants = {name: model.program(name) for name in VARIANTS}
     assert cmdstan_home.is_dir()
     compiled = compile_programs(variants.values(), require_cmdstan())
-    yield {name: compiled[program] for name, program in variants.items()}
-    logger.setLevel(level)
+    return {name: compiled[program] for name, program in variants.items()}
 
 
 def sample(

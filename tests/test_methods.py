@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +39,13 @@ SHORT = NutsSettings(chains=3, warmup=50, draws=60, parallel_chains=2)
 
 
 @pytest.fixture(scope="module")
-def programs(cmdstan_home: Path) -> Iterator[dict[str, CompiledProgram]]:
+def programs(quiet_cmdstanpy: None, cmdstan_home: Path) -> dict[str, CompiledProgram]:
     """Compile both programs, once; they are the same for every mixture."""
-    logger = cmdstanpy.utils.get_logger()
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
     model = MODELS["line"][1]
     variants = {name: model.program(name) for name in ("target", "pseudo_extended")}
     assert cmdstan_home.is_dir()
     compiled = compile_programs(variants.values(), require_cmdstan())
-    yield {name: compiled[program] for name, program in variants.items()}
-    logger.setLevel(level)
+    return {name: compiled[program] for name, program in variants.items()}
 
 
 def sample(

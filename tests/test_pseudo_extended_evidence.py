@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import cmdstanpy
 import numpy as np
 import pytest
 
@@ -35,16 +32,12 @@ LADDER = [(beta, 0.2 - 0.5 * beta) for beta in (0.0, 0.1, 0.3, 0.6, 1.0)]
 
 
 @pytest.fixture(scope="module")
-def programs(cmdstan_home: Path) -> Iterator[dict[str, CompiledProgram]]:
+def programs(quiet_cmdstanpy: None, cmdstan_home: Path) -> dict[str, CompiledProgram]:
     """Compile both programs, once."""
-    logger = cmdstanpy.utils.get_logger()
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
     variants = {name: MODEL.program(name) for name in VARIANTS}
     assert cmdstan_home.is_dir()
     compiled = compile_programs(variants.values(), require_cmdstan())
-    yield {name: compiled[program] for name, program in variants.items()}
-    logger.setLevel(level)
+    return {name: compiled[program] for name, program in variants.items()}
 
 
 def sample(programs: dict[str, CompiledProgram], nuts: NutsSettings, **settings: Any) -> Fit:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -459,17 +457,15 @@ def test_the_distribution_function_that_draws_are_held_against(name: str, delta:
 
 
 @pytest.fixture(scope="module")
-def rng_exe(cmdstan_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def rng_exe(
+    quiet_cmdstanpy: None, cmdstan_home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> str:
     """Compile the program that draws inverse temperatures at given Delta."""
     assert cmdstan_home.is_dir()
     path = tmp_path_factory.mktemp("tempering") / "inv_temp_draws.stan"
     path.write_text(RNG_PROGRAM)
     tiny = StanProgram(path, (shipped("stan"),))
-    logger = cmdstanpy.utils.get_logger()
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    yield str(compile_programs([tiny], require_cmdstan())[tiny].exe)
-    logger.setLevel(level)
+    return str(compile_programs([tiny], require_cmdstan())[tiny].exe)
 
 
 def drawn(exe: str, knots: Knots, seed: int, folder: Path) -> FloatArray:
