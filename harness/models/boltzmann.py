@@ -26,6 +26,8 @@ from harness.weights import FloatArray
 RELATIVE_RANK = 1e-7
 """Eigenvalues of W + D below this share of the largest count as zero and lower d."""
 
+_FACTORS = 512  # factors between 1 and 2 whose product does not overflow: one logarithm for all
+
 
 @dataclass(frozen=True)
 class BoltzmannMachine:
@@ -95,6 +97,32 @@ class BoltzmannRelaxation:
         return Model(
             name, shipped("stan") / "boltzmann", data, ("x",), self.q.shape[1], own_base="improper"
         )
+
+    def log_density_and_gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log densities and gradients at many points (eq. 51), for samplers driven from Python.
+
+        Parameters
+        ----------
+        points
+            Shape (n, d).
+
+        Returns
+        -------
+        tuple of FloatArray
+            sum_k log cosh(q_k'x + b_k) - x'x / 2, shape (n,), and its gradients, shape (n, d).
+        """
+        y = points @ self.q.T
+        y += self.machine.biases
+        # log cosh y = |y| + log(1 + exp(-2 |y|)) - log 2, good for large y of either sign.
+        size = np.abs(y)
+        decay = np.exp(-2 * size)
+        factor = 1 + decay
+        value = size.sum(axis=1) - 0.5 * np.einsum("nd,nd->n", points, points)
+        for first in range(0, factor.shape[1], _FACTORS):
+            value += np.log(factor[:, first : first + _FACTORS].prod(axis=1))
+        slope = np.copysign((1 - decay) / factor, y)  # tanh y
+        gradient: FloatArray = slope @ self.q - points
+        return value - factor.shape[1] * np.log(2), gradient
 
     def log_z_from(self, machine_log_z: float) -> float:
         """Log Z of the relaxation from the machine's log Z_b, or from a bound on it (eq. 52)."""

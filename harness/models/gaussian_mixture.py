@@ -85,6 +85,38 @@ class GaussianMixture:
         log_density: FloatArray = np.logaddexp.reduce(log_component, axis=-1)
         return log_density
 
+    def log_density_and_gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log densities and gradients at many points, for samplers driven from Python.
+
+        It knows no box: :func:`harness.samplers.target.numpy_target` adds the model's.
+
+        Parameters
+        ----------
+        points
+            Shape (n, D).
+
+        Returns
+        -------
+        tuple of FloatArray
+            Log densities, shape (n,), and their gradients, shape (n, D).
+        """
+        precision = self.sd**-2.0
+        pull = self.mean * precision[:, None]
+        # log w_k N(x | mu_k, sigma_k^2 I), affine in (x, x'x): one matrix product for all.
+        constant = np.log(self.weight) - 0.5 * (
+            self.mean.shape[1] * np.log(2 * np.pi * self.sd**2) + np.sum(pull * self.mean, axis=1)
+        )
+        share = points @ pull.T
+        share -= np.einsum("nd,nd->n", points, points)[:, None] * (0.5 * precision)
+        share += constant
+        highest = share.max(axis=1, keepdims=True)
+        share -= highest
+        np.exp(share, out=share)
+        total = share.sum(axis=1, keepdims=True)
+        share /= total
+        gradient: FloatArray = share @ pull - points * (share @ precision)[:, None]
+        return (highest + np.log(total))[:, 0], gradient
+
     def model(self, name: str, *, lower: float, upper: float) -> Model:
         """Return the mixture inside the box [lower, upper]^D as a model.
 

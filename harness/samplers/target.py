@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from harness.coordinates import Shapes, StanCoordinates, unflatten
 from harness.density import LogDensity, TargetDensity
 from harness.errors import DataError
 from harness.model import Model
@@ -65,6 +68,46 @@ def function_target(
     if dimension < 1:
         raise DataError(f"a target needs a dimension of 1 or more; got {dimension}")
     return Target(name, dimension, log_density, lambda points: {parameter: points})
+
+
+def numpy_target(model: Model, log_density: LogDensity, *, shapes: Shapes | None = None) -> Target:
+    """Make a target of a model whose density is at hand as a NumPy function as well.
+
+    The function stands for the model's Stan program: the same density, constants included, on
+    base coordinates.
+
+    Parameters
+    ----------
+    model
+        The model; outside its bounds the density is -inf, whatever the function says.
+    log_density
+        Log densities (n,) and gradients (n, D) at points (n, D) inside the bounds, such as
+        :meth:`harness.models.boltzmann.BoltzmannRelaxation.log_density_and_gradient`.
+    shapes
+        Shape of each parameter; if not given, the model has one, a vector.
+
+    Raises
+    ------
+    DataError
+        If the shapes do not add up to the model's dimension.
+    """
+    known = dict(shapes) if shapes is not None else {model.parameters[0]: (model.dimension,)}
+    coordinates = StanCoordinates(model, known)
+
+    def bounded(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        value, gradient = log_density(points)
+        with np.errstate(invalid="ignore"):  # a gradient that is not finite makes its row's sum so
+            usable = np.isfinite(value + gradient.sum(axis=1))
+        if model.bounds or not usable.all():
+            usable &= coordinates.inside(points)
+            value = np.where(usable, value, -np.inf)
+            gradient = np.where(usable[:, None], gradient, 0.0)
+        return value, gradient
+
+    def parameters(points: FloatArray) -> dict[str, FloatArray]:
+        return unflatten(model, points, known)
+
+    return Target(model.name, model.dimension, bounded, parameters, model.data)
 
 
 class Cost:
