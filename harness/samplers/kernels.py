@@ -8,6 +8,16 @@ References
 ----------
 Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo, 113-162.
 
+Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767.
+
+Horowitz, A. M. (1991). A generalized guided Monte Carlo algorithm. Physics Letters B 268, 247-252.
+
+Roberts, G. O., Gelman, A. and Gilks, W. R. (1997). Weak convergence and optimal scaling of random
+walk Metropolis algorithms. Annals of Applied Probability 7, 110-120.
+
+Roberts, G. O. and Rosenthal, J. S. (1998). Optimal scaling of discrete approximations to Langevin
+diffusions. Journal of the Royal Statistical Society B 60, 255-268.
+
 Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine Learning Research
 15, 1593-1623 (section 3.2, dual averaging).
 """
@@ -24,6 +34,8 @@ from harness.errors import DataError
 from harness.samplers.path import Path, State
 from harness.weights import FloatArray
 
+Rows = npt.NDArray[np.intp]
+
 
 class Moved(NamedTuple):
     """Chains after a transition."""
@@ -36,8 +48,9 @@ class Moved(NamedTuple):
 class Kernel(Protocol):
     """A transition whose step size is given anew each time."""
 
-    target_acceptance: float
-    """Mean acceptance probability that warm-up aims at."""
+    @property
+    def target_acceptance(self) -> float:
+        """Mean acceptance probability that warm-up aims at; 1 where nothing is to be tuned."""
 
     def move(
         self,
@@ -98,24 +111,258 @@ class Hmc:
         rng: np.random.Generator,
     ) -> Moved:
         """Draw momenta, follow Hamilton's equations, accept or stay."""
-        count, dimension = state.points.shape
+        step = self.jittered(step_size, len(state.points), rng)
+        momentum = rng.standard_normal(state.points.shape)
+        end = _trajectory(path, state, momentum, inv_temp, step, self.leapfrog_steps)
+        accepted = rng.random(len(step)) < end.acceptance
+        return Moved(end.state.where(accepted, state), end.acceptance)
+
+    def jittered(
+        self, step_size: npt.ArrayLike, count: int, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw each chain's step size, shape (n,), around the given one."""
         jitter = rng.uniform(1 - self.jitter, 1 + self.jitter, size=count)
-        step = (np.asarray(step_size, dtype=np.float64) * jitter)[:, None]
-        momentum = rng.standard_normal((count, dimension))
-        cholesky = path.base.cholesky
-        before = path.log_density(state, inv_temp) - 0.5 * np.square(momentum).sum(axis=1)
-        place = state
-        # A trajectory that has gone astray overflows, and is refused.
-        with np.errstate(over="ignore", invalid="ignore"):
-            momentum = momentum + 0.5 * step * (path.gradient(state, inv_temp) @ cholesky)
-            for left in reversed(range(self.leapfrog_steps)):
-                place = path.state(place.points + step * (momentum @ cholesky.T))
-                kick = step if left else 0.5 * step
-                momentum = momentum + kick * (path.gradient(place, inv_temp) @ cholesky)
-            after = path.log_density(place, inv_temp) - 0.5 * np.square(momentum).sum(axis=1)
-            acceptance = np.exp(np.minimum(0.0, after - before))
-        acceptance = np.where(np.isfinite(acceptance), acceptance, 0.0)
-        return Moved(place.where(rng.random(count) < acceptance, state), acceptance)
+        return np.asarray(np.asarray(step_size, dtype=np.float64) * jitter, dtype=np.float64)
+
+
+def mala() -> Hmc:
+    """Metropolis-adjusted Langevin algorithm: HMC with one leapfrog step.
+
+    Its step size s is that of the leapfrog integrator: the proposal drifts by s^2 / 2 times the
+    gradient and adds noise of standard deviation s (Roberts and Rosenthal 1998, whose optimal
+    acceptance probability warm-up aims at).
+    """
+    return Hmc(leapfrog_steps=1, jitter=0.0, target_acceptance=0.574)
+
+
+class MovedWithMomentum(NamedTuple):
+    """Chains with momenta after a transition."""
+
+    state: State
+    momentum: FloatArray
+    """Shape (n, D), standard normal under what the kernel leaves invariant."""
+    acceptance: FloatArray
+    """Acceptance probability of each chain, shape (n,)."""
+
+
+@dataclass(frozen=True)
+class PartialHmc:
+    """HMC that keeps part of its momenta from one transition to the next (Horowitz 1991).
+
+    It leaves x and momenta, which are standard normal whatever the inverse temperature,
+    invariant together, so that the inverse temperature may change between transitions.
+
+    Attributes
+    ----------
+    hmc
+        Leapfrog steps, jitter and target acceptance probability.
+    persistence
+        Share alpha of the momentum that is kept, alpha p + sqrt(1 - alpha^2) n with n standard
+        normal; 0 is HMC.
+
+    Raises
+    ------
+    DataError
+        If the persistence is not within [0, 1).
+    """
+
+    hmc: Hmc = Hmc(leapfrog_steps=1, target_acceptance=0.9)
+    persistence: float = 0.9
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.persistence < 1:
+            raise DataError(f"the momentum's persistence lies in [0, 1); got {self.persistence}")
+
+    def start(self, state: State, rng: np.random.Generator) -> FloatArray:
+        """Draw momenta to start from, shape (n, D)."""
+        return rng.standard_normal(state.points.shape)
+
+    def move(
+        self,
+        path: Path,
+        state: State,
+        momentum: FloatArray,
+        inv_temp: npt.ArrayLike,
+        step_size: npt.ArrayLike,
+        rng: np.random.Generator,
+    ) -> MovedWithMomentum:
+        """Refresh momenta in part, follow Hamilton's equations, accept or turn round.
+
+        Parameters
+        ----------
+        momentum
+            What the last transition returned, or :meth:`start` did, shape (n, D).
+        path, state, inv_temp, step_size, rng
+            As for :meth:`Kernel.move`.
+        """
+        step = self.hmc.jittered(step_size, len(state.points), rng)
+        noise = rng.standard_normal(momentum.shape)
+        refreshed = self.persistence * momentum + np.sqrt(1 - self.persistence**2) * noise
+        end = _trajectory(path, state, refreshed, inv_temp, step, self.hmc.leapfrog_steps)
+        accepted = rng.random(len(step)) < end.acceptance
+        return MovedWithMomentum(
+            end.state.where(accepted, state),
+            # The trajectory with its momentum turned is the reversible proposal; turned once more
+            # after either outcome, an accepted one goes on and a refused one goes back.
+            np.where(accepted[:, None], end.momentum, -refreshed),
+            end.acceptance,
+        )
+
+
+def _trajectory(
+    path: Path,
+    state: State,
+    momentum: FloatArray,
+    inv_temp: npt.ArrayLike,
+    step_size: FloatArray,
+    leapfrog_steps: int,
+) -> MovedWithMomentum:
+    """Follow Hamilton's equations, whitened by the base; acceptance is that of the end."""
+    step = step_size[:, None]
+    cholesky = path.base.cholesky
+    before = path.log_density(state, inv_temp) - 0.5 * np.square(momentum).sum(axis=1)
+    place = state
+    # A trajectory that has gone astray overflows, and is refused.
+    with np.errstate(over="ignore", invalid="ignore"):
+        momentum = momentum + 0.5 * step * (path.gradient(state, inv_temp) @ cholesky)
+        for left in reversed(range(leapfrog_steps)):
+            place = path.state(place.points + step * (momentum @ cholesky.T))
+            kick = step if left else 0.5 * step
+            momentum = momentum + kick * (path.gradient(place, inv_temp) @ cholesky)
+        after = path.log_density(place, inv_temp) - 0.5 * np.square(momentum).sum(axis=1)
+    return MovedWithMomentum(place, momentum, _acceptance(after - before))
+
+
+def _acceptance(log_ratio: FloatArray) -> FloatArray:
+    """Metropolis acceptance probabilities; none where the ratio is not a number."""
+    probability = np.exp(np.minimum(0.0, np.where(np.isnan(log_ratio), -np.inf, log_ratio)))
+    return np.asarray(probability, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class RandomWalk:
+    """Random-walk Metropolis with Gaussian proposals of the base's shape.
+
+    Attributes
+    ----------
+    target_acceptance
+        Mean acceptance probability that warm-up aims at; by default the optimum in many
+        dimensions (Roberts, Gelman and Gilks 1997).
+
+    Raises
+    ------
+    DataError
+        If it is not between 0 and 1.
+    """
+
+    target_acceptance: float = 0.234
+
+    def __post_init__(self) -> None:
+        if not 0 < self.target_acceptance < 1:
+            raise DataError(f"target_acceptance lies between 0 and 1; got {self.target_acceptance}")
+
+    def move(
+        self,
+        path: Path,
+        state: State,
+        inv_temp: npt.ArrayLike,
+        step_size: npt.ArrayLike,
+        rng: np.random.Generator,
+    ) -> Moved:
+        """Propose x + step L n, n standard normal and L the base's Cholesky factor."""
+        step = np.asarray(step_size, dtype=np.float64)[..., None]
+        noise = rng.standard_normal(state.points.shape)
+        proposed = path.state(state.points + step * (noise @ path.base.cholesky.T))
+        acceptance = _acceptance(
+            path.log_density(proposed, inv_temp) - path.log_density(state, inv_temp)
+        )
+        accepted = rng.random(len(acceptance)) < acceptance
+        return Moved(proposed.where(accepted, state), acceptance)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Univariate slice sampling along the base's whitened axes, one after the other (Neal 2003).
+
+    The interval is stepped out at random from either end, at most ``most_widths`` in all, and
+    shrunk until a point on the slice is found.  Every move is accepted: its step size, the
+    interval's first width, needs no tuning.
+
+    Attributes
+    ----------
+    most_widths
+        Largest interval, in widths (m in Neal's figure 3).
+
+    Raises
+    ------
+    DataError
+        If it is less than 1.
+    """
+
+    most_widths: int = 8
+    target_acceptance: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.most_widths < 1:
+            raise DataError(f"a slice needs a width or more; got {self.most_widths}")
+
+    def move(
+        self,
+        path: Path,
+        state: State,
+        inv_temp: npt.ArrayLike,
+        step_size: npt.ArrayLike,
+        rng: np.random.Generator,
+    ) -> Moved:
+        """Update every whitened coordinate of every chain once."""
+        count, dimension = state.points.shape
+        beta = np.broadcast_to(np.asarray(inv_temp, dtype=np.float64), (count,))
+        width = np.broadcast_to(np.asarray(step_size, dtype=np.float64), (count,))
+        for axis in range(dimension):
+            state = self._along(path, state, path.base.cholesky[:, axis], beta, width, rng)
+        return Moved(state, np.ones(count))
+
+    def _along(
+        self,
+        path: Path,
+        state: State,
+        direction: FloatArray,
+        beta: FloatArray,
+        width: FloatArray,
+        rng: np.random.Generator,
+    ) -> State:
+        """Move along one direction: Neal's figures 3 and 5, with rows that are done left out."""
+        count = len(beta)
+        level = path.log_density(state, beta) - rng.standard_exponential(count)
+
+        def on_slice(rows: Rows, shift: FloatArray) -> tuple[State, npt.NDArray[np.bool_]]:
+            place = path.state(state.points[rows] + shift[:, None] * direction)
+            return place, path.log_density(place, beta[rows]) >= level[rows]
+
+        left = -width * rng.random(count)
+        right = left + width
+        most_left = np.floor(self.most_widths * rng.random(count))
+        for end, sign, most in (
+            (left, -1, most_left),
+            (right, 1, self.most_widths - 1 - most_left),
+        ):
+            rows, steps = np.flatnonzero(most > 0), np.array(most)
+            while rows.size:
+                rows = rows[on_slice(rows, end[rows])[1]]
+                end[rows] += sign * width[rows]
+                steps[rows] -= 1
+                rows = rows[steps[rows] > 0]
+        moved, rows = state, np.arange(count)
+        while rows.size:
+            shift = left[rows] + (right[rows] - left[rows]) * rng.random(rows.size)
+            place, found = on_slice(rows, shift)
+            # An interval that has shrunk to nothing is where the chain stands.
+            found |= (shift == 0) | (left[rows] == right[rows])
+            moved = moved.put(rows[found], place.take(np.flatnonzero(found)))
+            rows, shift = rows[~found], shift[~found]
+            left[rows] = np.where(shift < 0, shift, left[rows])
+            right[rows] = np.where(shift < 0, right[rows], shift)
+        return moved
 
 
 class StepSizes:
@@ -157,6 +404,8 @@ class StepSizes:
 
     def learn(self, group: npt.NDArray[np.intp], acceptance: FloatArray) -> None:
         """Take in acceptance probabilities (n,) of chains in their groups (n,)."""
+        if self._target >= 1:  # a kernel that never refuses has nothing to tune
+            return
         groups = len(self._log_step)
         number = np.bincount(group, minlength=groups)
         seen = number > 0

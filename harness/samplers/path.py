@@ -58,6 +58,22 @@ class State:
             self.log_base_gradient[rows],
         )
 
+    def put(self, rows: npt.NDArray[np.intp], other: State) -> State:
+        """Return this state with some rows replaced by another's, one each."""
+        whole = State(
+            self.points.copy(),
+            self.log_gamma.copy(),
+            self.log_base.copy(),
+            self.log_gamma_gradient.copy(),
+            self.log_base_gradient.copy(),
+        )
+        whole.points[rows] = other.points
+        whole.log_gamma[rows] = other.log_gamma
+        whole.log_base[rows] = other.log_base
+        whole.log_gamma_gradient[rows] = other.log_gamma_gradient
+        whole.log_base_gradient[rows] = other.log_base_gradient
+        return whole
+
 
 class Path:
     """Geometric path log gamma_beta = beta (log gamma - log zeta) + (1 - beta) log b.
