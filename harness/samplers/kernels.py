@@ -374,7 +374,7 @@ class StepSizes:
         Number of groups; chains of a group, say those near one inverse temperature, share a
         step size.
     initial
-        Step size to start from.
+        Step size to start from, one for all or of each group.
     target_acceptance
         Mean acceptance probability to reach.
     """
@@ -384,13 +384,14 @@ class StepSizes:
     _STABILISER = 10.0
     _FORGETTING = 0.75
 
-    def __init__(self, groups: int, initial: float, target_acceptance: float) -> None:
-        if not (groups >= 1 and np.isfinite(initial) and initial > 0):
+    def __init__(self, groups: int, initial: npt.ArrayLike, target_acceptance: float) -> None:
+        start = np.asarray(initial, dtype=np.float64)
+        if not (groups >= 1 and np.all(np.isfinite(start)) and np.all(start > 0)):
             raise DataError(f"a step size must be positive and finite; got {initial}")
         self._target = target_acceptance
-        self._centre = np.log(10 * initial)
-        self._log_step = np.full(groups, np.log(initial))
-        self._log_average = np.full(groups, np.log(initial))
+        self._log_step = np.log(np.broadcast_to(start, (groups,)))
+        self._centre = self._log_step + np.log(10)
+        self._log_average = self._log_step.copy()
         self._error = np.zeros(groups)
         self._count = np.zeros(groups)
 
@@ -414,6 +415,8 @@ class StepSizes:
         count = self._count[seen]
         share = 1 / (count + self._STABILISER)
         self._error[seen] += share * (self._target - mean - self._error[seen])
-        self._log_step[seen] = self._centre - np.sqrt(count) / self._SHRINKAGE * self._error[seen]
+        self._log_step[seen] = (
+            self._centre[seen] - np.sqrt(count) / self._SHRINKAGE * self._error[seen]
+        )
         recent = count**-self._FORGETTING
         self._log_average[seen] += recent * (self._log_step[seen] - self._log_average[seen])

@@ -16,6 +16,8 @@ from harness.errors import DataError
 from harness.samplers.target import Cost, Target
 from harness.weights import FloatArray
 
+_MOST_TRIES = 200  # of a chain, for a starting point within the support
+
 
 @dataclass(frozen=True)
 class State:
@@ -48,7 +50,7 @@ class State:
             np.where(column, self.log_base_gradient, other.log_base_gradient),
         )
 
-    def take(self, rows: npt.NDArray[np.intp]) -> State:
+    def take(self, rows: npt.NDArray[np.intp] | slice) -> State:
         """Return some rows, in some order, perhaps repeatedly."""
         return State(
             self.points[rows],
@@ -73,6 +75,16 @@ class State:
         whole.log_gamma_gradient[rows] = other.log_gamma_gradient
         whole.log_base_gradient[rows] = other.log_base_gradient
         return whole
+
+    def followed_by(self, other: State) -> State:
+        """Return this state's rows and then the other's."""
+        return State(
+            np.concatenate([self.points, other.points]),
+            np.concatenate([self.log_gamma, other.log_gamma]),
+            np.concatenate([self.log_base, other.log_base]),
+            np.concatenate([self.log_gamma_gradient, other.log_gamma_gradient]),
+            np.concatenate([self.log_base_gradient, other.log_base_gradient]),
+        )
 
 
 class Path:
@@ -145,6 +157,35 @@ class Path:
                 f"{len(points)} starting points: give others"
             )
         return state
+
+    def start_at_base(self, rng: np.random.Generator, count: int) -> State:
+        """Draw where chains start from the base within the target's support.
+
+        Raises
+        ------
+        DataError
+            If there are no chains, or hardly any of the base lies within the support.
+        """
+        points = self.base.sample(rng, max(count, 0))
+        outside = np.arange(len(points))
+        for _ in range(_MOST_TRIES):
+            value, _ = self.target.log_density(points[outside])
+            self.cost.densities += len(outside)
+            outside = outside[~np.isfinite(value)]
+            if not len(outside):
+                return self.start(points)
+            points[outside] = self.base.sample(rng, len(outside))
+        raise DataError(
+            f"{len(outside)} of {count} chains found no starting point of {self.target.name} in "
+            f"{_MOST_TRIES} draws of the base each: choose a base within its support"
+        )
+
+    def log_gamma(self, points: FloatArray) -> FloatArray:
+        """Evaluate the target alone, (n,), and count it as one density a chain."""
+        value, _ = self.target.log_density(points)
+        self.cost.densities += len(points)
+        # NaN compares as false with everything; outside the support it is refused as it should be.
+        return np.where(np.isnan(value), -np.inf, value)
 
     def log_density(self, state: State, inv_temp: npt.ArrayLike) -> FloatArray:
         """Log gamma_beta of each chain at its inverse temperature, (n,) or one for all."""

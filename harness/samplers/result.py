@@ -23,6 +23,7 @@ def plain_fit(
     seed: int,
     stats: Mapping[str, FloatArray] | None = None,
     log_evidence: LogEvidence | None = None,
+    found: Mapping[str, Any] | None = None,
 ) -> Fit:
     """Return a fit of unweighted draws of the target.
 
@@ -42,6 +43,8 @@ def plain_fit(
         Statistics of the sampler, each (chains, draws).
     log_evidence
         The method's own estimate of log Z, if it has one.
+    found
+        What else the run found out, for the fit's attributes: numbers, strings and vectors.
     """
     return build_fit(
         posterior={name: np.asarray(v) for name, v in path.target.parameters(points).items()},
@@ -49,7 +52,8 @@ def plain_fit(
         sample_stats=dict(stats or {"lp": np.zeros(points.shape[:2])}),
         constant_data=path.target.data,
         attrs=_attributes(method, path, points.shape[0], settings, seed)
-        | evidence_attributes(log_evidence),
+        | evidence_attributes(log_evidence)
+        | dict(found or {}),
     )
 
 
@@ -63,6 +67,7 @@ def weighted_fit(
     seed: int,
     stats: Mapping[str, FloatArray] | None = None,
     log_evidence: LogEvidence | None = None,
+    found: Mapping[str, Any] | None = None,
 ) -> Fit:
     """Return a fit of draws that weights make draws of the target.
 
@@ -72,7 +77,7 @@ def weighted_fit(
         ``log_w1``, shape (chains, draws), and where the draws follow the path ``log_w0``,
         ``inv_temp`` and ``delta``: then the fit reads as one of continuous tempering does, with
         ``settings`` that have its ``log_zeta``, ``log_g``, ``ladder`` and ``normalised_base``.
-    method, path, points, settings, seed, stats, log_evidence
+    method, path, points, settings, seed, stats, log_evidence, found
         As for :func:`plain_fit`.
     """
     parameters = {name: np.asarray(v) for name, v in path.target.parameters(points).items()}
@@ -84,7 +89,8 @@ def weighted_fit(
         sample_stats=dict(stats or {"lp": np.zeros(points.shape[:2])}),
         constant_data=path.target.data,
         attrs=_attributes(method, path, points.shape[0], settings, seed)
-        | evidence_attributes(log_evidence),
+        | evidence_attributes(log_evidence)
+        | dict(found or {}),
         pseudo_samples=False,
     )
 
