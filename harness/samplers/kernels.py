@@ -387,7 +387,7 @@ class StepSizes:
     def __init__(self, groups: int, initial: npt.ArrayLike, target_acceptance: float) -> None:
         start = np.asarray(initial, dtype=np.float64)
         if not (groups >= 1 and np.all(np.isfinite(start)) and np.all(start > 0)):
-            raise DataError(f"a step size must be positive and finite; got {initial}")
+            raise DataError(f"a step size must be positive and finite; got {start.tolist()}")
         self._target = target_acceptance
         self._log_step = np.log(np.broadcast_to(start, (groups,)))
         self._centre = self._log_step + np.log(10)
