@@ -14,6 +14,7 @@ Monte Carlo. Advances in Neural Information Processing Systems 32.
 
 from harness.weights.conditionals import (
     LogG,
+    draw_inv_temp,
     inv_temp_log_conditionals,
     log_path_weight,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "TwoSidedLogEvidence",
     "complement_log_weight",
     "draw_index",
+    "draw_inv_temp",
     "effective_draws",
     "effective_pseudo_samples",
     "expectation",

@@ -13,12 +13,16 @@ import numpy.typing as npt
 
 from harness.errors import DataError
 from harness.weights.estimates import FloatArray
+from harness.weights.resampling import draw_index
 
 LogG = Sequence[tuple[float, float]]
 """Knots (beta, log g(beta)), beta ascending."""
 
 # Below this the two leading terms of the series of log((1 - exp(-a)) / a) are exact.
 _SMALL = 1e-4
+
+# Below this an exponential is uniform to the last digits that a draw has.
+_NO_SLOPE = 1e-8
 
 
 def inv_temp_log_conditionals(
@@ -93,6 +97,60 @@ def log_path_weight(
     return weight
 
 
+def draw_inv_temp(
+    delta: npt.ArrayLike,
+    log_g: LogG | FloatArray,
+    rng: np.random.Generator,
+    *,
+    ladder: bool = False,
+) -> FloatArray:
+    """Draw beta from its exact conditional given x (Graham and Storkey 2017, eq. 17).
+
+    Between two knots of log g the density g(beta) exp(-beta Delta) is a truncated exponential:
+    an interval is drawn by its mass, then a place in it by inversion.
+
+    Parameters
+    ----------
+    delta
+        Delta(x), of any shape.
+    log_g
+        Knots of a log g that is linear between them, zero outside them; or rungs.  An array
+        (K, 2) saves its conversion at each call.
+    rng
+        Source of randomness; two uniform numbers a draw are taken from it, on a ladder one.
+    ladder
+        Whether beta takes the values of the knots alone.
+
+    Returns
+    -------
+    FloatArray
+        Inverse temperatures, of the shape of ``delta``.
+
+    Raises
+    ------
+    DataError
+        If the knots do not ascend, or a number is not finite.
+    """
+    knot, value = _knots(log_g, 1 if ladder else 2)
+    height = value - knot * _finite(delta)[..., None]
+    if ladder:
+        return np.asarray(knot[draw_index(height, rng)], dtype=np.float64)
+    rise, width = np.diff(height, axis=-1), np.diff(knot)
+    log_mass = np.maximum(height[..., :-1], height[..., 1:]) + np.log(width)
+    interval = draw_index(log_mass + _log_decay(np.abs(rise)), rng)
+    slope = np.take_along_axis(rise, interval[..., None], axis=-1)[..., 0]
+    # A place in the interval, 0 at its higher end, with density exp(-size place).
+    size, uniform = np.abs(slope), rng.random(slope.shape)
+    place = np.where(
+        size < _NO_SLOPE,
+        uniform,
+        -np.log1p(uniform * np.expm1(-size)) / np.maximum(size, _NO_SLOPE),
+    )
+    share = np.where(slope > 0, 1 - place, place)
+    beta = knot[interval] + width[interval] * share
+    return np.asarray(np.clip(beta, knot[0], knot[-1]), dtype=np.float64)
+
+
 def _log_decay(a: FloatArray) -> FloatArray:
     """Log of (1 - exp(-a)) / a, the mean of exp(-a t) over t in [0, 1], for a >= 0."""
     large = np.maximum(a, _SMALL)
@@ -108,7 +166,7 @@ def _finite(delta: npt.ArrayLike) -> FloatArray:
     return array
 
 
-def _knots(log_g: LogG, fewest: int) -> tuple[FloatArray, FloatArray]:
+def _knots(log_g: LogG | FloatArray, fewest: int) -> tuple[FloatArray, FloatArray]:
     array = np.asarray(log_g, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != 2 or len(array) < fewest:
         raise DataError(f"log g needs {fewest} knots (beta, log g) or more")
