@@ -26,7 +26,10 @@ _NO_SLOPE = 1e-8
 
 
 def inv_temp_log_conditionals(
-    delta: npt.ArrayLike, log_g: LogG = ((0.0, 0.0), (1.0, 0.0)), *, ladder: bool = False
+    delta: npt.ArrayLike,
+    log_g: LogG | FloatArray = ((0.0, 0.0), (1.0, 0.0)),
+    *,
+    ladder: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Log densities of beta = 1 and of beta = 0 given x (Graham and Storkey 2017, eq. 17).
 
@@ -61,7 +64,7 @@ def inv_temp_log_conditionals(
 
 
 def log_path_weight(
-    delta: npt.ArrayLike, inv_temp: float, log_g: LogG, *, ladder: bool = False
+    delta: npt.ArrayLike, inv_temp: float, log_g: LogG | FloatArray, *, ladder: bool = False
 ) -> FloatArray:
     """Log weight that takes x to the path's density at one inverse temperature.
 

@@ -1,0 +1,239 @@
+"""Chains of (x, beta) that alternate moves of x given beta with exact draws of beta given x.
+
+What Gibbs continuous tempering and simulated tempering share: they differ in what values beta
+takes.  Their joint density is b(x) g(beta) exp(-beta Delta(x)), with
+Delta = log b + log zeta - log gamma.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import DataError
+from harness.fit import Fit
+from harness.samplers.kernels import Kernel, Moved, StepSizes
+from harness.samplers.path import Path
+from harness.samplers.result import weighted_fit
+from harness.weights import FloatArray, draw_inv_temp, inv_temp_log_conditionals
+
+_BLOCK = 2**20  # numbers in a table of draws by knots, 8 MB
+
+
+class Draws(NamedTuple):
+    """What chains have drawn, axes (chains, draws)."""
+
+    points: FloatArray
+    """x, with a last axis D."""
+    inv_temp: FloatArray
+    """beta, drawn given x."""
+    delta: FloatArray
+    log_gamma: FloatArray
+    acceptance: FloatArray
+    """Acceptance probability of the move that led to x."""
+    step_size: FloatArray
+    """Step size of that move."""
+
+
+class Tour(NamedTuple):
+    """Means over a tour of the path, by band, from the base to the target."""
+
+    inv_temp: FloatArray
+    """Shape (bands,)."""
+    delta: FloatArray
+    """Shape (bands,)."""
+
+
+class PathChains:
+    """Chains along the path, with a step size for each band of inverse temperatures.
+
+    A step size that suits the target is far too small for the base, or too large.  So the path
+    is cut into bands, with equally many of the intervals between the knots of log g in each, and
+    a move of x given beta takes the step size of beta's band: beta stays, so that the move leaves
+    the tempered density invariant.
+
+    Parameters
+    ----------
+    path
+        Base and target.
+    kernel
+        Moves of x.
+    log_g
+        Knots (beta, log g(beta)), shape (K, 2); may be changed afterwards.
+    ladder
+        Whether beta takes the values of the knots alone.
+    bands
+        How many.
+    step_size
+        Step size that warm-up starts from.
+    starts
+        Where chains start, shape (chains, D); None for draws of the base.
+    chains
+        How many.
+    rng
+        Source of all randomness.
+
+    Raises
+    ------
+    DataError
+        If a number is out of range, or a starting point of the wrong shape or outside the
+        support.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        kernel: Kernel,
+        *,
+        log_g: FloatArray,
+        ladder: bool,
+        bands: int,
+        step_size: float,
+        starts: FloatArray | None,
+        chains: int,
+        rng: np.random.Generator,
+    ) -> None:
+        if bands < 1 or chains < 1:
+            raise DataError(f"this needs a chain and a band or more; got {chains} and {bands}")
+        if starts is not None and len(starts) != chains:
+            raise DataError(f"{chains} chains need as many starting points; got {len(starts)}")
+        inv_temp_log_conditionals(0.0, log_g, ladder=ladder)  # refuses unusable knots
+        self.path, self.kernel, self.rng = path, kernel, rng
+        self.log_g, self.ladder, self.bands = log_g, ladder, bands
+        self.steps = StepSizes(bands, step_size, kernel.target_acceptance)
+        self.state = path.start_at_base(rng, chains) if starts is None else path.start(starts)
+        self.inv_temp = self._drawn()
+
+    def tour(self, iterations: int) -> Tour:
+        """Take all chains up and down the path, band by band, to tune every band's step size.
+
+        Chains do not choose their inverse temperatures here, so that no band is left out
+        however rarely g would have them visit it.
+        """
+        chains, period = len(self.inv_temp), 2 * self.bands
+        total = np.zeros((3, self.bands))
+        knot = self.log_g[:, 0]
+        for iteration in range(iterations):
+            phase = (np.arange(chains) * period // chains + iteration) % period
+            band = np.minimum(phase, period - 1 - phase)
+            place = (band + self.rng.random(chains)) / self.bands
+            self.inv_temp = np.interp(place, np.linspace(0, 1, len(knot)), knot)
+            self._move(self.band(self.inv_temp), learn=True)
+            if 2 * iteration >= iterations:  # the first half forgets where chains started
+                number = np.bincount(band, minlength=self.bands)
+                sums = [
+                    np.bincount(band, weights=each, minlength=self.bands)
+                    for each in (self.inv_temp, self.path.delta(self.state))
+                ]
+                total += np.array([number, *sums])
+        self.inv_temp = self._drawn()
+        seen = total[0] > 0
+        return Tour(total[1, seen] / total[0, seen], total[2, seen] / total[0, seen])
+
+    def warm_up(self, iterations: int) -> FloatArray:
+        """Run chains and tune their step sizes; return Delta, shape (chains, iterations)."""
+        delta = np.empty((iterations, len(self.inv_temp)))
+        for iteration in range(iterations):
+            self._move(self.band(self.inv_temp), learn=True)
+            delta[iteration] = self.path.delta(self.state)
+            self.inv_temp = self._drawn()
+        return delta.T
+
+    def sample(self, draws: int) -> Draws:
+        """Run chains with the step sizes that warm-up has left."""
+        chains, dimension = self.state.points.shape
+        points = np.empty((chains, draws, dimension))
+        inv_temp, delta, log_gamma, acceptance, step_size = np.empty((5, chains, draws))
+        for draw in range(draws):
+            band = self.band(self.inv_temp)
+            moved = self._move(band, learn=False)
+            self.inv_temp = self._drawn()
+            points[:, draw] = self.state.points
+            inv_temp[:, draw] = self.inv_temp
+            delta[:, draw] = self.path.delta(self.state)
+            log_gamma[:, draw] = self.state.log_gamma
+            acceptance[:, draw] = moved.acceptance
+            step_size[:, draw] = self.steps.tuned(band)
+        return Draws(points, inv_temp, delta, log_gamma, acceptance, step_size)
+
+    def band(self, inv_temp: FloatArray) -> npt.NDArray[np.intp]:
+        """Band of each inverse temperature, from 0 at the base."""
+        knot = self.log_g[:, 0]
+        place = np.interp(inv_temp, knot, np.linspace(0, self.bands, len(knot)))
+        return np.minimum(place.astype(np.intp), self.bands - 1)
+
+    def _move(self, band: npt.NDArray[np.intp], *, learn: bool) -> Moved:
+        step = self.steps.current(band) if learn else self.steps.tuned(band)
+        moved = self.kernel.move(self.path, self.state, self.inv_temp, step, self.rng)
+        if learn:
+            self.steps.learn(band, moved.acceptance)
+        self.state = moved.state
+        return moved
+
+    def _drawn(self) -> FloatArray:
+        delta = self.path.delta(self.state)
+        return draw_inv_temp(delta, self.log_g, self.rng, ladder=self.ladder)
+
+
+def path_fit(
+    method: str,
+    runs: PathChains,
+    kept: Draws,
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+    found: Mapping[str, Any],
+) -> Fit:
+    """Return a fit of draws along the path, which reads as one of continuous tempering.
+
+    Parameters
+    ----------
+    method, settings, seed, found
+        As for :func:`harness.samplers.result.weighted_fit`; settings of the path and the chains
+        are added.
+    runs, kept
+        Chains and their draws.
+    """
+    base = runs.path.base
+    log_w1, log_w0 = _end_log_weights(kept.delta, runs.log_g, ladder=runs.ladder)
+    chains, draws = kept.delta.shape
+    return weighted_fit(
+        method,
+        runs.path,
+        kept.points,
+        {"inv_temp": kept.inv_temp, "delta": kept.delta, "log_w1": log_w1, "log_w0": log_w0},
+        settings={
+            "normalised_base": True,
+            "base": [base.mean.tolist(), base.cholesky.tolist()],
+            "log_zeta": base.log_zeta,
+            "log_g": runs.log_g.tolist(),
+            "ladder": runs.ladder,
+            "kernel": repr(runs.kernel),
+            "bands": runs.bands,
+            "chains": chains,
+            "draws": draws,
+            **settings,
+        },
+        seed=seed,
+        stats={
+            "lp": kept.log_gamma,
+            "acceptance_rate": kept.acceptance,
+            "step_size": kept.step_size,
+        },
+        found={"band_step_size": runs.steps.tuned(np.arange(runs.bands)), **found},
+    )
+
+
+def _end_log_weights(
+    delta: FloatArray, log_g: FloatArray, *, ladder: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Log w1 and log w0 of draws, a block at a time, since knots may be many."""
+    blocks = np.array_split(delta.ravel(), -(-delta.size * len(log_g) // _BLOCK))
+    pairs = [inv_temp_log_conditionals(block, log_g, ladder=ladder) for block in blocks]
+    log_w1, log_w0 = (
+        np.concatenate(each).reshape(delta.shape) for each in zip(*pairs, strict=True)
+    )
+    return log_w1, log_w0

@@ -1,0 +1,222 @@
+"""Simulated tempering with exact draws of the rung and Rao-Blackwellised estimates.
+
+References
+----------
+Marinari, E. and Parisi, G. (1992). Simulated tempering: a new Monte Carlo scheme. Europhysics
+Letters 19, 451-458.
+
+Carlson, D., Stinson, P., Pakman, A. and Paninski, L. (2016). Partition functions from
+Rao-Blackwellized tempered sampling. International Conference on Machine Learning, 2896-2905.
+
+Graham, M. M. and Storkey, A. J. (2017). Continuously tempered Hamiltonian Monte Carlo.
+Uncertainty in Artificial Intelligence, eqs 8, 9.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.bases.gaussian import GaussianBase
+from harness.errors import DataError
+from harness.fit import Fit
+from harness.methods.method import Method
+from harness.model import Model
+from harness.samplers.kernels import Hmc, Kernel
+from harness.samplers.ladders import checked_ladder
+from harness.samplers.path import Path
+from harness.samplers.path_chains import PathChains, Tour, path_fit
+from harness.samplers.target import Target, target_of
+from harness.weights import FloatArray
+
+_BLOCK = 2**20  # numbers in a table of draws by rungs, 8 MB
+_LARGEST_CHANGE = 20.0  # nats, of a rung's log weight in one pilot run
+
+
+def simulated_tempering(
+    what: Model | Target,
+    base: GaussianBase,
+    *,
+    ladder: npt.ArrayLike,
+    log_weights: npt.ArrayLike | None = None,
+    pilots: int = 5,
+    pilot_draws: int = 100,
+    chains: int = 10,
+    draws: int = 1000,
+    warmup: int = 500,
+    kernel: Kernel | None = None,
+    bands: int = 16,
+    step_size: float = 0.1,
+    starts: FloatArray | None = None,
+    seed: int,
+) -> Fit:
+    """Sample x and a rung k of a ladder, p(x, k) proportional to exp(h_k) gamma_{beta_k}(x).
+
+    The rung is drawn from its exact conditional given x, proportional to
+    exp(h_k - beta_k Delta(x)), and x moves given the rung.  Expectations under the target and log
+    Z average these conditional probabilities instead of counting rungs.
+
+    The log weights h_k = -log Z_k make every rung as likely.  Where none are given, they come
+    from warm-up: first a tour takes chains up and down the ladder, and the mean of Delta
+    along it integrates to log Z_k (thermodynamic integration); then each pilot run estimates the
+    rungs' probabilities c_k with the weights so far, and h_k becomes h_k - log c_k.
+
+    Parameters
+    ----------
+    what
+        Model, through its Stan program, or target.
+    base
+        Base at beta = 0, and guess at log Z.
+    ladder
+        Inverse temperatures, ascending from 0 to 1, shape (K,); see
+        :mod:`harness.samplers.ladders`.
+    log_weights
+        h_k, shape (K,), to be used as they are; None for those of pilot runs.
+    pilots, pilot_draws
+        Pilot runs, and the iterations of each.
+    chains, draws, warmup
+        Chains, which run side by side, and their iterations to keep and before: a half of
+        ``warmup`` is the tour, the rest comes after the pilot runs.
+    kernel
+        Moves of x; by default :class:`~harness.samplers.kernels.Hmc`.
+    bands
+        Bands of the ladder, of equally many rungs, each with a step size of its own; at most as
+        many as there are rungs are used.
+    step_size
+        Where its tuning starts, in the base's standard deviations.
+    starts
+        Where chains start, (chains, D) in base coordinates; by default draws of the base.
+    seed
+        Seed.
+
+    Returns
+    -------
+    Fit
+        As of a collapsed continuously tempered run on a ladder.  Attributes hold, for each rung,
+        ``rung_probability``, its probability averaged over the draws, even if the weights are
+        good, and ``log_normaliser``, log c_k - h_k, an estimate of log Z(beta_k) up to a
+        constant, 0 at the base (Carlson et al. 2016; at beta = 1 log Z - log zeta).
+
+    Raises
+    ------
+    DataError
+        If the ladder does not ascend from 0 to 1, the log weights do not match it, a count is too
+        small, or a starting point has no density.
+    """
+    rung = checked_ladder(ladder)
+    if draws < 1 or min(warmup, pilots) < 0 or pilot_draws < 1:
+        raise DataError(
+            "simulated tempering needs a draw or more, also in a pilot run, and no negative "
+            f"warm-up or number of pilot runs; got {draws}, {pilot_draws}, {warmup} and {pilots}"
+        )
+    given = None if log_weights is None else np.array(log_weights, dtype=np.float64)
+    if given is not None and (given.shape != rung.shape or not np.all(np.isfinite(given))):
+        raise DataError(
+            f"log weights are finite, one for each of {rung.size} rungs; got shape {given.shape}"
+        )
+    runs = PathChains(
+        Path(target_of(what), base),
+        kernel or Hmc(),
+        log_g=np.column_stack([rung, np.zeros(rung.size) if given is None else given]),
+        ladder=True,
+        bands=min(bands, rung.size),
+        step_size=step_size,
+        starts=starts,
+        chains=chains,
+        rng=np.random.default_rng(seed),
+    )
+    tour = runs.tour(warmup // 2)
+    if given is None:
+        runs.log_g = np.column_stack([rung, integrated_log_weights(rung, tour)])
+        for _ in range(pilots):
+            delta = runs.warm_up(pilot_draws)
+            log_c = log_rung_probabilities(delta, runs.log_g)
+            change = np.clip(log_c.max() - log_c, 0, _LARGEST_CHANGE)
+            better = runs.log_g[:, 1] + change
+            runs.log_g = np.column_stack([rung, better - better[0]])
+    runs.warm_up(warmup - warmup // 2)
+    kept = runs.sample(draws)
+    log_c = log_rung_probabilities(kept.delta, runs.log_g)
+    log_normaliser = log_c - runs.log_g[:, 1]
+    return path_fit(
+        "simulated_tempering",
+        runs,
+        kept,
+        settings={
+            "pilots": 0 if given is not None else pilots,
+            "pilot_draws": pilot_draws,
+            "warmup": warmup,
+            "step_size": step_size,
+            "starts": None if starts is None else starts.tolist(),
+        },
+        seed=seed,
+        found={
+            "rung_probability": np.exp(log_c),
+            "log_normaliser": log_normaliser - log_normaliser[0],
+        },
+    )
+
+
+def log_rung_probabilities(delta: FloatArray, log_g: FloatArray) -> FloatArray:
+    """Log of the rungs' probabilities given x, averaged over draws (Carlson et al. 2016).
+
+    Parameters
+    ----------
+    delta
+        Delta of the draws, of any shape.
+    log_g
+        Rungs and their log weights, shape (K, 2).
+
+    Returns
+    -------
+    FloatArray
+        log c_k, shape (K,).
+    """
+    rung, log_weight = log_g.T
+    total = np.full(rung.size, -np.inf)
+    for block in np.array_split(delta.ravel(), -(-delta.size * rung.size // _BLOCK)):
+        log_mass = log_weight - rung * block[:, None]
+        log_mass -= log_mass.max(axis=1, keepdims=True)
+        log_mass -= np.log(np.exp(log_mass).sum(axis=1, keepdims=True))
+        largest = log_mass.max(axis=0)
+        log_sum = largest + np.log(np.exp(log_mass - largest).sum(axis=0))
+        total = np.logaddexp(total, log_sum)
+    mean: FloatArray = total - np.log(delta.size)
+    return mean
+
+
+def integrated_log_weights(rung: FloatArray, tour: Tour) -> FloatArray:
+    """Log weights -log Z(beta_k) by thermodynamic integration over a tour.
+
+    d log Z / d beta = -E_beta[Delta] (Gelman and Meng 1998), by the trapezoidal rule between
+    the tour's means; without a tour all are 0.
+    """
+    if not tour.inv_temp.size:
+        return np.zeros(rung.size)
+    mean = np.interp(rung, tour.inv_temp, tour.delta)
+    pieces = np.diff(rung) * (mean[1:] + mean[:-1]) / 2
+    return np.concatenate([[0.0], np.cumsum(pieces)])
+
+
+def sample_simulated_tempering(
+    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
+) -> Fit:
+    """Run :func:`simulated_tempering` as an experiment does; NUTS and programs it has none.
+
+    Parameters
+    ----------
+    model, seed
+        As for :func:`simulated_tempering`.
+    nuts, compiled
+        Left alone.
+    **settings
+        ``base`` and ``ladder``, which it needs, and its other settings.
+    """
+    return simulated_tempering(model, seed=seed, **settings)
+
+
+SIMULATED_TEMPERING = Method(
+    "simulated_tempering", None, sample_simulated_tempering, driven_by="python"
+)
