@@ -113,7 +113,7 @@ def test_exact_draws_stay_exact() -> None:
 
 
 def test_levels_are_hot_and_flat() -> None:
-    """Equation 8: below H the density is constant, above it exp(-h / T)."""
+    """Below H the density is constant, above it exp(-h / T)."""
     log_gamma = -np.array([1.0, 1.9, 2.0, 3.5, np.inf])
     expected = [-2 / 4, -2 / 4, -2 / 4, -3.5 / 4, -np.inf]
     np.testing.assert_array_equal(flattened(log_gamma, 4.0, 2.0), expected)

@@ -33,7 +33,7 @@ def mixture_cdf(x: FloatArray) -> FloatArray:
 
 @pytest.mark.parametrize("scale", [0.8, 4.0])
 def test_exact_draws_stay_exact(scale: float) -> None:
-    """The auxiliary point's law given x is the plain proposal (Tak et al. 2018, section 2.3)."""
+    """The auxiliary point's law given x is the plain proposal (Tak et al. 2018)."""
     known, rng = one_dimensional_mixture(), np.random.default_rng(3)
     place, count = exact_place(40_000, scale, rng), 40_000
     before = place.points

@@ -46,7 +46,7 @@ def equi_energy(
     warmup: int = 2500,
     seed: int,
 ) -> Fit:
-    """Sample a target by the equi-energy sampler (Kou et al. 2006, section 3).
+    """Sample a target by the equi-energy sampler (Kou et al. 2006).
 
     Levels run one after the other, the hottest first, each with its whole warm-up and draws before
     the one below it starts, so that rings do not change while they are used; in the paper a
@@ -193,7 +193,7 @@ class Rings:
 
 
 def flattened(log_gamma: FloatArray, temperature: float, floor: float) -> FloatArray:
-    """Log density of a level, -max(h, H) / T with h = -log gamma (Kou et al. 2006, eq. 8)."""
+    """Log density of a level, -max(h, H) / T with h = -log gamma (Kou et al. 2006)."""
     value: FloatArray = -np.maximum(-log_gamma, floor) / temperature
     return value
 

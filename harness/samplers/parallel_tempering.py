@@ -12,7 +12,7 @@ Statistics: Proceedings of the 23rd Symposium on the Interface, 156-163.
 
 Syed, S., Bouchard-Cote, A., Deligiannidis, G. and Doucet, A. (2021). Non-reversible parallel
 tempering: a scalable highly parallel MCMC scheme. Journal of the Royal Statistical Society B 84,
-321-350 (the swaps of section 3; the communication barrier and the ladder of sections 4 and 5).
+321-350.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def parallel_tempering(
     draws, warmup
         Iterations, of one HMC trajectory a rung and one round of swaps, to keep and before.
     adapt_ladder
-        Whether warm-up moves the rungs (Syed et al. 2021, algorithm 4).
+        Whether warm-up moves the rungs, so that neighbours reject equally often.
     kernel
         HMC of every rung; by default that of :class:`Hmc`.
     seed
@@ -187,7 +187,7 @@ def equal_rejection_ladder(ladder: FloatArray, rejection: FloatArray) -> FloatAr
     """Place rungs so that neighbours reject equally often.
 
     The barrier Lambda(beta), the sum of the rejection rates below beta, is taken to be linear
-    between the rungs and its range divided into equal parts (Syed et al. 2021, algorithm 2).
+    between the rungs and its range divided into equal parts (Syed et al. 2021).
 
     Parameters
     ----------

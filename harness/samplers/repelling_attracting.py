@@ -29,7 +29,7 @@ from harness.samplers.target import Target, target_of
 from harness.weights import FloatArray
 
 # Added to every density, so that where it is zero, ratios of it are still defined; the least
-# power of ten in double precision, as in the paper (section 2.2).
+# power of ten in double precision, as in the paper.
 _LOG_EPSILON = -308 * np.log(10)
 _MOST_TRIES = 100_000  # of a forced move
 
@@ -44,7 +44,7 @@ def repelling_attracting(
     warmup: int = 2500,
     seed: int,
 ) -> Fit:
-    """Sample a target by repelling-attracting Metropolis (Tak et al. 2018, table 1).
+    """Sample a target by repelling-attracting Metropolis (Tak et al. 2018).
 
     Nothing adapts; warm-up is what is left out.  The fit's ``sample_stats`` have the number of
     ``proposals`` that each draw took, each with one evaluation of the density.
@@ -133,7 +133,7 @@ def down_up(
     step: FloatArray,
     rng: np.random.Generator,
 ) -> DownUp:
-    """Propose down and up, draw the auxiliary point, accept or stay (Tak et al. 2018, eq. 8).
+    """Propose down and up, draw the auxiliary point, accept or stay (Tak et al. 2018).
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class Integral(NamedTuple):
 def stepping_stones(
     delta: FloatArray, ladder: FloatArray, log_zeta: float, inside: npt.NDArray[np.bool_]
 ) -> SteppingStones:
-    """Estimate log Z by stepping stones up a ladder and down it (Xie et al. 2011, eq. 9).
+    """Estimate log Z by stepping stones up a ladder and down it (Xie et al. 2011).
 
     Parameters
     ----------
@@ -84,10 +84,10 @@ def stepping_stones(
 def thermodynamic_integration(
     delta: FloatArray, ladder: FloatArray, log_zeta: float, inside: npt.NDArray[np.bool_]
 ) -> Integral:
-    """Estimate log Z by integrating E_beta[-Delta] over the ladder (Gelman and Meng 1998, eq. 4).
+    """Estimate log Z by integrating E_beta[-Delta] over the ladder (Gelman and Meng 1998).
 
     By the trapezoidal rule with its end correction, since the variance of Delta is the slope of
-    the integrand (Friel et al. 2014, eq. 15).  What a coarse ladder makes of the integral is
+    the integrand (Friel et al. 2014).  What a coarse ladder makes of the integral is
     not in the error.
 
     Parameters

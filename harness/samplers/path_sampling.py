@@ -1,0 +1,307 @@
+"""Path sampling: log Z by integrating over a continuous inverse temperature.
+
+A chain draws x and beta in turn, x given beta by HMC and beta given x exactly, from
+b(x) exp(-beta Delta(x)) g(beta).  With U = -Delta, the slope of log gamma_beta in beta,
+log Z = log zeta + int E[U | beta] dbeta, whatever g is.  Warm-up brings g near to the density that
+makes the integral's error least.
+
+References
+----------
+Gelman, A. and Meng, X.-L. (1998). Simulating normalizing constants: from importance sampling to
+bridge sampling to path sampling. Statistical Science 13, 163-185.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from harness import weights
+from harness.bases.gaussian import GaussianBase
+from harness.errors import DataError
+from harness.fit import Fit
+from harness.model import Model
+from harness.samplers.kernels import Hmc, StepSizes
+from harness.samplers.path import Path
+from harness.samplers.result import weighted_fit
+from harness.samplers.target import Target, target_of
+from harness.weights import FloatArray, LogEvidence, LogG
+
+# Shares of warm-up after which g is renewed; what remains tunes the step sizes alone.
+_ROUNDS = (1 / 16, 1 / 16, 1 / 8, 1 / 4)
+_LEAST_IN_A_BAND = 20  # draws, of all chains
+_INITIAL_STEP = 0.1
+_BASE_DRAWS = 1000  # for its mass within the target's support
+
+
+def path_sampling(
+    what: Model | Target,
+    base: GaussianBase,
+    *,
+    bands: int = 20,
+    log_g: LogG = ((0.0, 0.0), (1.0, 0.0)),
+    adapt_g: bool = True,
+    chains: int = 16,
+    draws: int = 2000,
+    warmup: int = 1000,
+    kernel: Hmc | None = None,
+    seed: int,
+) -> Fit:
+    """Sample a target and the path to it from a Gaussian base, and integrate along it.
+
+    The fit holds draws along the path, as one of continuous tempering does; its log Z is path
+    sampling's.  (Averaged over beta given x, path sampling becomes the ratio of weights that the
+    fit's ``tempered`` draws give: Graham and Storkey 2017, eq. 20.)
+
+    Parameters
+    ----------
+    what
+        Model, through its Stan program, or target.
+    base
+        Base at beta = 0, which is cut to the target's support.
+    bands
+        Intervals of beta with equally many draws, in each of which E[U | beta] is fitted by a line;
+        in warm-up also those between the knots of g, each with a step size of its own.
+    log_g
+        Knots of log g to start from, linear between them, from beta = 0 to 1.
+    adapt_g
+        Whether warm-up renews g, so that beta's density is about proportional to the standard
+        deviation of U given beta (Gelman and Meng 1998, for a U centred at its mean).
+    chains
+        Independent chains.
+    draws, warmup
+        Iterations, of one HMC trajectory and one draw of beta, to keep and before.
+    kernel
+        HMC; by default that of :class:`Hmc`.
+    seed
+        Seed.
+
+    Raises
+    ------
+    DataError
+        If a count is too small, the knots do not ascend from 0 to 1, or hardly any of the base
+        lies within the target's support.
+    """
+    if chains < 1 or warmup < 0 or bands < 1 or draws < 4:
+        raise DataError(
+            f"path sampling needs 1 chain, 4 draws, 0 iterations of warm-up and 1 band or more; "
+            f"got {chains}, {draws}, {warmup} and {bands}"
+        )
+    if chains * draws < _LEAST_IN_A_BAND * bands:
+        raise DataError(
+            f"{chains} chains of {draws} draws are too few for {bands} bands of "
+            f"{_LEAST_IN_A_BAND} draws: take more draws or fewer bands"
+        )
+    weights.inv_temp_log_conditionals(0.0, log_g)  # refuses knots that are none
+    hmc = kernel or Hmc()
+    path = Path(target_of(what), base)
+    rng = np.random.default_rng(seed)
+    walkers = _Walkers(path, hmc, np.asarray(log_g, dtype=np.float64), chains, bands, rng)
+    walkers.warm_up(warmup, adapt_g)
+    kept = walkers.sample(draws)
+    knots: LogG = [(beta, value) for beta, value in walkers.log_g.tolist()]
+    log_w1, log_w0 = weights.inv_temp_log_conditionals(kept.delta, knots)
+    return weighted_fit(
+        "path_sampling",
+        path,
+        kept.points,
+        {
+            "log_w1": log_w1,
+            "log_w0": log_w0,
+            "inv_temp": kept.inv_temp,
+            "delta": kept.delta,
+        },
+        settings={
+            "bands": bands,
+            "initial_log_g": np.asarray(log_g, dtype=np.float64).tolist(),
+            "adapt_g": adapt_g,
+            "chains": chains,
+            "draws": draws,
+            "warmup": warmup,
+            "leapfrog_steps": hmc.leapfrog_steps,
+            "jitter": hmc.jitter,
+            "target_acceptance": hmc.target_acceptance,
+            "log_zeta": base.log_zeta,
+            "log_g": walkers.log_g.tolist(),
+            "ladder": False,
+            "normalised_base": True,
+        },
+        seed=seed,
+        stats={"lp": kept.log_gamma, "acceptance_rate": kept.acceptance},
+        log_evidence=_log_evidence(path, kept, bands, rng),
+        found={"step_size": walkers.step_size},
+    )
+
+
+class Curve(NamedTuple):
+    """E[U | beta] as lines in bands of beta."""
+
+    edges: FloatArray
+    """Ends of the bands, from 0 to 1, shape (B + 1,)."""
+    height: FloatArray
+    """The line's value in the middle of each band, shape (B,)."""
+    spread: FloatArray
+    """Standard deviation of U about it, shape (B,)."""
+    residual: FloatArray
+    """Series, of the shape of the draws, whose mean has the error of the integral."""
+
+    @property
+    def integral(self) -> FloatArray:
+        """Integral of the curve from 0 to each edge, shape (B + 1,)."""
+        return np.append(0.0, np.cumsum(np.diff(self.edges) * self.height))
+
+
+def integrand(slope: FloatArray, inv_temp: FloatArray, bands: int) -> Curve:
+    """Fit E[U | beta] by a line in each of several bands with equally many draws.
+
+    Parameters
+    ----------
+    slope
+        U = -Delta of each draw, of any shape.
+    inv_temp
+        The beta it was drawn at, of the same shape.
+    bands
+        Number of bands B.
+    """
+    inner = np.quantile(inv_temp, np.arange(1, bands) / bands)
+    edges = np.unique(np.concatenate([[0.0], inner, [1.0]]))
+    count = len(edges) - 1
+    band = np.clip(np.searchsorted(edges, inv_temp.ravel(), side="right") - 1, 0, count - 1)
+
+    def mean(values: FloatArray) -> FloatArray:
+        """Mean of each band."""
+        total = np.bincount(band, weights=values, minlength=count)
+        return np.asarray(total / number, dtype=np.float64)
+
+    number = np.maximum(np.bincount(band, minlength=count), 1)
+    u, beta = slope.ravel(), inv_temp.ravel()
+    centre, average = mean(beta), mean(u)
+    off = beta - centre[band]
+    squared = mean(off**2)
+    rise = mean(off * u) / np.where(squared > 0, squared, 1)
+    residual = u - average[band] - rise[band] * off
+    width = np.diff(edges)
+    middle = (edges[1:] + edges[:-1]) / 2
+    return Curve(
+        edges,
+        average + rise * (middle - centre),
+        np.sqrt(mean(residual**2)),
+        ((width / number)[band] * u.size * residual).reshape(slope.shape),
+    )
+
+
+def flattening(curve: Curve, knots: int) -> FloatArray:
+    """Knots of the log g under which beta's density is about the spread of U.
+
+    Log g = -log Z(beta) + log sd(U | beta), up to a constant; the knots have equal parts of the
+    integral of the spread between them.
+
+    Parameters
+    ----------
+    curve
+        What is known of the path so far.
+    knots
+        How many.
+
+    Returns
+    -------
+    FloatArray
+        Rows (beta, log g(beta)), shape (knots, 2).
+    """
+    spread = np.maximum(curve.spread, 1e-3 * curve.spread.max() + np.finfo(float).tiny)
+    length = np.append(0.0, np.cumsum(np.diff(curve.edges) * spread))
+    place = np.interp(np.linspace(0, length[-1], knots), length, curve.edges)
+    place[0], place[-1] = 0.0, 1.0
+    middle = (curve.edges[1:] + curve.edges[:-1]) / 2
+    log_z = np.interp(place, curve.edges, curve.integral)
+    return np.column_stack([place, np.interp(place, middle, np.log(spread)) - log_z])
+
+
+class _Kept(NamedTuple):
+    """Draws of C chains, T iterations."""
+
+    points: FloatArray
+    """Shape (C, T, D)."""
+    log_gamma: FloatArray
+    """Shape (C, T), as those below."""
+    inv_temp: FloatArray
+    delta: FloatArray
+    acceptance: FloatArray
+
+
+class _Walkers:
+    """Chains on the path: their states, inverse temperatures and what is tuned."""
+
+    def __init__(
+        self,
+        path: Path,
+        kernel: Hmc,
+        log_g: FloatArray,
+        chains: int,
+        bands: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._path, self._kernel, self._rng = path, kernel, rng
+        self._state = path.start_at_base(rng, chains)
+        self.log_g = log_g
+        self._edges = np.linspace(0, 1, bands + 1)
+        self.step_size: FloatArray = np.full(bands, _INITIAL_STEP)
+        self._inv_temp = weights.draw_inv_temp(path.delta(self._state), log_g, rng)
+
+    def warm_up(self, warmup: int, adapt_g: bool) -> None:
+        """Tune step sizes, and between rounds g and the bands."""
+        bands = len(self.step_size)
+        enough = _LEAST_IN_A_BAND * bands / len(self._inv_temp)
+        rounds = [int(warmup * share) for share in _ROUNDS] if adapt_g else []
+        rounds = [length for length in rounds if length >= enough]
+        for length in rounds:
+            kept = self._tune(length)
+            # Not all bands are visited from the start: what is known of them is renewed.
+            curve = integrand(-kept.delta, kept.inv_temp, bands)
+            old = (self._edges[1:] + self._edges[:-1]) / 2
+            self.log_g = flattening(curve, bands + 1)
+            self._edges = self.log_g[:, 0]
+            new = (self._edges[1:] + self._edges[:-1]) / 2
+            self.step_size = np.exp(np.interp(np.log(new), np.log(old), np.log(self.step_size)))
+        if warmup > sum(rounds):
+            self._tune(warmup - sum(rounds))
+
+    def sample(self, draws: int, sizes: StepSizes | None = None) -> _Kept:
+        """Run some iterations, tuning step sizes if there are any to tune."""
+        chains, dimension = self._state.points.shape
+        kept = _Kept(
+            np.empty((chains, draws, dimension)), *(np.empty((chains, draws)) for _ in range(4))
+        )
+        for t in range(draws):
+            band = np.searchsorted(self._edges[1:-1], self._inv_temp, side="right")
+            step = self.step_size[band] if sizes is None else sizes.current(band)
+            made = self._kernel.move(self._path, self._state, self._inv_temp, step, self._rng)
+            if sizes is not None:
+                sizes.learn(band, made.acceptance)
+            self._state = made.state
+            delta = self._path.delta(made.state)
+            self._inv_temp = weights.draw_inv_temp(delta, self.log_g, self._rng)
+            kept.points[:, t], kept.log_gamma[:, t] = made.state.points, made.state.log_gamma
+            kept.inv_temp[:, t], kept.delta[:, t] = self._inv_temp, delta
+            kept.acceptance[:, t] = made.acceptance
+        return kept
+
+    def _tune(self, length: int) -> _Kept:
+        sizes = StepSizes(len(self.step_size), self.step_size, self._kernel.target_acceptance)
+        kept = self.sample(length, sizes)
+        self.step_size = sizes.tuned(np.arange(len(self.step_size)))
+        return kept
+
+
+def _log_evidence(path: Path, kept: _Kept, bands: int, rng: np.random.Generator) -> LogEvidence:
+    """Integrate the fitted curve, from the base's mass within the target's support."""
+    curve = integrand(-kept.delta, kept.inv_temp, bands)
+    points = path.base.sample(rng, _BASE_DRAWS)
+    mass = max(float(np.isfinite(path.log_gamma(points)).mean()), 0.5 / _BASE_DRAWS)
+    error = np.hypot(
+        float(weights.expectation(curve.residual).mcse),
+        np.sqrt((1 - mass) / mass / _BASE_DRAWS),
+    )
+    value = path.base.log_zeta + np.log(mass) + curve.integral[-1]
+    return LogEvidence(float(value), float(error))
