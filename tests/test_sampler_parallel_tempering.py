@@ -230,6 +230,20 @@ def test_round_trips_are_those_of_independent_swaps() -> None:
     assert fit.log_evidence.value == pytest.approx(0, abs=1e-12)
 
 
+def test_round_trips_come_at_the_rate_of_non_reversible_swaps() -> None:
+    """1 / (2 + 2 sum r / (1 - r)) an iteration where rungs explore well (Syed et al. 2021)."""
+    known = one_dimensional_mixture()
+    fit = parallel_tempering(
+        known.target, known.base, ladder=LADDER, chains=16, draws=800, warmup=320, seed=6
+    )
+    rejection = fit.tree.attrs["swap_rejection"]
+    rate = 1 / (2 + 2 * np.sum(rejection / (1 - rejection)))
+    trips = fit.tree.attrs["round_trips"] / 800
+    # The rate takes each move to forget its rung's last state, which it does not quite.
+    assert 0.85 * rate < trips.mean() < rate * (1 + 4 * trips.std(ddof=1) / rate / np.sqrt(16))
+    assert fit.tree.attrs["communication_barrier"] == pytest.approx(rejection.sum())
+
+
 def test_same_seed_same_draws_and_cost() -> None:
     known = one_dimensional_mixture()
 
