@@ -24,7 +24,8 @@ from harness.fit import Fit
 from harness.model import Model
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.path import Path
-from harness.samplers.result import weighted_fit
+from harness.samplers.path_chains import Draws, PathChains, path_fit
+from harness.samplers.result import evidence_attributes
 from harness.samplers.target import Target, target_of
 from harness.weights import FloatArray, LogEvidence, LogG
 
@@ -93,44 +94,33 @@ def path_sampling(
             f"{chains} chains of {draws} draws are too few for {bands} bands of "
             f"{_LEAST_IN_A_BAND} draws: take more draws or fewer bands"
         )
-    weights.inv_temp_log_conditionals(0.0, log_g)  # refuses knots that are none
     hmc = kernel or Hmc()
     path = Path(target_of(what), base)
     rng = np.random.default_rng(seed)
-    walkers = _Walkers(path, hmc, np.asarray(log_g, dtype=np.float64), chains, bands, rng)
-    walkers.warm_up(warmup, adapt_g)
-    kept = walkers.sample(draws)
-    knots: LogG = [(beta, value) for beta, value in walkers.log_g.tolist()]
-    log_w1, log_w0 = weights.inv_temp_log_conditionals(kept.delta, knots)
-    return weighted_fit(
-        "path_sampling",
+    runs = PathChains(
         path,
-        kept.points,
-        {
-            "log_w1": log_w1,
-            "log_w0": log_w0,
-            "inv_temp": kept.inv_temp,
-            "delta": kept.delta,
-        },
+        hmc,
+        log_g=np.asarray(log_g, dtype=np.float64),
+        ladder=False,
+        bands=bands,
+        step_size=_INITIAL_STEP,
+        starts=None,
+        chains=chains,
+        rng=rng,
+    )
+    _warm_up(runs, warmup, adapt_g)
+    kept = runs.sample(draws)
+    return path_fit(
+        "path_sampling",
+        runs,
+        kept,
         settings={
-            "bands": bands,
             "initial_log_g": np.asarray(log_g, dtype=np.float64).tolist(),
             "adapt_g": adapt_g,
-            "chains": chains,
-            "draws": draws,
             "warmup": warmup,
-            "leapfrog_steps": hmc.leapfrog_steps,
-            "jitter": hmc.jitter,
-            "target_acceptance": hmc.target_acceptance,
-            "log_zeta": base.log_zeta,
-            "log_g": walkers.log_g.tolist(),
-            "ladder": False,
-            "normalised_base": True,
         },
         seed=seed,
-        stats={"lp": kept.log_gamma, "acceptance_rate": kept.acceptance},
-        log_evidence=_log_evidence(path, kept, bands, rng),
-        found={"step_size": walkers.step_size},
+        found=evidence_attributes(_log_evidence(path, kept, bands, rng)),
     )
 
 
@@ -218,83 +208,31 @@ def flattening(curve: Curve, knots: int) -> FloatArray:
     return np.column_stack([place, np.interp(place, middle, np.log(spread)) - log_z])
 
 
-class _Kept(NamedTuple):
-    """Draws of C chains, T iterations."""
-
-    points: FloatArray
-    """Shape (C, T, D)."""
-    log_gamma: FloatArray
-    """Shape (C, T), as those below."""
-    inv_temp: FloatArray
-    delta: FloatArray
-    acceptance: FloatArray
-
-
-class _Walkers:
-    """Chains on the path: their states, inverse temperatures and what is tuned."""
-
-    def __init__(
-        self,
-        path: Path,
-        kernel: Hmc,
-        log_g: FloatArray,
-        chains: int,
-        bands: int,
-        rng: np.random.Generator,
-    ) -> None:
-        self._path, self._kernel, self._rng = path, kernel, rng
-        self._state = path.start_at_base(rng, chains)
-        self.log_g = log_g
-        self._edges = np.linspace(0, 1, bands + 1)
-        self.step_size: FloatArray = np.full(bands, _INITIAL_STEP)
-        self._inv_temp = weights.draw_inv_temp(path.delta(self._state), log_g, rng)
-
-    def warm_up(self, warmup: int, adapt_g: bool) -> None:
-        """Tune step sizes, and between rounds g and the bands."""
-        bands = len(self.step_size)
-        enough = _LEAST_IN_A_BAND * bands / len(self._inv_temp)
-        rounds = [int(warmup * share) for share in _ROUNDS] if adapt_g else []
-        rounds = [length for length in rounds if length >= enough]
-        for length in rounds:
-            kept = self._tune(length)
-            # Not all bands are visited from the start: what is known of them is renewed.
-            curve = integrand(-kept.delta, kept.inv_temp, bands)
-            old = (self._edges[1:] + self._edges[:-1]) / 2
-            self.log_g = flattening(curve, bands + 1)
-            self._edges = self.log_g[:, 0]
-            new = (self._edges[1:] + self._edges[:-1]) / 2
-            self.step_size = np.exp(np.interp(np.log(new), np.log(old), np.log(self.step_size)))
-        if warmup > sum(rounds):
-            self._tune(warmup - sum(rounds))
-
-    def sample(self, draws: int, sizes: StepSizes | None = None) -> _Kept:
-        """Run some iterations, tuning step sizes if there are any to tune."""
-        chains, dimension = self._state.points.shape
-        kept = _Kept(
-            np.empty((chains, draws, dimension)), *(np.empty((chains, draws)) for _ in range(4))
-        )
-        for t in range(draws):
-            band = np.searchsorted(self._edges[1:-1], self._inv_temp, side="right")
-            step = self.step_size[band] if sizes is None else sizes.current(band)
-            made = self._kernel.move(self._path, self._state, self._inv_temp, step, self._rng)
-            if sizes is not None:
-                sizes.learn(band, made.acceptance)
-            self._state = made.state
-            delta = self._path.delta(made.state)
-            self._inv_temp = weights.draw_inv_temp(delta, self.log_g, self._rng)
-            kept.points[:, t], kept.log_gamma[:, t] = made.state.points, made.state.log_gamma
-            kept.inv_temp[:, t], kept.delta[:, t] = self._inv_temp, delta
-            kept.acceptance[:, t] = made.acceptance
-        return kept
-
-    def _tune(self, length: int) -> _Kept:
-        sizes = StepSizes(len(self.step_size), self.step_size, self._kernel.target_acceptance)
-        kept = self.sample(length, sizes)
-        self.step_size = sizes.tuned(np.arange(len(self.step_size)))
-        return kept
+def _warm_up(runs: PathChains, warmup: int, adapt_g: bool) -> None:
+    """Tune step sizes, and between rounds g and the bands."""
+    enough = _LEAST_IN_A_BAND * runs.bands / len(runs.inv_temp)
+    rounds = [int(warmup * share) for share in _ROUNDS] if adapt_g else []
+    rounds = [length for length in rounds if length >= enough]
+    band = np.arange(runs.bands)
+    for length in rounds:
+        delta = runs.warm_up(length)
+        # Not all bands are visited from the start: what is known of them is renewed.
+        beta = weights.draw_inv_temp(delta, runs.log_g, runs.rng)
+        old = _middles(runs)
+        runs.log_g = flattening(integrand(-delta, beta, runs.bands), runs.bands + 1)
+        log_step = np.interp(np.log(_middles(runs)), np.log(old), np.log(runs.steps.tuned(band)))
+        runs.steps = StepSizes(runs.bands, np.exp(log_step), runs.kernel.target_acceptance)
+    runs.warm_up(warmup - sum(rounds))
 
 
-def _log_evidence(path: Path, kept: _Kept, bands: int, rng: np.random.Generator) -> LogEvidence:
+def _middles(runs: PathChains) -> FloatArray:
+    """Inverse temperature in the middle of each band, in the order of the knots."""
+    knot = runs.log_g[:, 0]
+    place = (np.arange(runs.bands) + 0.5) / runs.bands
+    return np.interp(place, np.linspace(0, 1, len(knot)), knot)
+
+
+def _log_evidence(path: Path, kept: Draws, bands: int, rng: np.random.Generator) -> LogEvidence:
     """Integrate the fitted curve, from the base's mass within the target's support."""
     curve = integrand(-kept.delta, kept.inv_temp, bands)
     points = path.base.sample(rng, _BASE_DRAWS)
