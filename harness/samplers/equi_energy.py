@@ -28,9 +28,9 @@ from harness.samplers.target import Target, target_of
 from harness.weights import FloatArray
 
 MIXTURE_TEMPERATURES = (1.0, 2.8, 7.7, 21.6, 60.0)
-"""Temperatures of the five levels for the mixture of 20 Gaussians (Kou et al. 2006)."""
+"""Temperatures of five levels that suit the mixture of 20 Gaussians, as is usual for it."""
 MIXTURE_ENERGIES = (0.2, 2.0, 6.3, 20.0, 63.2)
-"""Energies H_i of these levels, for the normalised density (the same)."""
+"""Energies H_i of these levels, for the normalised density."""
 
 
 def equi_energy(

@@ -56,9 +56,8 @@ def repelling_attracting(
     base
         Gaussian from which chains start, within the target's support.
     scale
-        Standard deviation of the Gaussian proposals in those of the base.  For their mixture of
-        20 Gaussians the paper uses isotropic proposals with one hand-tuned standard deviation of
-        a few units of x, the distance between modes: take an isotropic base for that.
+        Standard deviation of the Gaussian proposals in those of the base; about the distance
+        between modes is a start.  For isotropic proposals take an isotropic base.
     chains
         Independent chains.
     draws, warmup
