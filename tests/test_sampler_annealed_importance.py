@@ -61,7 +61,7 @@ def test_weights_have_mean_z_and_take_the_ends_to_the_target(
 
 
 def test_the_way_down_is_the_way_up_weighted() -> None:
-    """Path by path P(X) = Q(X) w(X) / Z, with the same weight on either way (Neal 2001, eq. 8)."""
+    """Path by path P(X) = Q(X) w(X) / Z, with the same weight on either way (Murray 2007, eq. 2.24)."""
     walk = scanning_walk(LADDER)
     up = walk.all_paths(2)
     end, log_weight = anneal(walk, LADDER, up, np.zeros(len(up.way), bool))

@@ -44,7 +44,7 @@ class Sandwich(NamedTuple):
     """Stochastic bounds on log Z from both ends of the path, in nats.
 
     Each is an estimate of log Z whose mean lies on its own side, and which is on the wrong side
-    by more than c nats with a probability below exp(-c) (Grosse et al. 2015, section 2.2).
+    by more than c nats with a probability below exp(-c) (Grosse et al. 2015).
     """
 
     lower: LogEvidence

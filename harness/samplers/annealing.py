@@ -10,6 +10,9 @@ Neal, R. M. (2001). Annealed importance sampling. Statistics and Computing 11, 1
 
 Sohl-Dickstein, J. and Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for
 partition function estimation. arXiv:1205.1925.
+
+Murray, I. (2007). Advances in Markov chain Monte Carlo methods. PhD thesis, University College
+London.
 """
 
 from __future__ import annotations
@@ -67,7 +70,8 @@ def anneal(
     tuple
         The chains after the transition of rung K - 1, and sum_k (beta_{k+1} - beta_k)
         (log gamma - log zeta - log b)(x_k), shape (n,), over k = 0, ..., K - 1, with x_k the
-        state that rung k leaves (Neal 2001, eq. 7).
+        state that rung k leaves (Murray 2007,
+        eq. 2.24).
     """
     log_weight = np.zeros(backward.shape)
     for k, step in enumerate(np.diff(ladder)):
