@@ -23,7 +23,11 @@ from harness.diagnosis import Severity
 from harness.errors import DataError
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
-from harness.samplers.annealed_importance import annealed_importance, bidirectional
+from harness.samplers.annealed_importance import (
+    ANNEALED_IMPORTANCE,
+    annealed_importance,
+    bidirectional,
+)
 from harness.samplers.annealing import AnnealingKernel, anneal, anneal_back
 from harness.samplers.kernels import Hmc, PartialHmc, RandomWalk, Slice
 from harness.samplers.path import Path
@@ -61,7 +65,7 @@ def test_weights_have_mean_z_and_take_the_ends_to_the_target(
 
 
 def test_the_way_down_is_the_way_up_weighted() -> None:
-    """Path by path P(X) = Q(X) w(X) / Z, with the same weight on either way (Murray 2007, eq. 2.24)."""
+    """Path by path P(X) = Q(X) w(X) / Z, with one weight on either way (Murray 2007, eq. 2.24)."""
     walk = scanning_walk(LADDER)
     up = walk.all_paths(2)
     end, log_weight = anneal(walk, LADDER, up, np.zeros(len(up.way), bool))
@@ -272,10 +276,11 @@ def test_a_model_runs_through_its_stan_program() -> None:
     known = boltzmann(4)
     relaxation = relax(generate(4, np.random.default_rng(5)))
     fits = [
-        annealed_importance(
-            what, known.base, ladder=np.linspace(0, 1, 6), chains=20, step_size=0.3, seed=8
+        run(what, base=known.base, ladder=np.linspace(0, 1, 6), chains=20, step_size=0.3, seed=8)
+        for run, what in (
+            (ANNEALED_IMPORTANCE.sample, relaxation.model("boltzmann")),
+            (annealed_importance, known.target),
         )
-        for what in (relaxation.model("boltzmann"), known.target)
     ]
     draws = [fit.posterior["x"].to_numpy() for fit in fits]
     assert draws[0] == pytest.approx(draws[1], abs=1e-8)

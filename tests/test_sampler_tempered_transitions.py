@@ -7,6 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from discrete_walk import DiscreteWalk, scanning_walk
+from log_gaussian import log_gaussian
 from scipy.stats import norm
 from tempered_truth import MIXTURE, MIXTURE_BASE, gaussian_target, mixture_case
 
@@ -15,7 +16,12 @@ from harness.errors import DataError
 from harness.samplers.annealing import AnnealingKernel, anneal
 from harness.samplers.kernels import Hmc, PartialHmc, Slice
 from harness.samplers.target import function_target
-from harness.samplers.tempered_transitions import Variant, excursion, tempered_transitions
+from harness.samplers.tempered_transitions import (
+    TEMPERED_TRANSITIONS,
+    Variant,
+    excursion,
+    tempered_transitions,
+)
 from harness.weights import FloatArray
 
 LADDER = np.array([0.0, 0.3, 1.0])
@@ -175,6 +181,27 @@ def test_same_seed_same_draws(variant: Variant) -> None:
 
     assert np.array_equal(draws(1), draws(1))
     assert not np.array_equal(draws(1), draws(2))
+
+
+def test_an_experiment_runs_it_on_a_model() -> None:
+    model, truth = log_gaussian()
+    base = gaussian_base(truth.mean + 0.3, 2 * truth.covariance)
+    fit = TEMPERED_TRANSITIONS.sample(
+        model,
+        nuts=None,
+        seed=1,
+        compiled=None,
+        base=base,
+        ladder=[0, 0.5, 1],
+        chains=4,
+        draws=20,
+        warmup=2,
+        step_size=0.3,
+    )
+    assert set(fit.posterior) == {"x", "scale"}
+    assert float(fit.posterior["scale"].min()) > 0
+    # Starts, 22 iterations of two moves at beta = 1/2, one at 1, and two fresh draws.
+    assert fit.gradients == 4 * (1 + 5 + 22 * (3 * 5 + 2))
 
 
 def test_bad_input_is_one_clear_error() -> None:

@@ -13,7 +13,7 @@ bidirectional Monte Carlo. arXiv:1511.02543.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.methods.method import Method
 from harness.model import Model
 from harness.samplers.annealing import (
     AnnealingKernel,
@@ -66,7 +67,7 @@ def annealed_importance(
     *,
     ladder: npt.ArrayLike,
     chains: int = 1000,
-    kernel: AnnealingKernel = Hmc(),  # noqa: B008  (frozen)
+    kernel: AnnealingKernel | None = None,
     step_size: float | None = None,
     seed: int,
 ) -> Fit:
@@ -86,7 +87,8 @@ def annealed_importance(
     chains
         Number of chains.
     kernel
-        Transition at each rung; :class:`~harness.samplers.kernels.PartialHmc` makes it
+        Transition at each rung, by default :class:`~harness.samplers.kernels.Hmc`;
+        :class:`~harness.samplers.kernels.PartialHmc` makes it
         Hamiltonian annealed importance sampling, with momenta carried along.
     step_size
         Step size in units of the base's standard deviations; if not given, tuned along the ladder
@@ -100,7 +102,8 @@ def annealed_importance(
         The chains are independent, and are the draws of one chain of the fit: ``extended`` has
         the ends of all and ``log_w1``, their log weights.  Its log Z is log zeta plus the log of
         the mean weight.  The error is that of the mean weight over it, to first order: it is
-        too small where few weights dominate, of which Pareto's k in ``Fit.diagnose`` warns.
+        too small where few weights dominate, of which Pareto's k in ``Fit.diagnose`` warns.  The
+        attribute ``rung_step_size`` has each rung's step size.
 
     Raises
     ------
@@ -108,7 +111,7 @@ def annealed_importance(
         If the ladder is none, there is no chain, the base has another dimension, or the target's
         density is not usable at draws of the base.
     """
-    run = _Run(what, base, ladder, chains, kernel, step_size, seed)
+    run = _Run(what, base, ladder, chains, kernel or Hmc(), step_size, seed)
     return run.forward()
 
 
@@ -119,7 +122,7 @@ def bidirectional(
     *,
     ladder: npt.ArrayLike,
     chains: int | None = None,
-    kernel: AnnealingKernel = Hmc(),  # noqa: B008  (frozen)
+    kernel: AnnealingKernel | None = None,
     step_size: float | None = None,
     seed: int,
 ) -> Sandwich:
@@ -141,6 +144,7 @@ def bidirectional(
     DataError
         As :func:`annealed_importance`, or if the draws are not usable.
     """
+    kernel = kernel or Hmc()
     require_reversal(kernel)
     if np.ndim(exact) != 2 or not len(exact):
         raise DataError(f"exact draws of the target have shape (n, D); got {np.shape(exact)}")
@@ -151,6 +155,26 @@ def bidirectional(
     down = _log_mean(-log_weight)
     upper = LogEvidence(base.log_zeta - down.value, down.mcse)
     return Sandwich(fit.log_evidence, upper, fit)
+
+
+def sample_annealed_importance(
+    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
+) -> Fit:
+    """Run :func:`annealed_importance` as an experiment does.
+
+    Parameters
+    ----------
+    model, seed
+        As for :func:`annealed_importance`.
+    nuts, compiled
+        Left alone: the method has neither.
+    **settings
+        ``base`` and ``ladder``, which it needs, and its other settings.
+    """
+    return annealed_importance(model, seed=seed, **settings)
+
+
+ANNEALED_IMPORTANCE = Method(METHOD, None, sample_annealed_importance, driven_by="python")
 
 
 class _Run:
@@ -172,8 +196,8 @@ class _Run:
         self._chains, self._seed = chains, seed
         self._path = Path(target_of(what), base)
         rng = np.random.default_rng(seed)
-        size = step_sizes(self._path, self._ladder, kernel, step_size, rng)
-        self._walk = PathWalk(self._path, self._ladder, kernel, size, rng)
+        self._step_size = step_sizes(self._path, self._ladder, kernel, step_size, rng)
+        self._walk = PathWalk(self._path, self._ladder, kernel, self._step_size, rng)
         self._settings = {
             "inverse_temperatures": self._ladder.tolist(),
             "kernel": repr(kernel),
@@ -199,6 +223,7 @@ class _Run:
             seed=self._seed,
             stats={"acceptance_rate": acceptance[None], "lp": end.state.log_gamma[None]},
             log_evidence=LogEvidence(self._path.base.log_zeta + rise.value, rise.mcse),
+            found={"rung_step_size": self._step_size},
         )
 
     def reverse(self, exact: FloatArray) -> FloatArray:

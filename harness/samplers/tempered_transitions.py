@@ -23,7 +23,7 @@ London.
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.methods.method import Method
 from harness.model import Model
 from harness.samplers.annealing import (
     AnnealingKernel,
@@ -65,7 +66,7 @@ def tempered_transitions(
     draws: int = 500,
     warmup: int = 50,
     moves: int = 1,
-    kernel: AnnealingKernel = Hmc(),  # noqa: B008  (frozen)
+    kernel: AnnealingKernel | None = None,
     step_size: float | None = None,
     seed: int,
 ) -> Fit:
@@ -90,9 +91,9 @@ def tempered_transitions(
         Ordinary transitions at beta = 1 after each tempered one; the single pass has none,
         because its state is more than a point.
     kernel
-        Transition at each rung: Hmc, RandomWalk or PartialHmc.  The last, whose momenta are
-        drawn anew for each proposal, is not reversible; with the others ``paired`` and
-        ``forward`` are the same.
+        Transition at each rung: Hmc (the default), RandomWalk or PartialHmc.  The last, whose
+        momenta are drawn anew for each proposal, is not reversible; with the others ``paired``
+        and ``forward`` are the same.
     step_size
         Step size in units of the base's standard deviations; tuned along the ladder if not given.
     seed
@@ -101,7 +102,8 @@ def tempered_transitions(
     Returns
     -------
     Fit
-        Unweighted draws; ``sample_stats`` has the ``accepted`` proposals.
+        Unweighted draws; ``sample_stats`` has the ``accepted`` proposals, and the attribute
+        ``rung_step_size`` each rung's step size.
 
     Raises
     ------
@@ -117,6 +119,7 @@ def tempered_transitions(
             f"tempered transitions need a chain and a draw or more, and no negative number of "
             f"warm-up iterations or moves; got {chains}, {draws}, {warmup} and {moves}"
         )
+    kernel = kernel or Hmc()
     require_reversal(kernel)
     path = Path(target_of(what), base)
     rng = np.random.default_rng(seed)
@@ -145,7 +148,28 @@ def tempered_transitions(
             "accepted": np.stack(accepted[warmup:], axis=1).astype(np.float64),
             "lp": np.stack([state.log_gamma for state in kept], axis=1),
         },
+        found={"rung_step_size": size},
     )
+
+
+def sample_tempered_transitions(
+    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
+) -> Fit:
+    """Run :func:`tempered_transitions` as an experiment does.
+
+    Parameters
+    ----------
+    model, seed
+        As for :func:`tempered_transitions`.
+    nuts, compiled
+        Left alone: the method has neither.
+    **settings
+        ``base`` and ``ladder``, which it needs, and its other settings.
+    """
+    return tempered_transitions(model, seed=seed, **settings)
+
+
+TEMPERED_TRANSITIONS = Method(METHOD, None, sample_tempered_transitions, driven_by="python")
 
 
 def excursion(
