@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from harness.samplers.annealing import BoolArray
+from harness.samplers.kernels import MovedWithMomentum, PartialHmc
 from harness.weights import FloatArray
 
 IntArray = npt.NDArray[np.intp]
@@ -70,6 +72,19 @@ class DiscreteWalk:
             self.transition[rung][chains.here, there],
         )
         return Paths(chains.way, chains.moves + 1, chains.probability * probability)
+
+
+def record_directions(monkeypatch: pytest.MonkeyPatch) -> list[BoolArray]:
+    """Return a list to which every transition of partially refreshed HMC adds who goes backward."""
+    seen: list[BoolArray] = []
+    move = PartialHmc.move
+
+    def recording(*args: Any, backward: BoolArray, **settings: Any) -> MovedWithMomentum:
+        seen.append(backward)
+        return move(*args, backward=backward, **settings)
+
+    monkeypatch.setattr(PartialHmc, "move", recording)
+    return seen
 
 
 def scans(density: FloatArray) -> FloatArray:

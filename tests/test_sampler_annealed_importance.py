@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from discrete_walk import DiscreteWalk, scanning_walk
+from discrete_walk import DiscreteWalk, record_directions, scanning_walk
 from scipy.stats import norm
 from tempered_truth import (
     MIXTURE,
@@ -115,6 +115,23 @@ def test_the_reversal_of_partially_refreshed_hmc_is_its_reversal(
     assert np.abs(z).max() < norm.isf(1e-3 / z.size / 2)
     # The transition is not its own reversal: what it does to x and v is not symmetric.
     assert np.abs((products[0] - products[0].transpose(0, 2, 1)).mean(axis=0) / error).max() > 20
+
+
+def test_up_goes_forward_and_down_goes_backward(monkeypatch: pytest.MonkeyPatch) -> None:
+    directions = record_directions(monkeypatch)
+    case = mixture_case()
+    exact = case.exact(1.0).draw(5, np.random.default_rng(1))
+    bidirectional(
+        case.target,
+        case.base,
+        exact,
+        ladder=[0, 0.2, 0.6, 1],
+        chains=3,
+        kernel=PartialHmc(),
+        step_size=0.2,
+        seed=1,
+    )
+    assert [each.tolist() for each in directions] == 2 * [[False] * 3] + 2 * [[True] * 5]
 
 
 class Known(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from discrete_walk import DiscreteWalk, scanning_walk
+from discrete_walk import DiscreteWalk, record_directions, scanning_walk
 from log_gaussian import log_gaussian
 from scipy.stats import norm
 from tempered_truth import MIXTURE, MIXTURE_BASE, gaussian_target, mixture_case
@@ -104,6 +104,40 @@ def test_single_passes_leave_annealing_runs_at_the_target_invariant() -> None:
     law = weighted / weighted.sum()
     assert law @ matrix == pytest.approx(law, abs=1e-15)
     assert np.bincount(end.here, weights=law) == pytest.approx(walk.density[-1], abs=1e-14)
+
+
+@pytest.mark.parametrize("variant", get_args(Variant))
+def test_the_sampler_goes_up_and_down_in_the_directions_that_were_proved(
+    variant: Variant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directions = record_directions(monkeypatch)
+    iterations, chains = 25, 40
+    tempered_transitions(
+        mixture_case().target,
+        MIXTURE_BASE,
+        ladder=[0, 0.5, 1],
+        variant=variant,
+        chains=chains,
+        draws=iterations,
+        warmup=0,
+        moves=0,
+        kernel=PartialHmc(),
+        step_size=0.2,
+        seed=1,
+    )
+    assert not directions.pop(0).any()  # the annealing run that chains start from
+    if variant == "single_pass":
+        assert len(directions) == iterations
+        assert not np.any(directions)
+        return
+    up, down = np.array(directions).reshape(iterations, 2, chains).swapaxes(0, 1)
+    if variant == "paired":
+        assert up.all()
+        assert not down.any()
+        return
+    # A fair coin for each of 1,000 proposals: 4 standard errors are 0.063.
+    assert np.array_equal(up, down)
+    assert abs(up.mean() - 0.5) < 0.063
 
 
 VARIANTS: list[tuple[Variant, AnnealingKernel]] = [
