@@ -104,6 +104,12 @@ class Pilot:
         and in base coordinates, shape (particles, D).
     log_evidence
         Estimate of log Z with its standard error from the spread of the populations.
+    particles
+        The particles at beta = 1 by population, before they are resampled to ``points``, shape
+        (populations, particles each, D).
+    population_log_weight
+        Log weight of each population's particles, its estimate of log Z up to a constant, shape
+        (populations,).
     acceptance
         Mean acceptance rate of the moves at each rung after the first, shape (K - 1,).
     gradients
@@ -119,6 +125,8 @@ class Pilot:
     refined_base: GaussianBase
     points: FloatArray
     log_evidence: LogEvidence
+    particles: FloatArray
+    population_log_weight: FloatArray
     acceptance: FloatArray
     gradients: int
     shapes: Shapes | None = None
@@ -377,6 +385,8 @@ def _summary(
         refined_base=weighted_base(points, log_weight, log_zeta=log_evidence),
         points=points[rng.permutation(chosen)],
         log_evidence=LogEvidence(log_evidence, float(np.sqrt(variance))),
+        particles=points.reshape(populations, -1, points.shape[1]),
+        population_log_weight=log_z[-1] - log_z[-1].max(),
         acceptance=np.array(acceptance),
         gradients=path.gradients,
     )

@@ -36,24 +36,28 @@ def path(fit: Fit) -> Iterable[Finding]:
     try:
         tempered = fit.tempered
     except DataError:
+        extended = fit.extended
+        if extended is not None and "log_w1" in extended and "delta" not in extended:
+            # Weights that a pass along the path has earned, or populations of particles.
+            yield from _target_weights(extended["log_w1"].to_numpy(), "more inverse temperatures")
         return
     if tempered.delta.shape[1] < 4:
         return
     yield from _base_moments(fit, tempered)
     if tempered.delta.ndim == 2:
-        yield from _target_weights(tempered)
+        yield from _target_weights(tempered.log_w1, "a g with more mass near beta = 1")
     yield _round_trips(tempered)
     if tempered.normalised_base:
         yield from _gap(tempered)
 
 
-def _target_weights(tempered: TemperedDraws) -> Iterable[Finding]:
-    k = weights.pareto_k(tempered.log_w1)
+def _target_weights(log_w1: FloatArray, remedy: str) -> Iterable[Finding]:
+    k = weights.pareto_k(log_w1)
     if math.isnan(k):
         return
-    threshold = min(1 - 1 / math.log10(tempered.log_w1.size), PARETO_K_WARNING)
+    threshold = min(1 - 1 / math.log10(log_w1.size), PARETO_K_WARNING)
     sentence = f"The weights' Pareto k is {k:.2f}"
-    what = "Take a base nearer to the target, or a g with more mass near beta = 1."
+    what = f"Take a base nearer to the target, or {remedy}."
     if k >= PARETO_K_PROBLEM:
         seen = "a few draws dominate, and estimates have no known error"
         yield Finding(Severity.PROBLEM, f"{sentence}: {seen}.", what)

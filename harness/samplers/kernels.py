@@ -185,28 +185,46 @@ class PartialHmc:
         inv_temp: npt.ArrayLike,
         step_size: npt.ArrayLike,
         rng: np.random.Generator,
+        *,
+        backward: npt.NDArray[np.bool_] | None = None,
     ) -> MovedWithMomentum:
         """Refresh momenta in part, follow Hamilton's equations, accept or turn round.
+
+        The transition T is not reversible.  Its reversal T', p(x, v) T(y, u | x, v) =
+        p(y, u) T'(x, v | y, u), takes the same steps, each reversible, in the opposite order.
 
         Parameters
         ----------
         momentum
             What the last transition returned, or :meth:`start` did, shape (n, D).
+        backward
+            Chains that move by the reversal, shape (n,); none if not given.
         path, state, inv_temp, step_size, rng
             As for :meth:`Kernel.move`.
         """
         step = self.hmc.jittered(step_size, len(state.points), rng)
+        back = np.zeros(len(step), dtype=np.bool_) if backward is None else backward
+        start = self._refreshed(momentum, ~back, rng)
+        start = np.where(back[:, None], -start, start)
+        end = _trajectory(path, state, start, inv_temp, step, self.hmc.leapfrog_steps)
+        accepted = rng.random(len(step)) < end.acceptance
+        # The trajectory with its momentum turned is the reversible proposal; turned once more
+        # after either outcome, an accepted one goes on and a refused one goes back.
+        after = np.where(accepted[:, None], end.momentum, -start)
+        after = np.where(back[:, None], -after, after)
+        return MovedWithMomentum(
+            end.state.where(accepted, state), self._refreshed(after, back, rng), end.acceptance
+        )
+
+    def _refreshed(
+        self, momentum: FloatArray, chosen: npt.NDArray[np.bool_], rng: np.random.Generator
+    ) -> FloatArray:
+        """Refresh the momenta of some chains in part."""
+        if not chosen.any():
+            return momentum
         noise = rng.standard_normal(momentum.shape)
         refreshed = self.persistence * momentum + np.sqrt(1 - self.persistence**2) * noise
-        end = _trajectory(path, state, refreshed, inv_temp, step, self.hmc.leapfrog_steps)
-        accepted = rng.random(len(step)) < end.acceptance
-        return MovedWithMomentum(
-            end.state.where(accepted, state),
-            # The trajectory with its momentum turned is the reversible proposal; turned once more
-            # after either outcome, an accepted one goes on and a refused one goes back.
-            np.where(accepted[:, None], end.momentum, -refreshed),
-            end.acceptance,
-        )
+        return np.where(chosen[:, None], refreshed, momentum)
 
 
 def _trajectory(
@@ -230,7 +248,8 @@ def _trajectory(
             kick = step if left else 0.5 * step
             momentum = momentum + kick * (path.gradient(place, inv_temp) @ cholesky)
         after = path.log_density(place, inv_temp) - 0.5 * np.square(momentum).sum(axis=1)
-    return MovedWithMomentum(place, momentum, _acceptance(after - before))
+        change = after - before  # from outside the support to outside it: not a number
+    return MovedWithMomentum(place, momentum, _acceptance(change))
 
 
 def _acceptance(log_ratio: FloatArray) -> FloatArray:

@@ -68,6 +68,7 @@ def weighted_fit(
     stats: Mapping[str, FloatArray] | None = None,
     log_evidence: LogEvidence | None = None,
     found: Mapping[str, Any] | None = None,
+    populations: bool = False,
 ) -> Fit:
     """Return a fit of draws that weights make draws of the target.
 
@@ -77,12 +78,21 @@ def weighted_fit(
         ``log_w1``, shape (chains, draws), and where the draws follow the path ``log_w0``,
         ``inv_temp`` and ``delta``: then the fit reads as one of continuous tempering does, with
         ``settings`` that have its ``log_zeta``, ``log_g``, ``ladder`` and ``normalised_base``.
+    populations
+        Whether chains are populations of particles, which their weights compare: then draws are
+        resampled from all chains together, and not chain by chain.
     method, path, points, settings, seed, stats, log_evidence, found
         As for :func:`plain_fit`.
     """
     parameters = {name: np.asarray(v) for name, v in path.target.parameters(points).items()}
-    index = weights.resample(extended["log_w1"], np.random.default_rng(seed))
-    chain = np.arange(len(index))[:, None]
+    rng, log_w1 = np.random.default_rng(seed), extended["log_w1"]
+    if populations:
+        # In random order, so that every chain of the posterior has draws of every population.
+        pooled = rng.permutation(weights.resample(log_w1.reshape(1, -1), rng)[0])
+        chain, index = np.divmod(pooled.reshape(log_w1.shape), log_w1.shape[1])
+    else:
+        index = weights.resample(log_w1, rng)
+        chain = np.arange(len(index))[:, None]
     return build_fit(
         posterior={name: value[chain, index] for name, value in parameters.items()},
         extended={**parameters, **extended},

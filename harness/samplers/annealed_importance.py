@@ -1,0 +1,241 @@
+"""Annealed importance sampling, forward and in reverse, and the bounds that the two make.
+
+References
+----------
+Neal, R. M. (2001). Annealed importance sampling. Statistics and Computing 11, 125-139.
+
+Sohl-Dickstein, J. and Culpepper, B. J. (2012). Hamiltonian annealed importance sampling for
+partition function estimation. arXiv:1205.1925.
+
+Grosse, R. B., Ghahramani, Z. and Adams, R. P. (2015). Sandwiching the marginal likelihood using
+bidirectional Monte Carlo. arXiv:1511.02543.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.bases.gaussian import GaussianBase
+from harness.errors import DataError
+from harness.fit import Fit
+from harness.methods.method import Method
+from harness.model import Model
+from harness.samplers.annealing import (
+    AnnealingKernel,
+    PathWalk,
+    anneal,
+    anneal_back,
+    require_reversal,
+    step_sizes,
+)
+from harness.samplers.kernels import Hmc
+from harness.samplers.ladders import checked_ladder
+from harness.samplers.path import Path
+from harness.samplers.result import weighted_fit
+from harness.samplers.target import Target, target_of
+from harness.weights import FloatArray, LogEvidence
+
+METHOD = "annealed_importance"
+
+
+class Sandwich(NamedTuple):
+    """Stochastic bounds on log Z from both ends of the path, in nats.
+
+    Each is an estimate of log Z whose mean lies on its own side, and which is on the wrong side
+    by more than c nats with a probability below exp(-c) (Grosse et al. 2015).
+    """
+
+    lower: LogEvidence
+    """From the base up: the log of an unbiased estimate of Z."""
+    upper: LogEvidence
+    """From exact draws of the target down: minus the log of an unbiased estimate of 1/Z."""
+    forward: Fit
+    """The fit of the way up."""
+
+    @property
+    def gap(self) -> float:
+        """Upper minus lower bound; its mean bounds the error of either."""
+        return self.upper.value - self.lower.value
+
+
+def annealed_importance(
+    what: Model | Target,
+    base: GaussianBase,
+    *,
+    ladder: npt.ArrayLike,
+    chains: int = 1000,
+    kernel: AnnealingKernel | None = None,
+    step_size: float | None = None,
+    seed: int,
+) -> Fit:
+    """Sample a target by annealed importance sampling.
+
+    Each chain starts from the base and passes the ladder once, with one transition at each rung
+    between its ends.  Its weight has mean Z / zeta whatever the transitions do.
+
+    Parameters
+    ----------
+    what
+        Model or target.
+    base
+        Where chains start, with the guess zeta at Z.
+    ladder
+        Inverse temperatures, ascending from 0 to 1.
+    chains
+        Number of chains.
+    kernel
+        Transition at each rung, by default :class:`~harness.samplers.kernels.Hmc`;
+        :class:`~harness.samplers.kernels.PartialHmc` makes it
+        Hamiltonian annealed importance sampling, with momenta carried along.
+    step_size
+        Step size in units of the base's standard deviations; if not given, tuned along the ladder
+        in a pass of its own.
+    seed
+        Seed; same seed, same fit.
+
+    Returns
+    -------
+    Fit
+        The chains are independent, and are the draws of one chain of the fit: ``extended`` has
+        the ends of all and ``log_w1``, their log weights.  Its log Z is log zeta plus the log of
+        the mean weight.  The error is that of the mean weight over it, to first order: it is
+        too small where few weights dominate, of which Pareto's k in ``Fit.diagnose`` warns.  The
+        attribute ``rung_step_size`` has each rung's step size.
+
+    Raises
+    ------
+    DataError
+        If the ladder is none, there is no chain, the base has another dimension, or the target's
+        density is not usable at draws of the base.
+    """
+    run = _Run(what, base, ladder, chains, kernel or Hmc(), step_size, seed)
+    return run.forward()
+
+
+def bidirectional(
+    what: Model | Target,
+    base: GaussianBase,
+    exact: FloatArray,
+    *,
+    ladder: npt.ArrayLike,
+    chains: int | None = None,
+    kernel: AnnealingKernel | None = None,
+    step_size: float | None = None,
+    seed: int,
+) -> Sandwich:
+    """Bound log Z from below and above by annealing up from the base and down from the target.
+
+    Parameters
+    ----------
+    exact
+        Exact, independent draws of the target in base coordinates, shape (n, D): one chain goes
+        down from each.
+    chains
+        Chains that go up; n if not given.
+    what, base, ladder, kernel, step_size, seed
+        As for :func:`annealed_importance`; the kernel must be Hmc, RandomWalk or PartialHmc, whose
+        reversal is known.
+
+    Raises
+    ------
+    DataError
+        As :func:`annealed_importance`, or if the draws are not usable.
+    """
+    kernel = kernel or Hmc()
+    require_reversal(kernel)
+    if np.ndim(exact) != 2 or not len(exact):
+        raise DataError(f"exact draws of the target have shape (n, D); got {np.shape(exact)}")
+    up = len(exact) if chains is None else chains
+    run = _Run(what, base, ladder, up, kernel, step_size, seed)
+    fit = run.forward()
+    log_weight = run.reverse(exact)
+    down = _log_mean(-log_weight)
+    upper = LogEvidence(base.log_zeta - down.value, down.mcse)
+    return Sandwich(fit.log_evidence, upper, fit)
+
+
+def sample_annealed_importance(
+    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
+) -> Fit:
+    """Run :func:`annealed_importance` as an experiment does.
+
+    Parameters
+    ----------
+    model, seed
+        As for :func:`annealed_importance`.
+    nuts, compiled
+        Left alone: the method has neither.
+    **settings
+        ``base`` and ``ladder``, which it needs, and its other settings.
+    """
+    return annealed_importance(model, seed=seed, **settings)
+
+
+ANNEALED_IMPORTANCE = Method(METHOD, None, sample_annealed_importance, driven_by="python")
+
+
+class _Run:
+    """One run's path, ladder and tuned transitions."""
+
+    def __init__(
+        self,
+        what: Model | Target,
+        base: GaussianBase,
+        ladder: npt.ArrayLike,
+        chains: int,
+        kernel: AnnealingKernel,
+        step_size: float | None,
+        seed: int,
+    ) -> None:
+        self._ladder = checked_ladder(ladder)
+        if chains < 2:
+            raise DataError(f"annealed importance sampling needs 2 chains or more; got {chains}")
+        self._chains, self._seed = chains, seed
+        self._path = Path(target_of(what), base)
+        rng = np.random.default_rng(seed)
+        self._step_size = step_sizes(self._path, self._ladder, kernel, step_size, rng)
+        self._walk = PathWalk(self._path, self._ladder, kernel, self._step_size, rng)
+        self._settings = {
+            "inverse_temperatures": self._ladder.tolist(),
+            "kernel": repr(kernel),
+            "step_size": step_size,
+            "log_zeta": base.log_zeta,
+        }
+
+    def forward(self) -> Fit:
+        start = self._walk.base(self._chains)
+        end, log_weight = anneal(self._walk, self._ladder, start, np.zeros(self._chains, bool))
+        if not np.any(np.isfinite(log_weight)):
+            raise DataError(
+                "no draw of the base lies within the target's support: choose a base inside it"
+            )
+        rise = _log_mean(log_weight)
+        acceptance = end.acceptance / max(1, len(self._ladder) - 2)
+        return weighted_fit(
+            METHOD,
+            self._path,
+            end.state.points[None],
+            {"log_w1": log_weight[None]},
+            settings=self._settings,
+            seed=self._seed,
+            stats={"acceptance_rate": acceptance[None], "lp": end.state.log_gamma[None]},
+            log_evidence=LogEvidence(self._path.base.log_zeta + rise.value, rise.mcse),
+            found={"rung_step_size": self._step_size},
+        )
+
+    def reverse(self, exact: FloatArray) -> FloatArray:
+        """Log weights of passes down from exact draws, shape (n,)."""
+        start = self._walk.at(self._path.start(exact))
+        return anneal_back(self._walk, self._ladder, start, np.ones(len(exact), bool))[1]
+
+
+def _log_mean(log_weight: FloatArray) -> LogEvidence:
+    """Log of the mean of independent weights, and its error by the delta method."""
+    largest = log_weight.max()
+    weight = np.exp(log_weight - largest)
+    mean = weight.mean()
+    error = weight.std(ddof=1) / np.sqrt(weight.size) / mean if weight.size > 1 else np.nan
+    return LogEvidence(float(largest + np.log(mean)), float(error))

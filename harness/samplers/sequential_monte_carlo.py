@@ -1,0 +1,102 @@
+"""Adaptive tempered sequential Monte Carlo as a method: a pilot that is the run itself.
+
+References
+----------
+Del Moral, P., Doucet, A. and Jasra, A. (2006). Sequential Monte Carlo samplers. Journal of the
+Royal Statistical Society B 68, 411-436.
+
+Zhou, Y., Johansen, A. M. and Aston, J. A. D. (2016). Toward automatic model comparison: an
+adaptive sequential Monte Carlo approach. Journal of Computational and Graphical Statistics 25,
+701-726.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from harness.bases.gaussian import GaussianBase
+from harness.bases.pilot import PilotSettings, pilot_of_density
+from harness.fit import Fit
+from harness.methods.method import Method
+from harness.model import Model
+from harness.samplers.path import Path
+from harness.samplers.result import weighted_fit
+from harness.samplers.target import Target, target_of
+
+METHOD = "sequential_monte_carlo"
+
+
+def sequential_monte_carlo(
+    what: Model | Target,
+    base: GaussianBase,
+    *,
+    settings: PilotSettings | None = None,
+    seed: int,
+) -> Fit:
+    """Sample a target by adaptive tempered sequential Monte Carlo.
+
+    Parameters
+    ----------
+    what
+        Model or target.
+    base
+        Where particles start.
+    settings
+        Particles, populations, and how they move; see
+        :class:`~harness.bases.pilot.PilotSettings`.
+    seed
+        Seed; same seed, same fit.
+
+    Returns
+    -------
+    Fit
+        Each population is a chain, and its particles are the chain's draws: ``extended`` has
+        them with their population's log weight ``log_w1``; draws of ``posterior`` are
+        resampled from all.  Log Z has an error from the spread of the populations.  The attribute
+        ``inverse_temperatures`` has the ladder, ``move_acceptance`` the mean acceptance rate at
+        each rung after the first.
+
+    Raises
+    ------
+    DataError, SamplingError
+        As :func:`~harness.bases.pilot.pilot_of_density`, or if the base has another dimension.
+    """
+    settings = settings or PilotSettings()
+    path = Path(target_of(what), base)
+    found = pilot_of_density(path.target.log_density, base, settings=settings, seed=seed)
+    path.cost.gradients = found.gradients
+    each = found.particles.shape[1]
+    return weighted_fit(
+        METHOD,
+        path,
+        found.particles,
+        {"log_w1": np.repeat(found.population_log_weight[:, None], each, axis=1)},
+        settings=asdict(settings) | {"log_zeta": base.log_zeta},
+        seed=seed,
+        log_evidence=found.log_evidence,
+        found={"inverse_temperatures": found.inv_temp, "move_acceptance": found.acceptance},
+        populations=True,
+    )
+
+
+def sample_sequential_monte_carlo(
+    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
+) -> Fit:
+    """Run :func:`sequential_monte_carlo` as an experiment does.
+
+    Parameters
+    ----------
+    model, seed
+        As for :func:`sequential_monte_carlo`.
+    nuts, compiled
+        Left alone: the method has neither.
+    **settings
+        ``base``, which it needs, and ``settings``.
+    """
+    return sequential_monte_carlo(model, seed=seed, **settings)
+
+
+SEQUENTIAL_MONTE_CARLO = Method(METHOD, None, sample_sequential_monte_carlo, driven_by="python")
