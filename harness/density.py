@@ -17,6 +17,7 @@ import numpy.typing as npt
 from harness.coordinates import Shapes, StanCoordinates, flatten, unflatten
 from harness.errors import DataError, ToolchainError
 from harness.model import Model, StanProgram
+from harness.stan_data import plain_data
 from harness.weights import FloatArray
 
 LogDensity = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
@@ -52,11 +53,10 @@ def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
         If stanli refuses the program or its data; the message is its own.
     """
     stanli = require_stanli()
-    plain = {name: np.asarray(value).tolist() for name, value in data.items()}
     try:
         return stanli.Model(
             str(program.path),
-            data=plain,
+            data=plain_data(data),
             include_paths=[str(path) for path in program.include_paths],
         )
     except (RuntimeError, ValueError) as error:

@@ -40,7 +40,8 @@ from harness.models.horseshoe import Classification
 from harness.models.images import digits_autoencoder
 from harness.models.radon import load_radon
 from harness.models.shapes import Banana, Flower
-from harness.nuts import NutsSettings, plain_value
+from harness.nuts import NutsSettings
+from harness.stan_data import plain_data
 from harness.weights import FloatArray
 
 Sample = Callable[..., Fit]
@@ -216,7 +217,7 @@ def test_engines_have_one_density(model: str, cmdstan_home: Path, tmp_path: Path
     data = {**case.model.data, **own}
     compiled = compiled_variant(case.model, variant)
     cmdstan = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe))
-    plain = {name: plain_value(value) for name, value in data.items()}
+    plain = plain_data(data)
     starts = cmdstan.sample(
         plain, fixed_param=True, chains=1, iter_sampling=1, seed=3, output_dir=tmp_path,
         show_progress=False,
