@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,8 @@ _EXE_SUFFIX = ".exe" if os.name == "nt" else ""
 
 _SECONDS_A_WAIT = 0.5
 
+_INCLUDE = re.compile(r'^\s*#include\s+(?:"([^"]+)"|<([^>]+)>|(\S+))', re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class CompiledProgram:
@@ -53,10 +56,43 @@ def program_digest(program: StanProgram, cmdstan: CmdStan) -> str:
         If the program is not valid Stan: the message is Stan's own, with its line.
     """
     described: dict[str, list[str]] = json.loads(_stanc(program, cmdstan, "--info"))
+    return _digest(program, map(Path, described.get("included_files", [])))
+
+
+def source_digest(program: StanProgram) -> str:
+    """Return :func:`program_digest` where there is no CmdStan; the program is not checked.
+
+    Raises
+    ------
+    CompileError
+        If a file cannot be read, or is in none of the folders of includes.
+    """
+    return _digest(program, dict.fromkeys(_included(program, program.path)))
+
+
+def _digest(program: StanProgram, included: Iterable[Path]) -> str:
     content = hashlib.sha256(f"{program.path.stem}\0".encode())
-    for path in [program.path, *map(Path, described.get("included_files", []))]:
-        content.update(hashlib.sha256(path.read_bytes()).digest())
+    for path in [program.path, *included]:
+        content.update(hashlib.sha256(_text(path)).digest())
     return content.hexdigest()
+
+
+def _included(program: StanProgram, path: Path) -> Iterator[Path]:
+    """Yield the files that a file includes, each with those that it includes itself."""
+    for names in _INCLUDE.findall(_text(path).decode(errors="replace")):
+        name = next(filter(None, names))
+        found = next((f / name for f in program.include_paths if (f / name).is_file()), None)
+        if found is None:
+            raise CompileError(f"{path} includes {name}, which is in no folder of includes")
+        yield found
+        yield from _included(program, found)
+
+
+def _text(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CompileError(f"cannot read the Stan program {path}: {error.strerror}") from error
 
 
 def self_contained(program: StanProgram, cmdstan: CmdStan) -> str:

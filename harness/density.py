@@ -6,7 +6,6 @@ is optional and imported only when a density is made.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,10 +16,14 @@ import numpy.typing as npt
 from harness.coordinates import Shapes, StanCoordinates, flatten, unflatten
 from harness.errors import DataError, ToolchainError
 from harness.model import Model, StanProgram
+from harness.stan_data import plain_data
 from harness.weights import FloatArray
 
 LogDensity = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Points (n, D) to log densities (n,), -inf outside the support, and their gradients (n, D)."""
+
+HOW_TO_INSTALL_STANLI = "pip install 'stanli==0.24.*'"
+"""The releases that are tested, as among the optional dependencies."""
 
 
 def require_stanli() -> Any:
@@ -35,8 +38,8 @@ def require_stanli() -> Any:
         import stanli
     except ImportError:
         raise ToolchainError(
-            "this needs the log density of a Stan program in Python, which the optional package "
-            "stanli gives: install it with 'pip install stanli', or harness with its extra 'stanli'"
+            "this runs Stan programs in Python, through the optional package stanli: install it "
+            f"with {HOW_TO_INSTALL_STANLI}"
         ) from None
     return stanli
 
@@ -52,24 +55,19 @@ def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
         If stanli refuses the program or its data; the message is its own.
     """
     stanli = require_stanli()
-    plain = {name: np.asarray(value).tolist() for name, value in data.items()}
     try:
         return stanli.Model(
             str(program.path),
-            data=plain,
+            data=plain_data(data),
             include_paths=[str(path) for path in program.include_paths],
         )
     except (RuntimeError, ValueError) as error:
         raise DataError(f"{program.name}: {error}") from error
 
 
-def program_hash(program: StanProgram) -> str:
-    """Hash of a program, includes and all, in the form in which stanli reads it."""
-    read = require_stanli().stan_to_mir(
-        program.path.read_text(encoding="utf-8"),
-        include_paths=[str(path) for path in program.include_paths],
-    )
-    return hashlib.sha256(read.encode()).hexdigest()
+def column_major(values: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Return parameter values as stanli takes them, the first index running fastest."""
+    return {name: np.ravel(value, order="F").tolist() for name, value in values.items()}
 
 
 class StanDensity:
@@ -113,8 +111,7 @@ class StanDensity:
 
     def unconstrain(self, values: Mapping[str, Any]) -> FloatArray:
         """Return the unconstrained point of parameter values, in Stan's column-major order."""
-        flat = {name: np.ravel(value, order="F").tolist() for name, value in values.items()}
-        return np.asarray(self._model.unconstrain(flat), dtype=np.float64)
+        return np.asarray(self._model.unconstrain(column_major(values)), dtype=np.float64)
 
     def shapes(self, names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
         """Shape of each of these parameters, () for a real."""

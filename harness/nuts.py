@@ -13,6 +13,7 @@ import numpy as np
 
 from harness.compile import CompiledProgram
 from harness.errors import DataError, SamplingError
+from harness.stan_data import plain_data
 from harness.weights import FloatArray
 
 # Enough digits that every double survives the way through the CSV file unchanged.
@@ -138,7 +139,7 @@ def run_nuts(
         try:
             # Without the source CmdStanPy neither asks stanc nor compiles.
             fit = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe)).sample(
-                data={name: plain_value(value) for name, value in data.items()},
+                data=plain_data(data),
                 chains=settings.chains,
                 parallel_chains=min(settings.parallel_chains, settings.chains),
                 seed=seed,
@@ -167,11 +168,6 @@ def run_nuts(
                 f"{compiled.program.name}: CmdStan did not finish (seed {seed}): "
                 f"{stan_message(Path(folder), error)}"
             ) from error
-
-
-def plain_value(value: Any) -> Any:
-    """Arrays as CmdStanPy's JSON writer takes them."""
-    return np.asarray(value) if isinstance(value, (list, tuple)) else value
 
 
 def _collect(fit: cmdstanpy.CmdStanMCMC, settings: NutsSettings) -> NutsRun:

@@ -5,22 +5,30 @@ It makes the same kind of :class:`~harness.nuts.NutsRun` as CmdStan does.
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from harness.density import require_stanli, stan_model
+from harness.density import column_major, stan_model
 from harness.errors import DataError, SamplingError
 from harness.model import StanProgram
 from harness.nuts import SAMPLE_STATS, NutsRun, NutsSettings
 from harness.weights import FloatArray
 
-# Stan's own starting values: uniform on (-2, 2) on the unconstrained space.
-_INIT_RADIUS = 2.0
+STAN_VERSIONS = {"0.24": "2.40.0"}
+"""Version of Stan in a release of stanli, which has it in its library and does not tell."""
 
-_INV_TEMP = "free_inv_temp"
+_NO_START = re.compile(r"no starting value for parameter (\w+)")
+# A step so short that the one draw made with it is where the chain began.
+_NO_STEP = 1e-12
 
 
 def run_stanli_nuts(
@@ -33,8 +41,8 @@ def run_stanli_nuts(
 ) -> NutsRun:
     """Run NUTS on a program without compiling it.
 
-    stanli times all chains together: a chain's seconds are its share of them by gradient
-    evaluations.
+    stanli does not say how long a chain took: ``seconds`` shares out the time of the whole run,
+    times the chains at once, in proportion to gradient evaluations.
 
     Parameters
     ----------
@@ -49,8 +57,9 @@ def run_stanli_nuts(
         Seed, 0 to 2^32 - 1.  Chain c draws from the stream (seed, c), as CmdStan's does; the
         draws agree with CmdStan's in distribution, not digit for digit.
     inits
-        Initial values as CmdStanPy takes them: a radius, or values by parameter for all chains or
-        one mapping a chain.  Parameters that a mapping leaves out start at random.
+        Initial values as CmdStanPy takes them: a radius, or values by parameter, or a file of
+        them, for all chains or one each.  Parameters that are left out start where one of Stan's
+        own random starts has them; a name that is no parameter is refused.
 
     Raises
     ------
@@ -70,18 +79,10 @@ def run_stanli_nuts(
     if not 0 <= seed < 2**32:
         raise DataError(f"the seed lies between 0 and 2^32 - 1; got {seed}")
     model = stan_model(program, data)
-    starts: dict[str, Any] = {"init_radius": _INIT_RADIUS}
-    if isinstance(inits, (int, float)):
-        starts["init_radius"] = float(inits)
-    elif inits is not None:
-        lowest = float(np.asarray(data.get("g_knot", [0.0]))[0])
-        rows = [
-            _unconstrained(model, program, values, rng, lowest)
-            for values, rng in _each(inits, settings.chains, seed)
-        ]
-        starts["inits"] = np.array(rows, dtype=np.float64)
-    started = time.perf_counter()
+    threads = min(settings.parallel_chains, settings.chains)
     try:
+        starts = _starts(model, program, inits, settings.chains, seed)
+        began = time.perf_counter()
         fit = model.sample(
             chains=settings.chains,
             seed=seed,
@@ -90,17 +91,19 @@ def run_stanli_nuts(
             delta=settings.target_accept,
             max_depth=settings.max_treedepth,
             metric=settings.metric,
-            parallel_chains=min(settings.parallel_chains, settings.chains),
+            parallel_chains=threads,
             # Kept to count the gradients of warm-up, which have a cost too.
             save_warmup=True,
             refresh=0,
             **starts,
         )
+        seconds = threads * (time.perf_counter() - began)
     except (RuntimeError, ValueError) as error:
+        said = " ".join(str(error).split())
         raise SamplingError(
-            f"{program.name}: stanli did not finish (seed {seed}): {error}"
+            f"{program.name}: stanli did not finish (seed {seed}): {said}"
         ) from error
-    return _collect(fit, settings, time.perf_counter() - started)
+    return _collect(fit, settings, seconds)
 
 
 def _collect(fit: Any, settings: NutsSettings, seconds: float) -> NutsRun:
@@ -108,6 +111,7 @@ def _collect(fit: Any, settings: NutsSettings, seconds: float) -> NutsRun:
     steps = stats["n_leapfrog__"]
     warmup = steps.shape[1] - settings.draws
     gradients = np.stack([steps[:, :warmup].sum(axis=1), steps[:, warmup:].sum(axis=1)], axis=1)
+    release = ".".join(version("stanli").split(".")[:2])
     return NutsRun(
         variables={
             name: np.ascontiguousarray(fit.draws(name)[:, warmup:], dtype=np.float64)
@@ -120,38 +124,77 @@ def _collect(fit: Any, settings: NutsSettings, seconds: float) -> NutsRun:
         step_size=np.asarray(fit.step_size, dtype=np.float64),
         gradients=gradients,
         seconds=seconds * gradients / gradients.sum(),
-        stan_version=f"stanli {require_stanli().__version__}",
+        stan_version=STAN_VERSIONS.get(release, f"unknown, that of stanli {release}"),
     )
 
 
-def _each(
-    inits: Mapping[str, Any] | Sequence[Mapping[str, Any]], chains: int, seed: int
-) -> Iterator[tuple[Mapping[str, Any], np.random.Generator]]:
-    """Yield each chain's initial values, and a source of what they leave out."""
-    each = [inits] * chains if isinstance(inits, Mapping) else list(inits)
+def _starts(model: Any, program: StanProgram, inits: Any, chains: int, seed: int) -> dict[str, Any]:
+    """Initial values as stanli's ``sample`` takes them: a radius, or unconstrained points."""
+    if inits is None:
+        return {}
+    if isinstance(inits, Real):
+        radius = float(inits)
+        if not (radius >= 0 and math.isfinite(radius)):  # stanli would search for ever
+            raise DataError(f"the radius of initial values is 0 or more; got {inits}")
+        return {"init_radius": radius}
+    each = list(inits) if isinstance(inits, (list, tuple)) else [inits] * chains
     if len(each) != chains:
         raise DataError(f"{chains} chains need as many initial values; got {len(each)}")
-    return zip(each, np.random.default_rng(seed).spawn(chains), strict=True)
-
-
-def _unconstrained(
-    model: Any,
-    program: StanProgram,
-    values: Mapping[str, Any],
-    rng: np.random.Generator,
-    lowest_inv_temp: float,
-) -> FloatArray:
-    """Return a starting point on the unconstrained space, shape (n,).
-
-    A user's values do not know the inverse temperatures: where they are left out they start
-    somewhere in the middle of their range.
-    """
-    flat = {name: np.ravel(value, order="F").tolist() for name, value in values.items()}
-    free = sum(name.split("[")[0] == _INV_TEMP for name in model.constrained_names)
-    if free and _INV_TEMP not in flat:
-        middle = rng.uniform(0.2, 0.8, free)
-        flat[_INV_TEMP] = (lowest_inv_temp + (1 - lowest_inv_temp) * middle).tolist()
+    values = [_values(given) for given in each]
     try:
-        return np.asarray(model.unconstrain(flat), dtype=np.float64)
+        return {"inits": _unconstrained(model, values, seed)}
     except ValueError as error:
-        raise DataError(f"{program.name}: initial values are refused: {error}") from error
+        said = str(error).removeprefix("stanli init: ")
+        raise DataError(f"{program.name}: initial values are refused: {said}") from error
+
+
+def _values(given: Any) -> dict[str, list[float]]:
+    """Return initial values of one chain, from a mapping or a file of JSON."""
+    if isinstance(given, Mapping):
+        return column_major(given)
+    if not isinstance(given, (str, Path)):
+        raise DataError(
+            f"initial values are a radius, a mapping by name or a file of JSON; got {given!r}"
+        )
+    try:
+        return column_major(json.loads(Path(given).read_text(encoding="utf-8")))
+    except (OSError, ValueError, AttributeError) as error:
+        raise DataError(f"cannot read initial values from {given}: {error}") from error
+
+
+def _unconstrained(model: Any, values: Sequence[Mapping[str, Any]], seed: int) -> FloatArray:
+    """Return a starting point for each chain, shape (chains, n), with what was left out."""
+    random: Any = None
+    points = []
+    for chain, given in enumerate(values):
+        complete = dict(given)
+        while True:
+            try:
+                points.append(model.unconstrain(complete))
+                break
+            except ValueError as error:
+                # It says one name at a time, also that of a parameter of size zero.
+                missing = _NO_START.search(str(error))
+                if missing is None or missing[1] in complete:
+                    raise
+            if random is None:
+                random = _random_starts(model, len(values), seed)
+            name = missing[1]
+            drawn = random.draws(name)[chain, 0] if name in random.variables else []
+            complete |= column_major({name: drawn})
+    return np.stack(points)
+
+
+def _random_starts(model: Any, chains: int, seed: int) -> Any:
+    """Return a fit whose one draw a chain is where Stan would have begun."""
+    return model.sample(
+        chains=chains,
+        seed=seed,
+        warmup=0,
+        samples=1,
+        adapt_engaged=False,
+        step_size=_NO_STEP,
+        max_depth=1,
+        parallel_chains=1,
+        refresh=0,
+    )

@@ -122,7 +122,7 @@ def test_without_the_optional_package_the_message_says_what_to_do(
 ) -> None:
     monkeypatch.setitem(sys.modules, "stanli", None)
     model, _ = log_gaussian()
-    with pytest.raises(ToolchainError, match="pip install stanli"):
+    with pytest.raises(ToolchainError, match="pip install 'stanli"):
         TargetDensity(model)
 
 

@@ -40,7 +40,8 @@ from harness.models.horseshoe import Classification
 from harness.models.images import digits_autoencoder
 from harness.models.radon import load_radon
 from harness.models.shapes import Banana, Flower
-from harness.nuts import NutsSettings, plain_value
+from harness.nuts import NutsSettings
+from harness.stan_data import plain_data
 from harness.weights import FloatArray
 
 Sample = Callable[..., Fit]
@@ -115,8 +116,9 @@ def test_every_program_runs_in_stanli(model: str, sampler: str) -> None:
     other = run(model, sampler, nuts=SHORT, seed=2, engine="stanli")
     facts = fit.provenance()
     assert facts["engine"] == "stanli"
-    assert facts["stan_version"].startswith("stanli 0.24")
-    assert len(facts["program_sha256"]) == 64
+    assert facts["stanli_version"].startswith("0.24.")
+    assert facts["stan_version"] == "2.40.0"
+    assert "cmdstanpy_version" not in facts
     assert set(fit.posterior) == set(cases()[model].model.parameters)
     assert fit.gradients >= 2 * 100
     assert fit.seconds > 0
@@ -216,7 +218,7 @@ def test_engines_have_one_density(model: str, cmdstan_home: Path, tmp_path: Path
     data = {**case.model.data, **own}
     compiled = compiled_variant(case.model, variant)
     cmdstan = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe))
-    plain = {name: plain_value(value) for name, value in data.items()}
+    plain = plain_data(data)
     starts = cmdstan.sample(
         plain, fixed_param=True, chains=1, iter_sampling=1, seed=3, output_dir=tmp_path,
         show_progress=False,
@@ -337,19 +339,6 @@ def test_nan_in_data_is_refused_before_compiling(
         SAMPLERS[sampler](broken, seed=1)
 
 
-def test_starting_values_are_where_chains_start() -> None:
-    """With steps of no size to speak of, draws stay where they began; radius 0 is the middle."""
-    still = NutsSettings(chains=2, warmup=20, draws=4)
-    for sampler in ("target", "pseudo-extended"):
-        inits = [{"x": np.array([-2.0])}, {"x": np.array([2.0])}]
-        if sampler != "target":
-            inits = [{"x": np.array([[-2.0, -2.0]])}, {"x": np.array([[2.0, 2.0]])}]
-        fit = run("mixture", sampler, seed=1, nuts=still, inits=inits, engine="stanli")
-        assert fit.posterior["x"].shape == (2, 4, 1)
-    fit = run("mixture", "target", seed=1, nuts=still, inits=0, engine="stanli")
-    assert np.all(np.isfinite(fit.posterior["x"]))
-
-
 def test_what_stan_rejects_is_a_sampling_error() -> None:
     """A density that is nowhere finite: stanli says what Stan said."""
     model = cases()["mixture"].model
@@ -370,5 +359,5 @@ def test_without_a_compiler_stanli_runs_and_says_so(
     assert fit.provenance()["engine"] == "stanli"
     assert "Running in the stanli engine, which needs none." in caplog.text
     monkeypatch.setattr("harness.methods.common.importlib.util.find_spec", lambda _: None)
-    with pytest.raises(ToolchainError, match=r"(?s)make.*pip install stanli"):
+    with pytest.raises(ToolchainError, match=r"(?s)make.*pip install 'stanli"):
         run("mixture", "target", nuts=SHORT, seed=1)

@@ -34,7 +34,8 @@ from harness.compile import CompiledProgram, compile_programs
 from harness.coordinates import StanCoordinates, flatten
 from harness.errors import DataError, SamplingError
 from harness.model import Model
-from harness.nuts import plain_value, stan_message
+from harness.nuts import stan_message
+from harness.stan_data import plain_data
 from harness.toolchain import require_cmdstan
 from harness.weights import FloatArray
 
@@ -362,9 +363,7 @@ def _cmdstan(model: Model, compiled: CompiledProgram | None) -> Iterator[_CmdSta
     with tempfile.TemporaryDirectory(prefix="harness-") as place:
         folder = Path(place)
         data = folder / "data.json"
-        cmdstanpy.write_stan_json(
-            str(data), {name: plain_value(value) for name, value in model.data.items()}
-        )
+        cmdstanpy.write_stan_json(str(data), plain_data(model.data))
         try:
             yield _CmdStanRun(cmdstanpy.CmdStanModel(exe_file=str(compiled.exe)), data, folder)
         except (RuntimeError, ValueError) as error:

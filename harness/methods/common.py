@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from harness.compile import CompiledProgram, compile_programs
-from harness.density import program_hash
+from harness.compile import CompiledProgram, compile_programs, source_digest
+from harness.density import HOW_TO_INSTALL_STANLI
 from harness.errors import DataError, ToolchainError
 from harness.model import Model
 from harness.nuts import NutsRun, NutsSettings, run_nuts
@@ -27,6 +27,8 @@ Engine = Literal["auto", "cmdstan", "stanli"]
 ``cmdstan``: a program that the C++ compiler makes, the reference; ``stanli``: the optional package
 of that name, in this process, with no compiler; ``auto``: CmdStan, or stanli where no compiler is.
 """
+
+_PACKAGE = {"cmdstan": "cmdstanpy", "stanli": "stanli"}
 
 Inits = Any
 """Initial values as CmdStanPy takes them: a number, or a mapping by name, for each chain or all."""
@@ -102,7 +104,7 @@ def run_variant(
     if _engine(sampling) == "stanli":
         program = model.program(variant)
         run = run_stanli_nuts(program, everything, nuts, sampling.seed, inits=sampling.inits)
-        return VariantRun(run, nuts, "stanli", program.name, program_hash(program))
+        return VariantRun(run, nuts, "stanli", program.name, source_digest(program))
     compiled = sampling.compiled or compiled_variant(model, variant)
     run = run_nuts(compiled, everything, nuts, sampling.seed, inits=sampling.inits)
     return VariantRun(run, nuts, "cmdstan", compiled.program.name, compiled.digest)
@@ -117,17 +119,30 @@ def _engine(sampling: Sampling) -> Engine:
         return "cmdstan"
     if importlib.util.find_spec("stanli") is None:
         raise ToolchainError(
-            f"{reason}\nWithout a compiler Stan runs through the optional package stanli: install "
-            "it with 'pip install stanli'."
+            f"{reason}\nWithout a compiler Stan runs through the optional package stanli: "
+            f"{HOW_TO_INSTALL_STANLI}"
         )
     _log.warning("%s Running in the stanli engine, which needs none.", reason)
     return "stanli"
 
 
 def compiled_variant(model: Model, variant: str) -> CompiledProgram:
-    """Return a compiled variant of a model, from the cache or compiled now."""
+    """Return a compiled variant of a model, from the cache or compiled now.
+
+    Raises
+    ------
+    ToolchainError
+        If there is no CmdStan and none can be had; the message says what does without.
+    """
     program = model.program(variant)
-    return compile_programs([program], require_cmdstan())[program]
+    try:
+        cmdstan = require_cmdstan()
+    except ToolchainError as error:
+        raise ToolchainError(
+            f"{error}\nengine='stanli' needs neither CmdStan nor a C++ compiler: "
+            f"{HOW_TO_INSTALL_STANLI}"
+        ) from error
+    return compile_programs([program], cmdstan)[program]
 
 
 def run_attributes(
@@ -152,6 +167,6 @@ def run_attributes(
         "seconds_sampling": run.seconds[:, 1],
         "final_step_size": run.step_size,
         "stan_version": run.stan_version,
-        "cmdstanpy_version": version("cmdstanpy"),
+        f"{_PACKAGE[ran.engine]}_version": version(_PACKAGE[ran.engine]),
         "harness_version": version("harness"),
     }
