@@ -161,7 +161,8 @@ class DaskWorkers:
                 "--scheduler needs Dask: install harness[dask], here and on the workers"
             ) from None
         # A scheduler that dies is told of in one line of ours, not in Dask's tracebacks.
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        for source in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(source).setLevel(logging.CRITICAL)
         try:
             self._client: Any = Client(address, timeout="10s", set_as_default=False)
         except (OSError, ValueError) as error:
