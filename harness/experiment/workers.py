@@ -20,6 +20,7 @@ from harness.experiment.job import Job, Outcome, perform
 from harness.processes import terminate_descendants
 
 _SECONDS_TO_STOP = 5.0
+_DASK_LOGGERS = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
 
 
 class Workers(Protocol):
@@ -160,8 +161,9 @@ class DaskWorkers:
             raise DataError(
                 "--scheduler needs Dask: install harness[dask], here and on the workers"
             ) from None
-        # A scheduler that dies is told of in one line of ours, not in Dask's tracebacks.
-        for source in ("distributed", "tornado", "asyncio"):
+        # A scheduler that dies is told of in one line of ours, not in tracebacks of Dask, which
+        # gives each of these loggers a level of its own.
+        for source in _DASK_LOGGERS:
             logging.getLogger(source).setLevel(logging.CRITICAL)
         try:
             self._client: Any = Client(address, timeout="10s", set_as_default=False)
