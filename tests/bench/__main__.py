@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 
-from .horseshoe_gradient import print_horseshoe
-from .mixture_gradient import print_mixture
+from .forms import COMPARISONS
+from .gradients import print_gradients
 from .overhead import print_overhead
 from .scaling import print_scaling
 
-BENCHMARKS = {
-    "mixture": print_mixture,
-    "horseshoe": print_horseshoe,
+BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
+    **{model: partial(print_gradients, model) for model in COMPARISONS},
     "overhead": print_overhead,
     "scaling": print_scaling,
 }
@@ -21,10 +22,10 @@ def main() -> None:
     """Run the named benchmarks; by default those that take minutes, not more."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--rounds", type=int, default=9, help="rounds of 'mixture' and 'horseshoe'")
+    parser.add_argument("--rounds", type=int, default=9, help="rounds of each model")
     parser.add_argument("--tasks", type=int, default=5000, help="tasks of 'overhead'")
     options = parser.parse_args()
-    names = options.benchmarks or ["mixture", "horseshoe", "overhead"]
+    names = options.benchmarks or [*COMPARISONS, "overhead"]
     if unknown := set(names) - set(BENCHMARKS):
         parser.error(
             f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"

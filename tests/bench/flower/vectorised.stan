@@ -1,0 +1,26 @@
+// All pseudo-samples at once.
+functions {
+  #include tempering.stanfunctions
+}
+data {
+  real<lower=0> r; // mean radius
+  real<lower=0> A; // amplitude
+  int<lower=1> w; // number of petals
+  real<lower=0> s; // half width of the ring
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/pseudo_samples.standata
+}
+parameters {
+  matrix[2, N] x; // pseudo-samples
+  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+}
+model {
+  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] first = x[1]' + 1e-150;
+  vector[N] second = x[2]';
+  vector[N] centre = r + A * cos(w * atan2(second, first));
+  vector[N] log_gamma = -0.5 * square((hypot(first, second) - centre) / s);
+  target += pseudo_extended_log_density(log_gamma, inv_temp .* log_gamma);
+}
+

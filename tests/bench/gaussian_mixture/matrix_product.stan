@@ -1,0 +1,40 @@
+// All components at all pseudo-samples as one matrix product.
+functions {
+  #include tempering.stanfunctions
+  #include gaussian_mixture/density.stanfunctions
+}
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> K; // number of mixture components
+  simplex[K] weight; // mixture weights
+  matrix[D, K] mu; // component means, one a column
+  vector<lower=0>[K] sigma; // component standard deviations
+  real lower_bound; // the box is [lower_bound, upper_bound]^D
+  real<lower=lower_bound> upper_bound;
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/pseudo_samples.standata
+}
+transformed data {
+  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
+                                    sigma);
+}
+parameters {
+  matrix<lower=lower_bound, upper=upper_bound>[D, N] x; // pseudo-samples
+  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+}
+model {
+  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  matrix[K, N] log_component = coefficients
+                               * append_row(
+                                            append_row(x,
+                                                       columns_dot_self
+                                                       (x)),
+                                            ones_row_vector(N));
+  vector[N] log_gamma;
+  for (i in 1 : N) {
+    log_gamma[i] = log_sum_exp(log_component[ : , i]);
+  }
+  target += pseudo_extended_log_density(log_gamma, inv_temp .* log_gamma);
+}
+

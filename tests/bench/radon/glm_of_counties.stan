@@ -1,0 +1,52 @@
+// County means in one call of normal_id_glm_lpdf.
+functions {
+  #include tempering.stanfunctions
+  #include radon/density.stanfunctions
+}
+data {
+  int<lower=1> H; // number of homes
+  int<lower=1> J; // number of counties
+  array[H] int<lower=1, upper=J> county; // county of each home
+  vector[H] first_floor; // measured on the first floor (1), in the basement (0)
+  vector[H] log_uranium; // log of the soil's uranium, by county
+  vector[H] log_radon; // log of radon in pCi/l
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/pseudo_samples.standata
+}
+transformed data {
+  matrix[H, 3] home = append_col(append_col(first_floor, log_uranium),
+                                 log_radon);
+  matrix[3, 3] scatter = radon_scatter(home, county, J);
+  matrix[J, 4] county_means = radon_county_means(home, county, J);
+  vector[J] root_homes = county_means[ : , 4];
+  matrix[J, 3] regressors = append_col(county_means[ : , 1 : 2], root_homes);
+}
+parameters {
+  vector[N] mu_a; // mean intercept
+  vector[N] mu_b; // mean coefficient
+  vector<lower=0>[N] sigma_a; // standard deviation of the intercepts
+  vector<lower=0>[N] sigma_b; // standard deviation of the coefficients
+  vector<lower=0>[N] eps; // standard deviation of a measurement
+  matrix[J, N] n; // standardised intercepts of counties
+  matrix[2, N] m; // standardised coefficients of floor, uranium
+  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+}
+model {
+  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] log_prior = radon_log_prior_each(mu_a, mu_b, sigma_a, sigma_b,
+                          eps, n, m, N);
+  vector[N] log_likelihood;
+  for (i in 1 : N) {
+    vector[2] beta = mu_b[i] + sigma_b[i] * m[ : , i];
+    log_likelihood[i] = normal_id_glm_lpdf(county_means[ : , 3] | regressors,
+                          sigma_a[i] * (root_homes .* n[ : , i]),
+                          append_row(beta, mu_a[i]), eps[i])
+                        - (H - J) * (log(eps[i]) + 0.5 * log(2 * pi()))
+                        - 0.5 * quad_form(scatter, append_row(beta, -1))
+                          / square(eps[i]);
+  }
+  target += pseudo_extended_log_density(log_prior + log_likelihood,
+              log_prior + inv_temp .* log_likelihood);
+}
+

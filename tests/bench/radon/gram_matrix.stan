@@ -1,0 +1,56 @@
+// Sums of squares from the Gram matrix of the coefficients.
+functions {
+  #include tempering.stanfunctions
+  #include radon/density.stanfunctions
+}
+data {
+  int<lower=1> H; // number of homes
+  int<lower=1> J; // number of counties
+  array[H] int<lower=1, upper=J> county; // county of each home
+  vector[H] first_floor; // measured on the first floor (1), in the basement (0)
+  vector[H] log_uranium; // log of the soil's uranium, by county
+  vector[H] log_radon; // log of radon in pCi/l
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/pseudo_samples.standata
+}
+transformed data {
+  matrix[H, 3] home = append_col(append_col(first_floor, log_uranium),
+                                 log_radon);
+  matrix[J, 4] county_means = radon_county_means(home, county, J);
+  matrix[4, 4] gram = crossprod(county_means);
+  matrix[J, 4] cross = diag_pre_multiply(county_means[ : , 4], county_means);
+  vector[J] homes = square(county_means[ : , 4]);
+  gram[1 : 3, 1 : 3] += radon_scatter(home, county, J);
+}
+parameters {
+  vector[N] mu_a; // mean intercept
+  vector[N] mu_b; // mean coefficient
+  vector<lower=0>[N] sigma_a; // standard deviation of the intercepts
+  vector<lower=0>[N] sigma_b; // standard deviation of the coefficients
+  vector<lower=0>[N] eps; // standard deviation of a measurement
+  matrix[J, N] n; // standardised intercepts of counties
+  matrix[2, N] m; // standardised coefficients of floor, uranium
+  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+}
+model {
+  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  vector[N] log_prior = radon_log_prior_each(mu_a, mu_b, sigma_a, sigma_b,
+                          eps, n, m, N);
+  vector[N] log_likelihood;
+  for (i in 1 : N) {
+    vector[4] t = [mu_b[i] + sigma_b[i] * m[1, i],
+                   mu_b[i] + sigma_b[i] * m[2, i], -1, mu_a[i]]';
+    log_likelihood[i] = -H * (log(eps[i]) + 0.5 * log(2 * pi()))
+                        - 0.5
+                          * (dot_product(t, gram * t)
+                             + sigma_a[i]
+                               * (2 * dot_product(n[ : , i], cross * t)
+                                  + sigma_a[i]
+                                    * dot_product(homes, square(n[ : , i]))))
+                          / square(eps[i]);
+  }
+  target += pseudo_extended_log_density(log_prior + log_likelihood,
+              log_prior + inv_temp .* log_likelihood);
+}
+

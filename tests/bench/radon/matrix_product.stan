@@ -1,0 +1,63 @@
+// All pseudo-samples in one matrix product, prior included.
+functions {
+  #include tempering.stanfunctions
+  #include radon/density.stanfunctions
+}
+data {
+  int<lower=1> H; // number of homes
+  int<lower=1> J; // number of counties
+  array[H] int<lower=1, upper=J> county; // county of each home
+  vector[H] first_floor; // measured on the first floor (1), in the basement (0)
+  vector[H] log_uranium; // log of the soil's uranium, by county
+  vector[H] log_radon; // log of radon in pCi/l
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/pseudo_samples.standata
+}
+transformed data {
+  matrix[H, 3] home = append_col(append_col(first_floor, log_uranium),
+                                 log_radon);
+  matrix[3, 3] scatter = radon_scatter(home, county, J);
+  matrix[J, 4] county_means = radon_county_means(home, county, J);
+}
+parameters {
+  vector[N] mu_a; // mean intercept
+  vector[N] mu_b; // mean coefficient
+  vector<lower=0>[N] sigma_a; // standard deviation of the intercepts
+  vector<lower=0>[N] sigma_b; // standard deviation of the coefficients
+  vector<lower=0>[N] eps; // standard deviation of a measurement
+  matrix[J, N] n; // standardised intercepts of counties
+  matrix[2, N] m; // standardised coefficients of floor, uranium
+  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+}
+model {
+  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  matrix[4, N] coefficient = append_row(
+                                        append_row(
+                                                   rep_matrix(mu_b', 2)
+                                                   + diag_post_multiply(m,
+                                                       sigma_b),
+                                                   rep_row_vector(-1, N)),
+                                        mu_a');
+  matrix[J, N] between = county_means * coefficient
+                         + diag_pre_multiply(county_means[ : , 4],
+                             diag_post_multiply(n, sigma_a));
+  vector[N] log_likelihood = -H * (log(eps) + 0.5 * log(2 * pi()))
+                             - 0.5
+                               * (columns_dot_product(coefficient[1 : 3],
+                                    scatter * coefficient[1 : 3])
+                                  + columns_dot_self(between))'
+                               ./ square(eps);
+  vector[N] log_prior = 3 * log(2 / (2.5 * pi()))
+                        - 0.5 * (J + 4) * log(2 * pi())
+                        - 0.5
+                          * (square(mu_a) + square(mu_b)
+                             + columns_dot_self(n)' + columns_dot_self
+                             (m)')
+                        - log1p(square(sigma_a / 2.5))
+                        - log1p(square(sigma_b / 2.5))
+                        - log1p(square(eps / 2.5));
+  target += pseudo_extended_log_density(log_prior + log_likelihood,
+              log_prior + inv_temp .* log_likelihood);
+}
+
