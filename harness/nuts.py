@@ -13,6 +13,7 @@ import numpy as np
 
 from harness.compile import CompiledProgram
 from harness.errors import DataError, SamplingError
+from harness.stan_csv import read_chain
 from harness.stan_data import plain_data
 from harness.weights import FloatArray
 
@@ -157,7 +158,7 @@ def run_nuts(
                 refresh=max(1, settings.warmup + settings.draws),
                 timeout=settings.time_limit,
             )
-            return _collect(fit, settings)
+            return _collect(fit)
         except TimeoutError:
             raise SamplingError(
                 f"{compiled.program.name}: stopped at the time limit of {settings.time_limit:g} s "
@@ -170,24 +171,23 @@ def run_nuts(
             ) from error
 
 
-def _collect(fit: cmdstanpy.CmdStanMCMC, settings: NutsSettings) -> NutsRun:
-    chains, draws = settings.chains, settings.draws
-    variables = {}
-    for name in fit.metadata.stan_vars:
-        flat = np.asarray(fit.stan_variable(name), dtype=np.float64)  # chain by chain
-        variables[name] = flat.reshape(chains, draws, *flat.shape[1:])
-    sampler = fit.method_variables()  # arrays (warm-up and sampling draws, chains)
-    warmup = len(sampler["n_leapfrog__"]) - draws
+def _collect(fit: cmdstanpy.CmdStanMCMC) -> NutsRun:
+    chains = [read_chain(Path(file), "n_leapfrog__") for file in fit.runset.csv_files]
+    draws = np.stack([chain for chain, _ in chains])  # (chain, draw, column)
+    variables = {
+        name: np.ascontiguousarray(variable.extract_reshape(draws))
+        for name, variable in fit.metadata.stan_vars.items()
+    }
     stats: dict[str, Any] = {
-        ours: np.ascontiguousarray(sampler[theirs][warmup:].T).astype(kind)
+        ours: draws[..., fit.column_names.index(theirs)].astype(kind)
         for theirs, (ours, kind) in SAMPLE_STATS.items()
     }
-    steps = sampler["n_leapfrog__"]
-    gradients = np.stack([steps[:warmup].sum(axis=0), steps[warmup:].sum(axis=0)], axis=1)
+    warmup_steps = np.array([steps.sum() for _, steps in chains])
+    gradients = np.stack([warmup_steps, stats["n_steps"].sum(axis=1)], axis=1)
     seconds = np.array([[time["warmup"], time["sampling"]] for time in fit.time])
     config = fit.metadata.cmdstan_config
     version = ".".join(str(config[f"stan_version_{part}"]) for part in ("major", "minor", "patch"))
-    return NutsRun(variables, stats, np.asarray(fit.step_size), gradients, seconds, version)
+    return NutsRun(variables, stats, stats["step_size"][:, 0], gradients, seconds, version)
 
 
 def stan_message(folder: Path, error: Exception) -> str:
