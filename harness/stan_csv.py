@@ -10,12 +10,13 @@ import pandas as pd
 
 from harness.weights import FloatArray
 
-# From pandas 3.1 on every way of reading is exact, and naming one is deprecated.
-_EXACT: dict[str, Any] = (
+EXACT: dict[str, Any] = (
     {}
     if tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
     else {"float_precision": "round_trip"}
 )
+"""Option of pandas that reads every double exactly; from 3.1 on it always does."""
+
 _COMMENT = b"#"
 
 
@@ -52,6 +53,6 @@ def read_chain(path: Path, warmup_column: str) -> tuple[FloatArray, FloatArray]:
             comment=_COMMENT.decode(),
             dtype=np.float64,
             low_memory=False,
-            **_EXACT,
+            **EXACT,
         )
     return draws.to_numpy(), np.array(warmup)

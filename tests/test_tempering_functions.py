@@ -270,6 +270,21 @@ def test_log_density_of_fixed_inverse_temperatures_at_the_ends() -> None:
     assert np.array_equal(ends, [0.5, 2.0])
 
 
+@pytest.mark.parametrize("shape", [[1.0, 1.0], [2.5, 1.0], [1.0, 0.7]])
+@pytest.mark.parametrize("value", [[0.0, 0.0], [0.4, 0.4], [0.0, 0.3], [-0.3, 0.0]])
+def test_adding_the_log_density_of_inverse_temperatures(
+    value: list[float], shape: list[float]
+) -> None:
+    """The quick way, for uniform densities, and every way that just fails to be one."""
+    beta, log_density = np.array([0.2, 0.5, 0.9]), np.array([-3.0, 0.25, 1e3])
+    total = function("add_log_inv_temp_density")(
+        log_density=log_density, inv_temp=beta, knot=[0.0, 1.0], value=value, shape=shape
+    )
+    a, b = shape
+    own = np.interp(beta, [0, 1], value) + (a - 1) * np.log(beta) + (b - 1) * np.log1p(-beta)
+    np.testing.assert_allclose(total, log_density + own, rtol=1e-13)
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-12, -3.0, 40.0, 700.0, -700.0, 1e5, -1e5])
 def test_ladder_is_exact_enumeration(delta: float) -> None:
     """The conditional probabilities of a ladder's ends, and the mass of its rungs."""
@@ -330,6 +345,9 @@ def test_geometric_path() -> None:
     by_hand = [-1.0, 1e4 - 1.5, 0.25 * 0.5 + 0.75 * 0.5, 0.9 * -8.5 + 0.1 * 3]
     together = vector(log_gamma=log_gamma, log_base=log_base, log_zeta=log_zeta, inv_temp=inv_temp)
     np.testing.assert_allclose(together, by_hand, rtol=1e-13)
+    bare = function("geometric_path(vector,real,vector)")
+    alone = bare(log_gamma=log_gamma, log_zeta=log_zeta, inv_temp=inv_temp)
+    np.testing.assert_allclose(alone, inv_temp * (log_gamma - log_zeta), rtol=1e-13)
     for g, b, beta, expected in zip(log_gamma, log_base, inv_temp, by_hand, strict=True):
         one = scalar(log_gamma=g, log_base=b, log_zeta=log_zeta, inv_temp=beta)
         assert one == pytest.approx(expected, rel=1e-13)

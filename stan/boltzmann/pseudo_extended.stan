@@ -33,15 +33,20 @@ parameters {
 model {
   vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
   vector[N] log_gamma = boltzmann_log_density(x, Q, b);
-  vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
-                       : zeros_vector(N);
+  vector[N] log_q = B
+                    ? geometric_path(log_gamma,
+                                     gaussian_base_log_density(x, base_mean,
+                                       whiten),
+                                     log_zeta, beta)
+                    : geometric_path(log_gamma, log_zeta, beta);
   target += pseudo_extended_log_density(
-              log_gamma
-              + log_inv_temp_density(beta, pi_knot, log_pi, pi_shape),
-              geometric_path(log_gamma, log_base, log_zeta, beta)
-              + log_inv_temp_density(beta, g_knot, log_g, g_shape));
-  target += stratified_log_density(
-              (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
+              add_log_inv_temp_density(log_gamma, beta, pi_knot, log_pi,
+                pi_shape),
+              add_log_inv_temp_density(log_q, beta, g_knot, log_g, g_shape));
+  if (g_correlation != 0) {
+    target += stratified_log_density(
+                (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
+  }
 }
 generated quantities {
   vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;

@@ -59,12 +59,15 @@ model {
   target += horseshoe_scales_log_prior(lambda, tau, c2, scale_global,
               slab_scale, slab_df);
   target += pseudo_extended_log_density(
-              log_gamma
-              + log_inv_temp_density(beta, pi_knot, log_pi, pi_shape),
-              geometric_path(log_gamma, log_base, log_zeta, beta)
-              + log_inv_temp_density(beta, g_knot, log_g, g_shape));
-  target += stratified_log_density(
-              (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
+              add_log_inv_temp_density(log_gamma, beta, pi_knot, log_pi,
+                pi_shape),
+              add_log_inv_temp_density(
+                geometric_path(log_gamma, log_base, log_zeta, beta), beta,
+                g_knot, log_g, g_shape));
+  if (g_correlation != 0) {
+    target += stratified_log_density(
+                (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
+  }
 }
 generated quantities {
   vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;

@@ -9,10 +9,12 @@ from functools import partial
 from .forms import COMPARISONS
 from .gradients import print_gradients
 from .overhead import print_overhead
+from .reading import print_reading
 from .scaling import print_scaling
 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     **{model: partial(print_gradients, model) for model in COMPARISONS},
+    "reading": print_reading,
     "overhead": print_overhead,
     "scaling": print_scaling,
 }
@@ -22,10 +24,12 @@ def main() -> None:
     """Run the named benchmarks; by default those that take minutes, not more."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--rounds", type=int, default=9, help="rounds of each model")
+    parser.add_argument(
+        "--rounds", type=int, default=9, help="rounds of each model, and of 'reading'"
+    )
     parser.add_argument("--tasks", type=int, default=5000, help="tasks of 'overhead'")
     options = parser.parse_args()
-    names = options.benchmarks or [*COMPARISONS, "overhead"]
+    names = options.benchmarks or [*COMPARISONS, "reading", "overhead"]
     if unknown := set(names) - set(BENCHMARKS):
         parser.error(
             f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"
