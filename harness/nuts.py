@@ -158,7 +158,7 @@ def run_nuts(
                 refresh=max(1, settings.warmup + settings.draws),
                 timeout=settings.time_limit,
             )
-            return _collect(fit, settings)
+            return _collect(fit)
         except TimeoutError:
             raise SamplingError(
                 f"{compiled.program.name}: stopped at the time limit of {settings.time_limit:g} s "
@@ -171,7 +171,7 @@ def run_nuts(
             ) from error
 
 
-def _collect(fit: cmdstanpy.CmdStanMCMC, settings: NutsSettings) -> NutsRun:
+def _collect(fit: cmdstanpy.CmdStanMCMC) -> NutsRun:
     chains = [read_chain(Path(file), "n_leapfrog__") for file in fit.runset.csv_files]
     draws = np.stack([chain for chain, _ in chains])  # (chain, draw, column)
     variables = {

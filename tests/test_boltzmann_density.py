@@ -106,16 +106,15 @@ def test_target(num_units: int) -> None:
 def test_log_cosh_for_either_sign(y: float) -> None:
     """One unit, x = 0: the density is log cosh of its bias; two columns give the same."""
     code = "functions {\n#include boltzmann/density.stanfunctions\n}\n"
-    single = stanli.Function("boltzmann_lpdf", stan_code=code, include_paths=[str(shipped("stan"))])
-    several = stanli.Function(
-        "boltzmann_log_density", stan_code=code, include_paths=[str(shipped("stan"))]
+    coefficients, single, several = (
+        stanli.Function(f"boltzmann_{name}", stan_code=code, include_paths=[str(shipped("stan"))])
+        for name in ("coefficients", "lpdf", "log_density")
     )
     expected = float(np.logaddexp(y, -y) - np.log(2))
     for sign in (-1, 1):
-        assert single(x=[0.0], Q=[[1.0]], b=[sign * y]) == pytest.approx(
-            expected, rel=1e-14, abs=3e-16
-        )
-        both = several(x=[[0.0, sign * y]], Q=[[1.0]], b=[0.0])
+        biased = coefficients(Q=[[1.0]], b=[sign * y])
+        assert single(x=[0.0], coefficients=biased) == pytest.approx(expected, rel=1e-14, abs=3e-16)
+        both = several(x=[[0.0, sign * y]], coefficients=coefficients(Q=[[1.0]], b=[0.0]))
         assert both[0] == 0
         assert both[1] == pytest.approx(expected - y**2 / 2, rel=1e-14, abs=3e-16)
 

@@ -19,6 +19,7 @@ data {
   int<lower=1> N; // number of pseudo-samples
 }
 transformed data {
+  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
   matrix[B, B] whiten = whitener(base_cholesky);
   if (B == 0 && N > 1 && boltzmann_infinite_mass(D, g_knot[1], 1 - ladder)) {
     reject("pure tempering has infinite mass near inverse temperature 0: ",
@@ -29,7 +30,7 @@ parameters {
   matrix[D, N] x; // pseudo-samples
 }
 model {
-  vector[N] log_gamma = boltzmann_log_density(x, Q, b);
+  vector[N] log_gamma = boltzmann_log_density(x, coefficients);
   vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
                        : zeros_vector(N);
   vector[N] log_q = log_base;
@@ -44,7 +45,7 @@ generated quantities {
   vector[N] delta; // log b + log zeta - log gamma
   vector[N] log_weight;
   {
-    vector[N] log_gamma = boltzmann_log_density(x, Q, b);
+    vector[N] log_gamma = boltzmann_log_density(x, coefficients);
     vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
                          : zeros_vector(N);
     vector[N] log_q = log_base;

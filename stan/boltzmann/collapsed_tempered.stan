@@ -17,6 +17,7 @@ data {
   #include blocks/ladder.standata
 }
 transformed data {
+  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
   matrix[B, B] whiten = whitener(base_cholesky);
   if (B == 0) {
     reject("continuous tempering of a Boltzmann machine relaxation needs a ",
@@ -28,12 +29,12 @@ parameters {
 }
 model {
   real log_base = gaussian_base_lpdf(x | base_mean, whiten);
-  real delta = log_base + log_zeta - boltzmann_lpdf(x | Q, b);
+  real delta = log_base + log_zeta - boltzmann_lpdf(x | coefficients);
   target += log_base + log_tempered_mass(delta, g_knot, log_g, ladder);
 }
 generated quantities {
   real delta = gaussian_base_lpdf(x | base_mean, whiten) + log_zeta
-               - boltzmann_lpdf(x | Q, b);
+               - boltzmann_lpdf(x | coefficients);
   real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
   vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
                            log_g, ladder);

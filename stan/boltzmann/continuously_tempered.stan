@@ -16,6 +16,7 @@ data {
   #include blocks/inv_temp.standata
 }
 transformed data {
+  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
   matrix[B, B] whiten = whitener(base_cholesky);
   if (B == 0) {
     reject("continuous tempering of a Boltzmann machine relaxation needs a ",
@@ -28,7 +29,7 @@ parameters {
 }
 model {
   vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-  target += geometric_path(boltzmann_lpdf(x | Q, b),
+  target += geometric_path(boltzmann_lpdf(x | coefficients),
                            gaussian_base_lpdf(x | base_mean, whiten),
                            log_zeta, beta[1])
             + sum(piecewise_linear(beta, g_knot, log_g));
@@ -37,7 +38,7 @@ model {
 generated quantities {
   real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   real delta = gaussian_base_lpdf(x | base_mean, whiten) + log_zeta
-               - boltzmann_lpdf(x | Q, b);
+               - boltzmann_lpdf(x | coefficients);
   vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
                            log_g, 0);
 }

@@ -18,6 +18,7 @@ data {
   #include blocks/plateau.standata
 }
 transformed data {
+  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
   matrix[B, B] whiten = whitener(base_cholesky);
 }
 parameters {
@@ -27,8 +28,8 @@ parameters {
 model {
   vector[1] beta = [plateau_inv_temp(u, theta, g_knot[1])]';
   real log_base = B ? gaussian_base_lpdf(x | base_mean, whiten) : 0;
-  target += geometric_path(boltzmann_lpdf(x | Q, b), log_base, log_zeta,
-                           beta[1])
+  target += geometric_path(boltzmann_lpdf(x | coefficients), log_base,
+                           log_zeta, beta[1])
             + sum(piecewise_linear(beta, g_knot, log_g))
             - confining_potential(u, theta);
 }

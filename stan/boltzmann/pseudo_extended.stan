@@ -17,6 +17,7 @@ data {
   #include blocks/pseudo_samples.standata
 }
 transformed data {
+  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
   matrix[B, B] whiten = whitener(base_cholesky);
   if (B == 0 && N > 1
       && boltzmann_infinite_mass(D,
@@ -32,7 +33,7 @@ parameters {
 }
 model {
   vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-  vector[N] log_gamma = boltzmann_log_density(x, Q, b);
+  vector[N] log_gamma = boltzmann_log_density(x, coefficients);
   vector[N] log_q = B
                     ? geometric_path(log_gamma,
                                      gaussian_base_log_density(x, base_mean,
@@ -53,7 +54,7 @@ generated quantities {
   vector[N] delta; // log b + log zeta - log gamma
   vector[N] log_weight;
   {
-    vector[N] log_gamma = boltzmann_log_density(x, Q, b);
+    vector[N] log_gamma = boltzmann_log_density(x, coefficients);
     vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
                          : zeros_vector(N);
     delta = log_base + log_zeta - log_gamma;

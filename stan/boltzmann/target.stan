@@ -8,10 +8,13 @@ data {
   matrix[D_b, D] Q; // Q Q' = W + diagonal
   vector[D_b] b; // biases
 }
+transformed data {
+  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
+}
 parameters {
   vector[D] x;
 }
 model {
-  target += boltzmann_lpdf(x | Q, b);
+  target += boltzmann_lpdf(x | coefficients);
 }
 
