@@ -25,8 +25,10 @@ from harness.methods.pseudo_extended import (
     sample_collapsed_pseudo_extended,
     sample_pseudo_extended,
 )
+from harness.methods.target import sample_target
 from harness.model import Model
 from harness.models.shapes import Banana, Flower
+from harness.nuts import NutsSettings
 from harness.weights import FloatArray, LogG
 
 BANANA, WIDE, FLOWER = Banana(v=3.0, b=0.6), Banana(v=2.0, b=-0.4, dimension=4), Flower(w=5)
@@ -366,3 +368,15 @@ def test_programs_refuse_a_flat_base_themselves(name: str, variant: str) -> None
     data = path_data(model) | {"sample_inv_temp": 1, "fixed_inv_temp": [], "ladder": 0}
     with pytest.raises(Exception, match="needs a Gaussian base"):
         StanDensity(model.program(variant), {**model.data, **data})
+
+
+@pytest.mark.compiled
+@pytest.mark.usefixtures("quiet_cmdstanpy")
+def test_banana_in_the_plane_runs_under_cmdstan() -> None:
+    """CmdStan is stricter than stanli: no slice may start two past the end."""
+    model = Banana(v=2.0).model()
+    fit = sample_target(model, nuts=NutsSettings(chains=1, warmup=100, draws=50), seed=1)
+    x = fit.posterior["x"].to_numpy()[0]
+    density = StanDensity(model.program("target"), model.data)
+    expected = [density.value(point) for point in x]
+    np.testing.assert_allclose(fit.sample_stats["lp"].to_numpy()[0], expected, rtol=1e-12)

@@ -32,7 +32,7 @@ FALSE_POSITIVE = re.compile(
 
 
 def stanc(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(home / "bin" / "stanc"), f"--include-paths={STAN}", *arguments]
+    command = [str(home / "bin" / "stanc"), f"--include-paths={STAN},{BENCH}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True)
 
 

@@ -22,10 +22,10 @@ data {
   int<lower=1> N; // number of pseudo-samples
 }
 transformed data {
-  matrix[H, 3] home = append_col(append_col(first_floor, log_uranium),
-                                 log_radon);
-  matrix[3, 3] scatter = radon_scatter(home, county, J);
-  matrix[J, 4] county_means = radon_county_means(home, county, J);
+  matrix[H, 4] home = append_col(append_col(first_floor, log_uranium),
+                                 append_col(log_radon, ones_vector(H)));
+  matrix[4, 4] gram = crossprod(home);
+  matrix[J, 4] totals = radon_county_totals(home, county, J);
   matrix[B, B] whiten = whitener(base_cholesky);
 }
 parameters {
@@ -43,7 +43,7 @@ model {
                           eps, n, m, N);
   vector[N] log_gamma = log_prior
                         + radon_log_likelihood_each(mu_a, mu_b, sigma_a,
-                            sigma_b, eps, n, m, N, H, scatter, county_means);
+                            sigma_b, eps, n, m, N, gram, totals);
   vector[N] log_base = B
                        ? gaussian_base_log_density(
                            radon_unconstrained_each(mu_a, mu_b, sigma_a,
@@ -67,8 +67,7 @@ generated quantities {
                             eps, n, m, N);
     vector[N] log_gamma = log_prior
                           + radon_log_likelihood_each(mu_a, mu_b, sigma_a,
-                              sigma_b, eps, n, m, N, H, scatter,
-                              county_means);
+                              sigma_b, eps, n, m, N, gram, totals);
     vector[N] log_base = B
                          ? gaussian_base_log_density(
                              radon_unconstrained_each(mu_a, mu_b, sigma_a,

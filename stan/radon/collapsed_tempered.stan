@@ -21,10 +21,10 @@ data {
   #include blocks/ladder.standata
 }
 transformed data {
-  matrix[H, 3] home = append_col(append_col(first_floor, log_uranium),
-                                 log_radon);
-  matrix[3, 3] scatter = radon_scatter(home, county, J);
-  matrix[J, 4] county_means = radon_county_means(home, county, J);
+  matrix[H, 4] home = append_col(append_col(first_floor, log_uranium),
+                                 append_col(log_radon, ones_vector(H)));
+  matrix[4, 4] gram = crossprod(home);
+  matrix[J, 4] totals = radon_county_totals(home, county, J);
   matrix[B, B] whiten = whitener(base_cholesky);
 }
 parameters {
@@ -40,7 +40,7 @@ model {
   real log_prior = radon_log_prior(mu_a, mu_b, sigma_a, sigma_b, eps, n, m);
   real log_gamma = log_prior
                    + radon_log_likelihood(mu_a, mu_b, sigma_a, sigma_b, eps,
-                       n, m, H, scatter, county_means);
+                       n, m, gram, totals);
   real log_base = B
                   ? gaussian_base_lpdf(
                       radon_unconstrained(mu_a, mu_b, sigma_a, sigma_b, eps,
@@ -60,7 +60,7 @@ generated quantities {
     real log_prior = radon_log_prior(mu_a, mu_b, sigma_a, sigma_b, eps, n, m);
     real log_gamma = log_prior
                      + radon_log_likelihood(mu_a, mu_b, sigma_a, sigma_b,
-                         eps, n, m, H, scatter, county_means);
+                         eps, n, m, gram, totals);
     real log_base = B
                     ? gaussian_base_lpdf(
                         radon_unconstrained(mu_a, mu_b, sigma_a, sigma_b,

@@ -14,10 +14,10 @@ data {
   vector[H] log_radon; // log of radon in pCi/l
 }
 transformed data {
-  matrix[H, 3] home = append_col(append_col(first_floor, log_uranium),
-                                 log_radon);
-  matrix[3, 3] scatter = radon_scatter(home, county, J);
-  matrix[J, 4] county_means = radon_county_means(home, county, J);
+  matrix[H, 4] home = append_col(append_col(first_floor, log_uranium),
+                                 append_col(log_radon, ones_vector(H)));
+  matrix[4, 4] gram = crossprod(home);
+  matrix[J, 4] totals = radon_county_totals(home, county, J);
 }
 parameters {
   real mu_a; // mean intercept
@@ -29,8 +29,8 @@ parameters {
   vector[2] m; // standardised coefficients of floor, uranium
 }
 model {
-  target += radon_log_likelihood(mu_a, mu_b, sigma_a, sigma_b, eps, n, m, H,
-              scatter, county_means)
+  target += radon_log_likelihood(mu_a, mu_b, sigma_a, sigma_b, eps, n, m,
+              gram, totals)
             + radon_log_prior(mu_a, mu_b, sigma_a, sigma_b, eps, n, m);
 }
 

@@ -43,7 +43,8 @@ def _compare(model: Model, size: str, num_pseudo_samples: int) -> Comparison:
     log_g = _AWAY_FROM_0 if model.own_base == "improper" else UNIFORM
     return Comparison(
         f"{model.folder.name}, pseudo-extended, {size}, N = {num_pseudo_samples}",
-        {SHIPPED: program} | {path.stem: StanProgram(path, (shipped("stan"),)) for path in forms},
+        {SHIPPED: program}
+        | {path.stem: StanProgram(path, (shipped("stan"), _ALTERNATIVES)) for path in forms},
         {**model.data, **pseudo_extended_data(model, num_pseudo_samples, log_g=log_g)},
     )
 

@@ -19,8 +19,10 @@ model {
   vector[N] log_gamma;
   for (i in 1 : N) {
     log_gamma[i] = normal_lpdf(x[1, i] | 0, sqrt(v))
-                   + normal_lpdf(x[2, i] | b * (square(x[1, i]) - v), 1)
-                   + std_normal_lpdf(x[3 : , i]);
+                   + normal_lpdf(x[2, i] | b * (square(x[1, i]) - v), 1);
+    if (D > 2) {
+      log_gamma[i] += std_normal_lpdf(x[3 : , i]);
+    }
   }
   target += pseudo_extended_log_density(log_gamma, inv_temp .* log_gamma);
 }

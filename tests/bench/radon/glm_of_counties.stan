@@ -2,6 +2,7 @@
 functions {
   #include tempering.stanfunctions
   #include radon/density.stanfunctions
+  #include radon/counties.stanfunctions
 }
 data {
   int<lower=1> H; // number of homes

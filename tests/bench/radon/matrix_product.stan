@@ -2,6 +2,7 @@
 functions {
   #include tempering.stanfunctions
   #include radon/density.stanfunctions
+  #include radon/counties.stanfunctions
 }
 data {
   int<lower=1> H; // number of homes
@@ -32,28 +33,19 @@ parameters {
 }
 model {
   vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-  matrix[4, N] coefficient = append_row(
-                                        append_row(
-                                                   rep_matrix(mu_b', 2)
-                                                   + diag_post_multiply(m,
-                                                       sigma_b),
-                                                   rep_row_vector(-1, N)),
-                                        mu_a');
-  matrix[J, N] between = county_means * coefficient
-                         + diag_pre_multiply(county_means[ : , 4],
-                             diag_post_multiply(n, sigma_a));
+  matrix[2, N] beta = rep_matrix(mu_b', 2) + diag_post_multiply(m, sigma_b);
+  matrix[3, N] within = append_row(beta, rep_row_vector(-1, N));
+  matrix[J, N] intercept = diag_post_multiply(n, sigma_a);
+  matrix[J, N] between = county_means * append_row(within, mu_a')
+                         + diag_pre_multiply(county_means[ : , 4], intercept);
+  row_vector[N] sum_square = columns_dot_product(within, scatter * within)
+                             + columns_dot_self(between);
   vector[N] log_likelihood = -H * (log(eps) + 0.5 * log(2 * pi()))
-                             - 0.5
-                               * (columns_dot_product(coefficient[1 : 3],
-                                    scatter * coefficient[1 : 3])
-                                  + columns_dot_self(between))'
-                               ./ square(eps);
+                             - 0.5 * sum_square' ./ square(eps);
+  vector[N] square_x = square(mu_a) + square(mu_b)
+                       + (columns_dot_self(n) + columns_dot_self(m))';
   vector[N] log_prior = 3 * log(2 / (2.5 * pi()))
-                        - 0.5 * (J + 4) * log(2 * pi())
-                        - 0.5
-                          * (square(mu_a) + square(mu_b)
-                             + columns_dot_self(n)' + columns_dot_self
-                             (m)')
+                        - 0.5 * (J + 4) * log(2 * pi()) - 0.5 * square_x
                         - log1p(square(sigma_a / 2.5))
                         - log1p(square(sigma_b / 2.5))
                         - log1p(square(eps / 2.5));

@@ -1,7 +1,8 @@
-// Sums of squares from the Gram matrix of the coefficients.
+// Sums of squares split into a part within counties and a term a county.
 functions {
   #include tempering.stanfunctions
   #include radon/density.stanfunctions
+  #include radon/counties.stanfunctions
 }
 data {
   int<lower=1> H; // number of homes
@@ -17,11 +18,8 @@ data {
 transformed data {
   matrix[H, 3] home = append_col(append_col(first_floor, log_uranium),
                                  log_radon);
+  matrix[3, 3] scatter = radon_scatter(home, county, J);
   matrix[J, 4] county_means = radon_county_means(home, county, J);
-  matrix[4, 4] gram = crossprod(county_means);
-  matrix[J, 4] cross = diag_pre_multiply(county_means[ : , 4], county_means);
-  vector[J] homes = square(county_means[ : , 4]);
-  gram[1 : 3, 1 : 3] += radon_scatter(home, county, J);
 }
 parameters {
   vector[N] mu_a; // mean intercept
@@ -39,15 +37,14 @@ model {
                           eps, n, m, N);
   vector[N] log_likelihood;
   for (i in 1 : N) {
-    vector[4] t = [mu_b[i] + sigma_b[i] * m[1, i],
-                   mu_b[i] + sigma_b[i] * m[2, i], -1, mu_a[i]]';
+    vector[4] coefficient = [mu_b[i] + sigma_b[i] * m[1, i],
+                             mu_b[i] + sigma_b[i] * m[2, i], -1, mu_a[i]]';
+    vector[J] between = county_means * coefficient
+                        + sigma_a[i] * (county_means[ : , 4] .* n[ : , i]);
     log_likelihood[i] = -H * (log(eps[i]) + 0.5 * log(2 * pi()))
                         - 0.5
-                          * (dot_product(t, gram * t)
-                             + sigma_a[i]
-                               * (2 * dot_product(n[ : , i], cross * t)
-                                  + sigma_a[i]
-                                    * dot_product(homes, square(n[ : , i]))))
+                          * (quad_form(scatter, coefficient[1 : 3])
+                             + dot_self(between))
                           / square(eps[i]);
   }
   target += pseudo_extended_log_density(log_prior + log_likelihood,
