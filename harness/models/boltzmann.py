@@ -117,7 +117,7 @@ class BoltzmannRelaxation:
         size = np.abs(y)
         decay = np.exp(-2 * size)
         factor = 1 + decay
-        value = size.sum(axis=1) - 0.5 * np.einsum("nd,nd->n", points, points)
+        value = size.sum(axis=1) - 0.5 * np.einsum("ij,ij->i", points, points)
         for first in range(0, factor.shape[1], _FACTORS):
             value += np.log(factor[:, first : first + _FACTORS].prod(axis=1))
         slope = np.copysign((1 - decay) / factor, y)  # tanh y

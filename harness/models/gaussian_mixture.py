@@ -107,7 +107,7 @@ class GaussianMixture:
             self.mean.shape[1] * np.log(2 * np.pi * self.sd**2) + np.sum(pull * self.mean, axis=1)
         )
         share = points @ pull.T
-        share -= np.einsum("nd,nd->n", points, points)[:, None] * (0.5 * precision)
+        share -= np.einsum("ij,ij->i", points, points)[:, None] * (0.5 * precision)
         share += constant
         highest = share.max(axis=1, keepdims=True)
         share -= highest
