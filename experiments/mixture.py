@@ -28,7 +28,7 @@ from harness.methods.target import TARGET
 from harness.models.gaussian_mixture import GaussianMixture, Scenario, kou_mixture
 from harness.nuts import NutsSettings
 from harness.paths import shipped
-from harness.report.style import COLOURS, new_figure, to_png
+from harness.report.style import COLOURS, new_figure, to_image
 
 SCENARIOS: tuple[Scenario, ...] = ("a", "b")
 MOMENTS = {"x1": "E[X₁]", "x2": "E[X₂]", "x1_squared": "E[X₁²]", "x2_squared": "E[X₂²]"}
@@ -259,7 +259,7 @@ def scatter(results: Results) -> Figure | None:
         "starts in scenario (a), pseudo-extended MCMC reaches all twenty.",
         "Scatter plots of draws over the twenty modes: HMC and pseudo-extended MCMC with two "
         "pseudo-samples, in scenarios (a) and (b).",
-        to_png(figure, dpi=150),
+        to_image(figure),
     )
 
 
@@ -286,7 +286,7 @@ def rmse_chart(results: Results) -> Figure:
         "Error of the four moments: dots ours with two standard errors, crosses published. "
         "Lower is better; the scale is logarithmic.",
         "Two charts of root mean squared error by method, one a scenario, ours and published.",
-        to_png(figure),
+        to_image(figure),
     )
 
 

@@ -97,6 +97,11 @@ ONLY = click.option(
     callback=_factors,
     help="Only these cells, as method=PE,N=2.  May be given several times.",
 )
+DATA_DIR = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder with data of your own, for the parts of experiments that need some.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -105,6 +110,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @PROFILE
 @STORE
 @ONLY
+@DATA_DIR
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
@@ -134,6 +140,7 @@ def run(
     profile: Profile,
     store: Path,
     only: tuple[dict[str, str], ...],
+    data_dir: Path | None,
     workers: int | None,
     scheduler: str | None,
     retry_failed: bool,
@@ -149,7 +156,7 @@ def run(
     from harness.experiment.session import Selection, run_session
 
     summary = run_session(
-        Selection(experiments, profile, store, only),
+        Selection(experiments, profile, store, only, data_dir),
         workers=workers,
         scheduler=scheduler,
         retry_failed=retry_failed,
@@ -172,13 +179,18 @@ def run(
 @PROFILE
 @STORE
 @ONLY
+@DATA_DIR
 def report(
-    experiments: tuple[str, ...], profile: Profile, store: Path, only: tuple[dict[str, str], ...]
+    experiments: tuple[str, ...],
+    profile: Profile,
+    store: Path,
+    only: tuple[dict[str, str], ...],
+    data_dir: Path | None,
 ) -> None:
     """Write tables and the report from what the store has; run nothing."""
     from harness.experiment.session import Selection, report_session
 
-    click.echo(f"Report: {report_session(Selection(experiments, profile, store, only))}")
+    click.echo(f"Report: {report_session(Selection(experiments, profile, store, only, data_dir))}")
 
 
 @main.command()
@@ -186,18 +198,20 @@ def report(
 @PROFILE
 @STORE
 @ONLY
+@DATA_DIR
 @JSON
 def status(
     experiments: tuple[str, ...],
     profile: Profile,
     store: Path,
     only: tuple[dict[str, str], ...],
+    data_dir: Path | None,
     as_json: bool,
 ) -> None:
     """Say how many tasks of EXPERIMENTS are finished, failed, damaged or still to do."""
     from harness.experiment.session import Selection, status_session
 
-    tables = status_session(Selection(experiments, profile, store, only))
+    tables = status_session(Selection(experiments, profile, store, only, data_dir))
     if as_json:
         told = {name: table.to_dict(orient="index") for name, table in tables.items()}
         click.echo(json.dumps(told, indent=2))

@@ -15,12 +15,9 @@ import numpy.typing as npt
 
 from harness.coordinates import Shapes, StanCoordinates, flatten, unflatten
 from harness.errors import DataError, ToolchainError
-from harness.model import Model, StanProgram
+from harness.model import LogDensity, Model, StanProgram
 from harness.stan_data import plain_data
 from harness.weights import FloatArray
-
-LogDensity = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""Points (n, D) to log densities (n,), -inf outside the support, and their gradients (n, D)."""
 
 HOW_TO_INSTALL_STANLI = "pip install 'stanli==0.24.*'"
 """The releases that are tested, as among the optional dependencies."""

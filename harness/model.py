@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from harness.errors import DataError
 from harness.paths import shipped
+
+LogDensity = Callable[
+    [npt.NDArray[np.float64]], tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+]
+"""Points (n, D) to log densities (n,), -inf outside the support, and their gradients (n, D)."""
 
 Transform = Literal["identity", "log"]
 """How a parameter becomes base coordinates, on which Gaussian bases live."""
@@ -66,6 +74,11 @@ class Model:
         ``"flat"``: a constant, on a bounded x (pure tempering); ``"improper"``: a constant on an x
         that is not bounded, so that methods ask for a Gaussian base, or for inverse temperatures
         that stay away from 0.
+    log_density
+        The target's density as a NumPy function of many points in base coordinates, constants
+        included, where there is one: what is driven from Python then calls it in place of the
+        Stan program, which is slower.  The model has one parameter then, a vector; outside
+        its bounds the density is -inf, whatever the function says.
 
     Raises
     ------
@@ -83,6 +96,7 @@ class Model:
     shared: tuple[str, ...] = ()
     stems: Mapping[str, str] = field(default_factory=dict)
     own_base: OwnBase = "flat"
+    log_density: LogDensity | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         unknown = {*self.transforms, *self.bounds} - set(self.parameters)

@@ -114,6 +114,7 @@ def run_nuts(
     seed: int,
     *,
     inits: Any = None,
+    inv_metric: FloatArray | None = None,
 ) -> NutsRun:
     """Run NUTS on a compiled program.
 
@@ -129,12 +130,25 @@ def run_nuts(
         Seed, 0 to 2^32 - 1.  Chain c draws from the stream (seed, c).
     inits
         Initial values as CmdStanPy takes them; by default Stan's own random ones.
+    inv_metric
+        Inverse metric on the unconstrained space, variances (D,) or a covariance (D, D), that
+        NUTS keeps: warm-up adapts the step size alone.  It stands in for ``settings.metric``.
 
     Raises
     ------
     SamplingError
         If CmdStan ends without the draws; the message ends with what Stan said.
     """
+    form: dict[str, Any] = {"metric": settings.metric}
+    if inv_metric is not None:
+        form = {
+            "metric": "diag_e" if inv_metric.ndim == 1 else "dense_e",
+            "inv_metric": inv_metric,
+            # The first phase of warm-up adapts the step size alone: it takes all of it.
+            "adapt_init_phase": settings.warmup,
+            "adapt_metric_window": 0,
+            "adapt_step_size": 0,
+        }
     # A folder for each run: CmdStanPy names files by the second and would overwrite.
     with tempfile.TemporaryDirectory(prefix="harness-") as folder:
         try:
@@ -150,7 +164,7 @@ def run_nuts(
                 # Kept to count the gradients of warm-up, which have a cost too.
                 save_warmup=True,
                 max_treedepth=settings.max_treedepth,
-                metric=settings.metric,
+                **form,
                 adapt_delta=settings.target_accept,
                 output_dir=folder,
                 sig_figs=_EXACT_DIGITS,

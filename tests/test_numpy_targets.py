@@ -12,7 +12,7 @@ from harness.errors import DataError
 from harness.model import Model
 from harness.models.boltzmann import BoltzmannMachine, BoltzmannRelaxation, generate, relax
 from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
-from harness.samplers.target import Target, numpy_target, target_of
+from harness.samplers.target import Target, numpy_target
 from harness.weights import FloatArray
 
 pytest.importorskip(
@@ -30,7 +30,8 @@ def machine(units: int) -> BoltzmannRelaxation:
 
 def same(model: Model, target: Target, points: FloatArray) -> FloatArray:
     """Check values, gradients and all else; return the values."""
-    stan = target_of(model)
+    density = TargetDensity(model)
+    stan = Target(model.name, model.dimension, density, density.parameters, model.data)
     value, gradient = target.log_density(points)
     expected, slope = stan.log_density(points)
     np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-10)

@@ -20,8 +20,8 @@ from harness.bases import (
     starting_values,
 )
 from harness.bases.moves import HmcMoves
-from harness.density import LogDensity
 from harness.errors import DataError, SamplingError
+from harness.model import LogDensity
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.weights import FloatArray
 

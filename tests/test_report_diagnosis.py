@@ -54,5 +54,5 @@ def test_facts_are_the_findings_of_all_replications(
         "7 leapfrog steps a draw on average.",
     )
     assert [figure.name for figure in diagnosis.figures] == [f"cell-{name}" for name in pictures]
-    assert all(figure.png.startswith(b"\x89PNG") for figure in diagnosis.figures)
+    assert all(figure.image.startswith((b"<?xml", b"\x89PNG")) for figure in diagnosis.figures)
     assert len(diagnosis.summary) == 3

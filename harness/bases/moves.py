@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.density import LogDensity
+from harness.model import LogDensity
 from harness.weights import FloatArray
 
 _TARGET_ACCEPTANCE = 0.8

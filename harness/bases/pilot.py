@@ -25,9 +25,9 @@ from harness.bases.gaussian import GaussianBase
 from harness.bases.moments import weighted_base
 from harness.bases.moves import HmcMoves
 from harness.coordinates import Shapes
-from harness.density import LogDensity, TargetDensity
 from harness.errors import DataError, SamplingError
-from harness.model import Model
+from harness.model import LogDensity, Model
+from harness.numpy_density import target_density
 from harness.weights import FloatArray, LogEvidence, normalised_weights, resample
 
 _LEAST_OVERLAP = 1e-3
@@ -169,7 +169,7 @@ def pilot(
     """
     settings = settings or PilotSettings()
     _refuse(base, settings, model.dimension, model.name)
-    density = TargetDensity(model)
+    density = target_density(model)
     found = pilot_of_density(density, base, settings=settings, seed=seed)
     return replace(found, shapes=density.shapes)
 

@@ -75,7 +75,10 @@ def _record(store: Store, task: Task) -> dict[str, Any] | None:
 def _row(task: Task, record: dict[str, Any]) -> dict[str, Any]:
     def cost(kind: str) -> float:
         return float(
-            sum(sum(_as_list(record[f"{kind}_{phase}"])) for phase in ("warmup", "sampling"))
+            sum(
+                sum(_as_list(record.get(f"{kind}_{phase}", 0)))
+                for phase in ("pilot", "warmup", "sampling")
+            )
         )
 
     return {

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from harness.compile import CompiledProgram, compile_programs, program_digest, self_contained
@@ -64,6 +65,8 @@ def make_plan(
     profile: Profile,
     cmdstan: CmdStan,
     only: Sequence[Mapping[str, str]] = (),
+    *,
+    data_dir: Path | None = None,
 ) -> Plan:
     """List the tasks of a profile.
 
@@ -75,6 +78,8 @@ def make_plan(
         CmdStan that would make the draws; nothing is compiled.
     only
         Keep the cells that match one of these, factor by factor; all if empty.
+    data_dir
+        Folder with files of the user's own, for the cells that need some.
 
     Raises
     ------
@@ -83,7 +88,10 @@ def make_plan(
     CompileError
         If a program is not valid Stan.
     """
-    cells = _chosen(experiment, experiment.grid(profile), only)
+    cells = experiment.grid(profile)
+    if data_dir is not None and experiment.user_grid is not None:
+        cells += experiment.user_grid(profile, data_dir)
+    cells = _chosen(experiment, cells, only)
     programs = {cell.program for cell in cells if cell.program is not None}
     digests = {program: program_digest(program, cmdstan) for program in programs}
     tasks = tuple(tasks_of(experiment.name, cells, digests, cmdstan.version))

@@ -44,12 +44,24 @@ class Selection:
         Folder of results.
     only
         Cells to keep, each a mapping of factors to values; all if empty.
+    data_dir
+        Folder with files of the user's own, for the cells that need some.
+
+    Raises
+    ------
+    DataError
+        If there is no such folder.
     """
 
     names: Sequence[str]
     profile: Profile
     root: Path
     only: Sequence[Mapping[str, str]] = ()
+    data_dir: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.data_dir is not None and not self.data_dir.is_dir():
+            raise DataError(f"there is no folder {self.data_dir} (--data-dir)")
 
     @property
     def store(self) -> Store:
@@ -59,7 +71,10 @@ class Selection:
     def plans(self, cmdstan: CmdStan) -> list[Plan]:
         """List the tasks of every experiment."""
         experiments = [load_experiment(name) for name in (self.names or experiment_names())]
-        return [make_plan(e, self.profile, cmdstan, self.only) for e in experiments]
+        return [
+            make_plan(e, self.profile, cmdstan, self.only, data_dir=self.data_dir)
+            for e in experiments
+        ]
 
 
 @dataclass(frozen=True)

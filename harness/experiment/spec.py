@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -40,7 +41,8 @@ class Cell:
     method
         What is run on it.
     settings
-        Keyword arguments of the method besides the model, ``nuts`` and the seed.
+        Keyword arguments of the method besides the model, ``nuts`` and the seed: plain data,
+        arrays and dataclasses such as a base.
     nuts
         Settings of NUTS.
     replications
@@ -71,7 +73,16 @@ class Cell:
             "settings": dict(self.settings),
             "nuts": self.nuts.identity(),
         }
-        return json.dumps(content, sort_keys=True)
+        return json.dumps(content, sort_keys=True, default=_plain)
+
+
+def _plain(setting: Any) -> Any:
+    """Write a setting that JSON does not know: an array, or a dataclass such as a base."""
+    if isinstance(setting, np.ndarray):
+        return setting.tolist()
+    if is_dataclass(setting) and not isinstance(setting, type):
+        return {"class": type(setting).__name__, **asdict(setting)}
+    raise TypeError(f"a setting of a cell is plain data, an array or a dataclass; got {setting!r}")
 
 
 @dataclass(frozen=True)
@@ -158,12 +169,24 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture for the report: its PNG bytes, and words for those who cannot see it."""
+    """A picture for the report, and words for those who cannot see it.
+
+    Attributes
+    ----------
+    name
+        Name of its file.
+    caption
+        What it shows and what to look for.
+    alt_text
+        What it shows, for a screen reader.
+    image
+        SVG or PNG, as :func:`harness.report.style.to_image` makes it.
+    """
 
     name: str
     caption: str
     alt_text: str
-    png: bytes
+    image: bytes
 
 
 @dataclass(frozen=True)
@@ -228,6 +251,9 @@ class Experiment:
         For each profile, what it cuts against the published experiment ("" if nothing).
     grid
         Cells of a profile.
+    user_grid
+        Cells of a profile that need files of the user's own, in the folder that ``--data-dir``
+        names; None if there are none.
     measure
         Metrics of one fit, by name.
     tables, figures, claims
@@ -244,3 +270,4 @@ class Experiment:
     tables: Callable[[Results], list[Table]]
     figures: Callable[[Results], list[Figure]]
     claims: Callable[[Results], list[Claim]]
+    user_grid: Callable[[Profile, Path], tuple[Cell, ...]] | None = None

@@ -57,17 +57,29 @@ class Fit:
 
     @property
     def gradients(self) -> int:
-        """Gradient evaluations of the extended density, over all chains, warm-up included."""
+        """Gradient evaluations over all chains, warm-up and pilot included.
+
+        Of the extended density, but in a pilot and of Python-driven samplers of the target's.
+        """
         return int(self._cost("gradients"))
 
     @property
     def seconds(self) -> float:
-        """Seconds that Stan spent, over all chains, warm-up included, compiling not."""
+        """Seconds of sampling, over all chains, warm-up and pilot included, compiling not."""
         return self._cost("seconds")
+
+    def with_settings(self, **settings: Any) -> Fit:
+        """Return the fit with more settings to remember: plain data."""
+        tree = self.tree.copy(deep=False)
+        tree.attrs = self.tree.attrs | {
+            "settings": json.dumps(self.settings | settings, sort_keys=True)
+        }
+        return Fit(tree)
 
     def _cost(self, kind: str) -> float:
         attrs = self.tree.attrs
-        return float(np.sum(attrs[f"{kind}_warmup"]) + np.sum(attrs[f"{kind}_sampling"]))
+        phases = ("pilot", "warmup", "sampling")
+        return float(sum(np.sum(attrs.get(f"{kind}_{phase}", 0)) for phase in phases))
 
     def provenance(self) -> dict[str, Any]:
         """Return the attributes as plain values: method, settings, seed, versions, cost."""

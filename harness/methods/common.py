@@ -18,6 +18,7 @@ from harness.model import Model
 from harness.nuts import NutsRun, NutsSettings, run_nuts
 from harness.stanli_nuts import run_stanli_nuts
 from harness.toolchain import require_cmdstan, why_no_compiler
+from harness.weights import FloatArray
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ class Sampling:
         The variant's compiled program, if it is at hand.
     engine
         What runs it.
+    inv_metric
+        Inverse metric that NUTS keeps; see :func:`harness.nuts.run_nuts`.
     """
 
     nuts: NutsSettings | None
@@ -57,6 +60,7 @@ class Sampling:
     inits: Inits = None
     compiled: CompiledProgram | None = None
     engine: Engine = "auto"
+    inv_metric: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(Engine):
@@ -66,6 +70,8 @@ class Sampling:
             raise DataError(
                 "a compiled program is CmdStan's: leave it out, or use engine='cmdstan'"
             )
+        if self.engine == "stanli" and self.inv_metric is not None:
+            raise DataError("the stanli engine takes no inverse metric: use engine='cmdstan'")
 
 
 @dataclass(frozen=True)
@@ -102,11 +108,20 @@ def run_variant(
                 f"{name} in the data of {model.name} holds NaN: correct it or leave it out"
             )
     if _engine(sampling) == "stanli":
+        if sampling.inv_metric is not None:
+            _log.warning("The stanli engine takes no inverse metric: it adapts one.")
         program = model.program(variant)
         run = run_stanli_nuts(program, everything, nuts, sampling.seed, inits=sampling.inits)
         return VariantRun(run, nuts, "stanli", program.name, source_digest(program))
     compiled = sampling.compiled or compiled_variant(model, variant)
-    run = run_nuts(compiled, everything, nuts, sampling.seed, inits=sampling.inits)
+    run = run_nuts(
+        compiled,
+        everything,
+        nuts,
+        sampling.seed,
+        inits=sampling.inits,
+        inv_metric=sampling.inv_metric,
+    )
     return VariantRun(run, nuts, "cmdstan", compiled.program.name, compiled.digest)
 
 

@@ -16,7 +16,7 @@ from harness.methods.method import Method
 from harness.methods.path import UNIFORM, path_data, path_settings, require_finite_mass
 from harness.model import Model
 from harness.nuts import NutsSettings
-from harness.weights import LogG
+from harness.weights import FloatArray, LogG
 
 JOINT_VARIANT = "continuously_tempered"
 COLLAPSED_VARIANT = "collapsed_tempered"
@@ -55,6 +55,7 @@ def sample_continuously_tempered(
     nuts: NutsSettings | None = None,
     seed: int,
     inits: Inits = None,
+    inv_metric: FloatArray | None = None,
     compiled: CompiledProgram | None = None,
     engine: Engine = "auto",
 ) -> Fit:
@@ -75,6 +76,8 @@ def sample_continuously_tempered(
         Seed, 0 to 2^32 - 1.
     inits
         Initial values as CmdStanPy takes them; Stan's own random ones if not given.
+    inv_metric
+        Inverse metric that NUTS keeps; see :func:`harness.nuts.run_nuts`.
     compiled
         The model's compiled program, if it is at hand.
     engine
@@ -100,7 +103,7 @@ def sample_continuously_tempered(
         "fixed_inv_temp": np.empty(0) if inv_temp is None else np.array([inv_temp]),
     }
     settings = path_settings(model, base, log_zeta, log_g) | {"inv_temp": inv_temp}
-    sampling = Sampling(nuts, seed, inits, compiled, engine)
+    sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
     return _sample("continuous_tempering", JOINT_VARIANT, model, data, settings, sampling)
 
 
@@ -114,6 +117,7 @@ def sample_collapsed_tempered(
     nuts: NutsSettings | None = None,
     seed: int,
     inits: Inits = None,
+    inv_metric: FloatArray | None = None,
     compiled: CompiledProgram | None = None,
     engine: Engine = "auto",
 ) -> Fit:
@@ -127,12 +131,12 @@ def sample_collapsed_tempered(
     ladder
         Whether beta takes the values of the knots of ``log_g`` alone, with log weights the
         values there (from a pilot, -log Z(beta_k)), so that the integral is a sum.
-    model, base, log_zeta, log_g, nuts, seed, inits, compiled, engine
+    model, base, log_zeta, log_g, nuts, seed, inits, inv_metric, compiled, engine
         As for :func:`sample_continuously_tempered`, and so is what is returned.
     """
     data = tempering_data(model, base, log_zeta, log_g) | {"ladder": int(ladder)}
     settings = path_settings(model, base, log_zeta, log_g) | {"ladder": ladder}
-    sampling = Sampling(nuts, seed, inits, compiled, engine)
+    sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
     return _sample("collapsed_tempering", COLLAPSED_VARIANT, model, data, settings, sampling)
 
 

@@ -135,6 +135,7 @@ def sample_pseudo_extended(
     nuts: NutsSettings | None = None,
     seed: int,
     inits: Inits = None,
+    inv_metric: FloatArray | None = None,
     compiled: CompiledProgram | None = None,
     engine: Engine = "auto",
 ) -> Fit:
@@ -169,6 +170,8 @@ def sample_pseudo_extended(
         Seed, 0 to 2^32 - 1; same seed, same draws, the choice among pseudo-samples included.
     inits
         Initial values as CmdStanPy takes them; Stan's own random ones if not given.
+    inv_metric
+        Inverse metric that NUTS keeps; see :func:`harness.nuts.run_nuts`.
     compiled
         The model's compiled ``pseudo_extended.stan``, if it is at hand.
     engine
@@ -206,7 +209,7 @@ def sample_pseudo_extended(
         "log_pi": None if log_pi is None else np.asarray(log_pi, dtype=np.float64).tolist(),
         "pi_shape": list(pi_shape),
     }
-    sampling = Sampling(nuts, seed, inits, compiled, engine)
+    sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
     return _sample("pseudo_extended", VARIANT, model, data, settings, sampling)
 
 
@@ -221,6 +224,7 @@ def sample_collapsed_pseudo_extended(
     nuts: NutsSettings | None = None,
     seed: int,
     inits: Inits = None,
+    inv_metric: FloatArray | None = None,
     compiled: CompiledProgram | None = None,
     engine: Engine = "auto",
 ) -> Fit:
@@ -231,7 +235,8 @@ def sample_collapsed_pseudo_extended(
     ladder
         Whether beta takes the values of the knots of ``log_g`` alone, with log weights the
         values there (from a pilot, -log Z(beta_k)), so that the integral is a sum.
-    model, num_pseudo_samples, base, log_zeta, log_g, nuts, seed, inits, compiled, engine
+    model, num_pseudo_samples, base, log_zeta, log_g, nuts, seed, inits, inv_metric, compiled,
+    engine
         As for :func:`sample_pseudo_extended`.
 
     Returns
@@ -251,7 +256,7 @@ def sample_collapsed_pseudo_extended(
     data |= {"N": _checked_num(num_pseudo_samples), "ladder": int(ladder)}
     settings = path_settings(model, base, log_zeta, log_g)
     settings |= {"num_pseudo_samples": num_pseudo_samples, "ladder": ladder}
-    sampling = Sampling(nuts, seed, inits, compiled, engine)
+    sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
     return _sample("collapsed_pseudo_extended", COLLAPSED_VARIANT, model, data, settings, sampling)
 
 

@@ -95,7 +95,13 @@ class BoltzmannRelaxation:
             "b": self.machine.biases,
         }
         return Model(
-            name, shipped("stan") / "boltzmann", data, ("x",), self.q.shape[1], own_base="improper"
+            name,
+            shipped("stan") / "boltzmann",
+            data,
+            ("x",),
+            self.q.shape[1],
+            own_base="improper",
+            log_density=self.log_density_and_gradient,
         )
 
     def log_density_and_gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:

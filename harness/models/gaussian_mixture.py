@@ -145,7 +145,15 @@ class GaussianMixture:
         }
         folder = shipped("stan") / "gaussian_mixture"
         bounds = {"x": (lower, upper)}
-        return Model(name, folder, data, ("x",), self.mean.shape[1], bounds=bounds)
+        return Model(
+            name,
+            folder,
+            data,
+            ("x",),
+            self.mean.shape[1],
+            bounds=bounds,
+            log_density=self.log_density_and_gradient,
+        )
 
 
 def kou_mixture(scenario: Scenario) -> GaussianMixture:

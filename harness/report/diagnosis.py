@@ -15,7 +15,7 @@ import xarray as xr
 from harness import weights
 from harness.experiment.spec import Cell, Figure, Results
 from harness.fit import PSEUDO_SAMPLE, Fit, pooled
-from harness.report.style import COLOURS, new_figure, to_png
+from harness.report.style import COLOURS, new_figure, to_image
 
 # The rank plot's simultaneous bands are simulated for independent draws; their cost grows with
 # the square of the draws, and thinning brings autocorrelated draws nearer to what they assume.
@@ -104,7 +104,7 @@ def _inverse_temperatures(cell: Cell, extended: xr.Dataset) -> Figure:
         "Density of each pseudo-sample's inverse temperature over all runs. The curves are those "
         "of exchangeable variables and should coincide; mass near 0 is what joins the modes.",
         f"Histogram of the inverse temperatures of {cell.label}.",
-        to_png(figure),
+        to_image(figure),
     )
 
 
@@ -122,7 +122,7 @@ def _weights(cell: Cell, extended: xr.Dataset) -> Figure:
         f"{log_weight.shape[-1]}; {effective.mean():.2f} on average. At 1 a single "
         "pseudo-sample carries the draw.",
         f"Histogram of the effective number of pseudo-samples of {cell.label}.",
-        to_png(figure),
+        to_image(figure),
     )
 
 

@@ -12,6 +12,7 @@ import jinja2
 from harness.experiment.spec import Claim, Experiment, Figure, Results, Table
 from harness.files import write_text
 from harness.report.diagnosis import CellDiagnosis, diagnose_cell
+from harness.report.style import media_type
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
         write_text(folder / f"{table.name}.csv", table.frame.to_csv())
 
 
-def _data_uri(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
+def _data_uri(image: bytes) -> str:
+    return f"data:{media_type(image)};base64,{base64.b64encode(image).decode('ascii')}"
 
 
 def _four_digits(value: object) -> str:

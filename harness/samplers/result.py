@@ -119,6 +119,7 @@ def _attributes(
     share = np.full(chains, 1 / chains)
     return {
         "method": method,
+        "engine": path.target.engine,
         "model": path.target.name,
         "program": path.target.name,
         "settings": dict(settings),

@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from harness.coordinates import Shapes, StanCoordinates, unflatten
-from harness.density import LogDensity, TargetDensity
+from harness.coordinates import Shapes
 from harness.errors import DataError
-from harness.model import Model
+from harness.model import LogDensity, Model
+from harness.numpy_density import NumpyDensity, target_density
 from harness.weights import FloatArray
 
 
@@ -32,6 +30,8 @@ class Target:
         Parameters by name, each (..., *shape), of coordinates (..., D).
     data
         Data of the model, for the fit.
+    engine
+        What evaluates the density, for the fit: ``numpy`` or ``stanli``.
     """
 
     name: str
@@ -39,20 +39,28 @@ class Target:
     log_density: LogDensity
     parameters: Callable[[FloatArray], Mapping[str, FloatArray]]
     data: Mapping[str, Any] = field(default_factory=dict)
+    engine: str = "numpy"
 
 
 def target_of(what: Model | Target) -> Target:
-    """Return a model's target through its Stan program; a target as it is.
+    """Return a model's target, by :func:`harness.numpy_density.target_density`; a target as it is.
 
     Raises
     ------
     ToolchainError
-        If a model is given and stanli, which evaluates Stan programs, is not installed.
+        If it takes stanli, which evaluates Stan programs, and that is not installed.
     """
     if isinstance(what, Target):
         return what
-    density = TargetDensity(what)
-    return Target(what.name, what.dimension, density, density.parameters, what.data)
+    density = target_density(what)
+    return Target(
+        what.name,
+        what.dimension,
+        density,
+        density.parameters,
+        what.data,
+        engine="numpy" if isinstance(density, NumpyDensity) else "stanli",
+    )
 
 
 def function_target(
@@ -91,23 +99,8 @@ def numpy_target(model: Model, log_density: LogDensity, *, shapes: Shapes | None
     DataError
         If the shapes do not add up to the model's dimension.
     """
-    known = dict(shapes) if shapes is not None else {model.parameters[0]: (model.dimension,)}
-    coordinates = StanCoordinates(model, known)
-
-    def bounded(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        value, gradient = log_density(points)
-        with np.errstate(invalid="ignore"):  # a gradient that is not finite makes its row's sum so
-            usable = np.isfinite(value + gradient.sum(axis=1))
-        if model.bounds or not usable.all():
-            usable &= coordinates.inside(points)
-            value = np.where(usable, value, -np.inf)
-            gradient = np.where(usable[:, None], gradient, 0.0)
-        return value, gradient
-
-    def parameters(points: FloatArray) -> dict[str, FloatArray]:
-        return unflatten(model, points, known)
-
-    return Target(model.name, model.dimension, bounded, parameters, model.data)
+    density = NumpyDensity(model, log_density, shapes)
+    return Target(model.name, model.dimension, density, density.parameters, model.data)
 
 
 class Cost:

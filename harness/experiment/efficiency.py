@@ -1,0 +1,118 @@
+"""Errors of estimates over independent runs, and what they cost: RMSE and equivalent draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import DataError
+from harness.weights import FloatArray
+
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Rmse:
+    """A root mean squared error over runs and its standard error."""
+
+    value: float
+    se: float
+
+
+def rmse(errors: npt.ArrayLike) -> Rmse:
+    """Root mean squared error with its standard error by the delta method.
+
+    With m the mean of R squared errors and s their standard deviation, s / sqrt(R) / (2 sqrt(m)).
+
+    Parameters
+    ----------
+    errors
+        Estimate minus truth: shape (R,), or (R, K) for K coordinates, of which the mean square
+        counts.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two runs.
+    """
+    squared = _squared(errors)
+    root = float(np.sqrt(squared.mean()))
+    if root == 0:
+        return Rmse(0.0, 0.0)
+    return Rmse(root, float(squared.std(ddof=1) / np.sqrt(len(squared)) / (2 * root)))
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """Independent draws of the target that would have the same error, by what they cost.
+
+    Attributes
+    ----------
+    per_second, per_kilogradient
+        Var[X] / MSE divided by the seconds of a run, and by its thousands of gradients.
+    per_second_interval, per_kilogradient_interval
+        Their 5% and 95% points over bootstrap samples of the runs.
+    """
+
+    per_second: float
+    per_second_interval: tuple[float, float]
+    per_kilogradient: float
+    per_kilogradient_interval: tuple[float, float]
+
+
+def efficiency(
+    errors: npt.ArrayLike,
+    variance: float,
+    seconds: npt.ArrayLike,
+    gradients: npt.ArrayLike,
+    *,
+    seed: int = 0,
+) -> Efficiency:
+    """Equivalent independent draws a second and per 1,000 gradients, with bootstrap intervals.
+
+    n independent draws estimate E[X] with a mean squared error of Var[X] / n; an error of that
+    size is worth n = Var[X] / MSE of them.
+
+    Parameters
+    ----------
+    errors
+        Estimate of E[X] minus truth: shape (R,), or (R, K) for K coordinates.
+    variance
+        Var[X], averaged over the coordinates as the squared errors are.
+    seconds, gradients
+        Of each run, warm-up and pilot included, shape (R,); gradients of 0 give NaN.
+    seed
+        Seed of the bootstrap.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two runs, or the shapes do not match.
+    """
+    squared = _squared(errors)
+    cost = np.stack([np.asarray(seconds, float), np.asarray(gradients, float) / 1000])
+    if cost.shape != (2, len(squared)):
+        raise DataError(f"{len(squared)} runs need as many seconds and gradients")
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(len(squared), size=(_RESAMPLES, len(squared)))
+    cost[~cost.any(axis=1)] = np.nan
+    value = variance / squared.mean() / cost.mean(axis=1)
+    spread = variance / squared[chosen].mean(axis=1) / cost[:, chosen].mean(axis=2)
+    low, high = np.quantile(spread, [0.05, 0.95], axis=1)
+    return Efficiency(
+        float(value[0]),
+        (float(low[0]), float(high[0])),
+        float(value[1]),
+        (float(low[1]), float(high[1])),
+    )
+
+
+def _squared(errors: npt.ArrayLike) -> FloatArray:
+    """Mean squared error of each run, shape (R,)."""
+    array = np.asarray(errors, dtype=np.float64)
+    squared: FloatArray = np.square(array.reshape(len(array), -1)).mean(axis=1)
+    if len(squared) < 2:
+        raise DataError(f"an error over runs needs two or more of them; got {len(squared)}")
+    return squared
