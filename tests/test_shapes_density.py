@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import cmdstanpy
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -14,6 +16,7 @@ from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
 from harness.bases import GaussianBase, gaussian_base
 from harness.errors import DataError
+from harness.methods.common import compiled_variant
 from harness.methods.continuous_tempering import (
     sample_collapsed_tempered,
     sample_continuously_tempered,
@@ -29,6 +32,7 @@ from harness.methods.target import sample_target
 from harness.model import Model
 from harness.models.shapes import Banana, Flower
 from harness.nuts import NutsSettings
+from harness.stan_data import plain_data
 from harness.weights import FloatArray, LogG
 
 BANANA, WIDE, FLOWER = Banana(v=3.0, b=0.6), Banana(v=2.0, b=-0.4, dimension=4), Flower(w=5)
@@ -380,3 +384,23 @@ def test_banana_in_the_plane_runs_under_cmdstan() -> None:
     density = StanDensity(model.program("target"), model.data)
     expected = [density.value(point) for point in x]
     np.testing.assert_allclose(fit.sample_stats["lp"].to_numpy()[0], expected, rtol=1e-12)
+
+
+@pytest.mark.compiled
+@pytest.mark.usefixtures("quiet_cmdstanpy")
+@pytest.mark.parametrize("name", ["banana", "banana in 4 dimensions"])
+def test_the_compiled_banana_in_the_plane_and_beyond(name: str, cmdstan_home: Path) -> None:
+    """CmdStan checks ranges that stanli lets pass, such as of coordinates that are not there."""
+    assert cmdstan_home.is_dir()
+    model, log_gamma = SHAPES[name]
+    base = gaussian_base(np.zeros(model.dimension), 4 * np.eye(model.dimension))
+    data = {**model.data, **tempering_data(model, base), "ladder": 0}
+    compiled = compiled_variant(model, "collapsed_tempered")
+    cmdstan = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe))
+    for point in points_of(name, 3, seed=8):
+        row = cmdstan.log_prob({"x": point.tolist()}, data=plain_data(data), sig_figs=17)
+        # With g = 1 the integral of b^(1 - beta) gamma^beta over beta is (b - gamma) / Delta.
+        log_base = float(base.log_density(point))
+        delta = log_base - log_gamma(point)
+        expected = log_base + np.log(-np.expm1(-delta) / delta)
+        assert row.to_numpy()[0, 0] == pytest.approx(expected, rel=1e-9)

@@ -19,6 +19,8 @@ data {
 transformed data {
   matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
   matrix[B, B] whiten = whitener(base_cholesky);
+  int uniform_g = is_uniform(log_g, g_shape);
+  int uniform_pi = is_uniform(log_pi, pi_shape);
   if (B == 0 && N > 1
       && boltzmann_infinite_mass(D,
            sample_inv_temp ? g_knot[1] : min(fixed_inv_temp),
@@ -40,10 +42,13 @@ model {
                                        whiten),
                                      log_zeta, beta)
                     : geometric_path(log_gamma, log_zeta, beta);
-  target += pseudo_extended_log_density(
-              add_log_inv_temp_density(log_gamma, beta, pi_knot, log_pi,
-                pi_shape),
-              add_log_inv_temp_density(log_q, beta, g_knot, log_g, g_shape));
+  if (!uniform_pi) {
+    log_gamma += log_inv_temp_density(beta, pi_knot, log_pi, pi_shape);
+  }
+  if (!uniform_g) {
+    log_q += log_inv_temp_density(beta, g_knot, log_g, g_shape);
+  }
+  target += pseudo_extended_log_density(log_gamma, log_q);
   if (g_correlation != 0) {
     target += stratified_log_density(
                 (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);

@@ -21,6 +21,8 @@ data {
 }
 transformed data {
   matrix[B, B] whiten = whitener(base_cholesky);
+  int uniform_g = is_uniform(log_g, g_shape);
+  int uniform_pi = is_uniform(log_pi, pi_shape);
 }
 parameters {
   vector[N] beta0; // intercepts
@@ -44,12 +46,14 @@ model {
                  base_mean, whiten)
                - horseshoe_log_volume(lambda, tau, c2);
   }
-  target += pseudo_extended_log_density(
-              add_log_inv_temp_density(log_gamma, beta, pi_knot, log_pi,
-                pi_shape),
-              add_log_inv_temp_density(
-                geometric_path(log_gamma, log_base, log_zeta, beta), beta,
-                g_knot, log_g, g_shape));
+  vector[N] log_q = geometric_path(log_gamma, log_base, log_zeta, beta);
+  if (!uniform_pi) {
+    log_gamma += log_inv_temp_density(beta, pi_knot, log_pi, pi_shape);
+  }
+  if (!uniform_g) {
+    log_q += log_inv_temp_density(beta, g_knot, log_g, g_shape);
+  }
+  target += pseudo_extended_log_density(log_gamma, log_q);
   if (g_correlation != 0) {
     target += stratified_log_density(
                 (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);

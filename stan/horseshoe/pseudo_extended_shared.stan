@@ -35,6 +35,8 @@ data {
   #include blocks/pseudo_samples.standata
 }
 transformed data {
+  int uniform_g = is_uniform(log_g, g_shape);
+  int uniform_pi = is_uniform(log_pi, pi_shape);
   if (B) {
     reject("shared scales take no Gaussian base, only the prior; found B = ",
            B);
@@ -58,12 +60,14 @@ model {
   vector[N] log_gamma = log_base + log_likelihood;
   target += horseshoe_scales_log_prior(lambda, tau, c2, scale_global,
               slab_scale, slab_df);
-  target += pseudo_extended_log_density(
-              add_log_inv_temp_density(log_gamma, beta, pi_knot, log_pi,
-                pi_shape),
-              add_log_inv_temp_density(
-                geometric_path(log_gamma, log_base, log_zeta, beta), beta,
-                g_knot, log_g, g_shape));
+  vector[N] log_q = geometric_path(log_gamma, log_base, log_zeta, beta);
+  if (!uniform_pi) {
+    log_gamma += log_inv_temp_density(beta, pi_knot, log_pi, pi_shape);
+  }
+  if (!uniform_g) {
+    log_q += log_inv_temp_density(beta, g_knot, log_g, g_shape);
+  }
+  target += pseudo_extended_log_density(log_gamma, log_q);
   if (g_correlation != 0) {
     target += stratified_log_density(
                 (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);

@@ -24,6 +24,8 @@ transformed data {
   matrix[4, 4] gram = crossprod(home);
   matrix[J, 4] totals = radon_county_totals(home, county, J);
   matrix[B, B] whiten = whitener(base_cholesky);
+  int uniform_g = is_uniform(log_g, g_shape);
+  int uniform_pi = is_uniform(log_pi, pi_shape);
 }
 parameters {
   // Pseudo-samples, one an entry or a column.
@@ -50,12 +52,14 @@ model {
                            base_mean, whiten)
                          - log(sigma_a .* sigma_b .* eps)
                        : log_prior;
-  target += pseudo_extended_log_density(
-              add_log_inv_temp_density(log_gamma, beta, pi_knot, log_pi,
-                pi_shape),
-              add_log_inv_temp_density(
-                geometric_path(log_gamma, log_base, log_zeta, beta), beta,
-                g_knot, log_g, g_shape));
+  vector[N] log_q = geometric_path(log_gamma, log_base, log_zeta, beta);
+  if (!uniform_pi) {
+    log_gamma += log_inv_temp_density(beta, pi_knot, log_pi, pi_shape);
+  }
+  if (!uniform_g) {
+    log_q += log_inv_temp_density(beta, g_knot, log_g, g_shape);
+  }
+  target += pseudo_extended_log_density(log_gamma, log_q);
   if (g_correlation != 0) {
     target += stratified_log_density(
                 (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
