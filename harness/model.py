@@ -52,8 +52,8 @@ class Model:
     data
         Data of ``target.stan``; each variant takes them and its own besides.
     parameters
-        Names of the target's parameters.  A pseudo-extended variant has the same names with
-        one more axis, the last, over pseudo-samples.
+        Names of the target's parameters.  A pseudo-extended variant has the same names, but for
+        ``aliases``, with one more axis over pseudo-samples, the last but for ``pseudo_axis``.
     dimension
         Number of unconstrained parameters.
     transforms
@@ -65,6 +65,11 @@ class Model:
     shared
         Parameters that pseudo-samples share: its pseudo-extended program has them once, without
         the last axis.
+    aliases
+        By variant, the names that its program has for what methods and the target call otherwise:
+        parameters, data and what it generates, as ``{"pseudo_extended": {"N": "N_2"}}``.
+    pseudo_axis
+        Which axis of a parameter runs over pseudo-samples in pseudo-extended programs.
     stems
         Names of programs that are not those of their variants, as
         ``{"pseudo_extended": "pseudo_extended_shared"}``.
@@ -94,6 +99,8 @@ class Model:
     transforms: Mapping[str, Transform] = field(default_factory=dict)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     shared: tuple[str, ...] = ()
+    aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pseudo_axis: Literal["first", "last"] = "last"
     stems: Mapping[str, str] = field(default_factory=dict)
     own_base: OwnBase = "flat"
     log_density: LogDensity | None = field(default=None, compare=False, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, Literal, get_args
 
@@ -101,7 +101,9 @@ def run_variant(
         If a number in the data is NaN; nothing is compiled then.
     """
     nuts = sampling.nuts or NutsSettings()
-    everything = {**model.data, **data}
+    aliases = model.aliases.get(variant, {})
+    inits = _aliased_inits(sampling.inits, aliases)
+    everything = {**model.data, **_aliased(data, aliases)}
     for name, value in everything.items():
         if np.any(np.isnan(np.asarray(value, dtype=np.float64))):
             raise DataError(
@@ -111,7 +113,8 @@ def run_variant(
         if sampling.inv_metric is not None:
             _log.warning("The stanli engine takes no inverse metric: it adapts one.")
         program = model.program(variant)
-        run = run_stanli_nuts(program, everything, nuts, sampling.seed, inits=sampling.inits)
+        run = run_stanli_nuts(program, everything, nuts, sampling.seed, inits=inits)
+        run = _named_as_methods_do(run, aliases)
         return VariantRun(run, nuts, "stanli", program.name, source_digest(program))
     compiled = sampling.compiled or compiled_variant(model, variant)
     run = run_nuts(
@@ -119,10 +122,30 @@ def run_variant(
         everything,
         nuts,
         sampling.seed,
-        inits=sampling.inits,
+        inits=inits,
         inv_metric=sampling.inv_metric,
     )
+    run = _named_as_methods_do(run, aliases)
     return VariantRun(run, nuts, "cmdstan", compiled.program.name, compiled.digest)
+
+
+def _aliased(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """Give values the names that a variant's program has."""
+    return {aliases.get(name, name): value for name, value in values.items()}
+
+
+def _aliased_inits(inits: Inits, aliases: Mapping[str, str]) -> Inits:
+    if isinstance(inits, Mapping):
+        return _aliased(inits, aliases)
+    if isinstance(inits, (list, tuple)):
+        return [_aliased_inits(each, aliases) for each in inits]
+    return inits
+
+
+def _named_as_methods_do(run: NutsRun, aliases: Mapping[str, str]) -> NutsRun:
+    """Give a run's variables the names that methods know."""
+    ours = {theirs: name for name, theirs in aliases.items()}
+    return replace(run, variables=_aliased(run.variables, ours))
 
 
 def _engine(sampling: Sampling) -> Engine:

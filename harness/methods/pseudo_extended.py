@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -269,10 +270,15 @@ def _sample(
     sampling: Sampling,
 ) -> Fit:
     """Run a variant and choose a pseudo-sample in each draw."""
+    if model.pseudo_axis == "first":
+        sampling = replace(sampling, inits=_axis_first(model, sampling.inits))
     ran = run_variant(model, variant, data, sampling)
     names = (*model.parameters, "inv_temp", "delta", "log_weight")
     extended = {name: ran.run.variables[name] for name in names}
     num = extended["inv_temp"].shape[-1]
+    if model.pseudo_axis == "first":
+        for name in model.parameters:
+            extended[name] = np.moveaxis(extended[name], 2, -1)
     for name in model.shared:
         extended[name] = np.repeat(extended[name][..., None], num, axis=-1)
     # A stream of its own: the sampler's chains use (seed, chain) in Stan's generator.
@@ -285,6 +291,18 @@ def _sample(
         constant_data=model.data,
         attrs=run_attributes(method, model, ran, settings, sampling.seed),
     )
+
+
+def _axis_first(model: Model, inits: Inits) -> Inits:
+    """Put the axis over pseudo-samples of initial values first; it is the last."""
+    if isinstance(inits, (list, tuple)):
+        return [_axis_first(model, each) for each in inits]
+    if not isinstance(inits, Mapping):
+        return inits
+    return {
+        name: np.moveaxis(np.asarray(value), -1, 0) if name in model.parameters else value
+        for name, value in inits.items()
+    }
 
 
 def _take(pseudo_samples: FloatArray, index: np.ndarray) -> FloatArray:

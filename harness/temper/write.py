@@ -1,0 +1,435 @@
+"""Programs that temper another one: its statements, and what stands around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.errors import DataError
+from harness.temper import library
+from harness.temper.accumulate import Accumulating, TargetFunction, rewritten_functions
+from harness.temper.classify import Classification, Term, What
+from harness.temper.library import Names
+from harness.temper.syntax import Syntax
+from harness.temper.text import StanText
+from harness.temper.tree import Node, declared_names, field, items, name_of, names, stmt, tag
+
+Variant = Literal[
+    "pseudo_extended", "continuously_tempered", "collapsed_tempered", "collapsed_pseudo_extended"
+]
+"""A program of ours, by the name that methods know it by."""
+
+_FUNCTIONS = {
+    "pseudo_extended": (
+        "geometric_path",
+        "pseudo_extended_log_density",
+        "pseudo_extended_log_weight",
+        "add_log_inv_temp_density",
+        "log_inv_temp_density",
+        "stratified_log_density",
+    ),
+    "continuously_tempered": (
+        "geometric_path",
+        "piecewise_linear",
+        "continuous_tempering_log_weight",
+    ),
+    "collapsed_tempered": (
+        "log_tempered_mass",
+        "inv_temp_rng",
+        "continuous_tempering_log_weight",
+    ),
+    "collapsed_pseudo_extended": (
+        "log_tempered_mass",
+        "inv_temp_rng",
+        "pseudo_extended_log_density",
+        "pseudo_extended_log_weight",
+    ),
+}
+
+_DATA = {
+    "pseudo_extended": ("g", "pseudo_samples"),
+    "continuously_tempered": ("g", "inv_temp"),
+    "collapsed_tempered": ("g", "ladder"),
+    "collapsed_pseudo_extended": ("g", "ladder"),
+}
+
+_JACOBIANS = {
+    "Lower": "lower_bound",
+    "Upper": "upper_bound",
+    "LowerUpper": "lower_upper_bound",
+    "Offset": "offset_multiplier",
+    "Multiplier": "offset_multiplier",
+    "OffsetMultiplier": "offset_multiplier",
+}
+
+_MODEL = {
+    "pseudo_extended": """
+vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+vector[N] log_gamma = log_prior + log_lik;
+target += pseudo_extended_log_density(
+  add_log_inv_temp_density(log_gamma, beta, pi_knot, log_pi, pi_shape),
+  add_log_inv_temp_density(
+    geometric_path(log_gamma, log_prior, log_zeta, beta),
+    beta, g_knot, log_g, g_shape));
+if (g_correlation != 0) {
+  target += stratified_log_density(
+    (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
+}
+""",
+    "continuously_tempered": """
+vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+target += geometric_path(log_prior + log_lik, log_prior, log_zeta, beta[1])
+  + sum(piecewise_linear(beta, g_knot, log_g));
+target += uniform_lpdf(free_inv_temp | 0, 1);
+""",
+    "collapsed_tempered": """
+target += log_prior
+  + log_tempered_mass(log_zeta - log_lik, g_knot, log_g, ladder);
+""",
+    "collapsed_pseudo_extended": """
+vector[N] log_q = log_prior;
+for (i in 1 : N) {
+  log_q[i] += log_tempered_mass(log_zeta - log_lik[i], g_knot, log_g, ladder);
+}
+target += pseudo_extended_log_density(log_prior + log_lik, log_q);
+""",
+}
+
+_GENERATED = {
+    "pseudo_extended": """
+vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+vector[N] delta = log_zeta - log_lik; // log b + log zeta - log gamma
+vector[N] log_weight;
+{
+  vector[N] log_gamma = log_prior + log_lik;
+  log_weight = pseudo_extended_log_weight(
+    log_gamma + log_inv_temp_density(inv_temp, pi_knot, log_pi, pi_shape),
+    geometric_path(log_gamma, log_prior, log_zeta, inv_temp)
+    + log_inv_temp_density(inv_temp, g_knot, log_g, g_shape));
+}
+""",
+    "continuously_tempered": """
+real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
+real delta = log_zeta - log_lik; // log b + log zeta - log gamma
+vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, 0);
+""",
+    "collapsed_tempered": """
+real delta = log_zeta - log_lik; // log b + log zeta - log gamma
+real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
+vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, ladder);
+""",
+    "collapsed_pseudo_extended": """
+vector[N] inv_temp; // drawn from its conditional under q
+vector[N] delta = log_zeta - log_lik; // log b + log zeta - log gamma
+vector[N] log_weight;
+{
+  vector[N] log_q = log_prior;
+  for (i in 1 : N) {
+    log_q[i] += log_tempered_mass(delta[i], g_knot, log_g, ladder);
+    inv_temp[i] = inv_temp_rng(delta[i], g_knot, log_g, ladder);
+  }
+  log_weight = pseudo_extended_log_weight(log_prior + log_lik, log_q);
+}
+""",
+}
+
+_FREE = {
+    "pseudo_extended": ("vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;"),
+    "continuously_tempered": "vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;",
+    "collapsed_tempered": "",
+    "collapsed_pseudo_extended": "",
+}
+
+_NUMBER = "int<lower=1> N; // number of pseudo-samples"
+
+_OUTPUTS = ("inv_temp", "delta", "log_weight")
+_OWN = ("beta", "log_gamma", "log_q", "free_inv_temp", "B", "log_zeta", "N", "i")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A program that has been written.
+
+    Attributes
+    ----------
+    text
+        Its text, not formatted yet.
+    names
+        Names that it has for what is called otherwise by methods (data and variables of
+        ``stan/blocks``) and, in a pseudo-extended program, for the original's parameters.
+    """
+
+    text: str
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    name: str
+    kind: Node
+    transformation: Node
+    depends: bool
+    """Whether its constraint depends on other parameters."""
+
+
+def write_program(
+    syntax: Syntax, classification: Classification, variant: Variant, what: What
+) -> Written:
+    """Write the program that tempers another one.
+
+    Raises
+    ------
+    DataError
+        If something in the program cannot be tempered; the message says which line and why.
+    """
+    return _Writer(syntax, classification, variant, what).program()
+
+
+class _Writer:
+    def __init__(
+        self, syntax: Syntax, classification: Classification, variant: Variant, what: What
+    ) -> None:
+        self._syntax = syntax
+        self._classification = classification
+        self._variant: Variant = variant
+        self._names = Names(names(tuple(syntax.blocks.values())))
+        self._each = variant.endswith("pseudo_extended")
+        tempered, rest = (
+            ("log_lik", "log_prior")
+            if what == "likelihood"
+            else (
+                "log_tempered",
+                "log_rest",
+            )
+        )
+        for mine in (*_OUTPUTS, *_OWN):
+            self._names.of(mine)
+        # In templates they go by the names of a tempered likelihood.
+        self._names.ours["log_lik"] = self._names.pick(tempered)
+        self._names.ours["log_prior"] = self._names.pick(rest)
+        self._library = library.functions(_FUNCTIONS[variant], self._names)
+        self._data = library.data(_DATA[variant], self._names)
+        self._parameters = list(_parameters(syntax))
+        self._variants: dict[str, str] = {}
+        if self._each:
+            for each in self._parameters:
+                self._variants[each.name] = self._names.pick(f"{each.name}_each")
+
+    def program(self) -> Written:
+        plain = StanText()
+        ours = library.renaming(self._names)
+        defined, functions = rewritten_functions(
+            self._syntax.blocks["function"], str(self._syntax.path), self._names.pick
+        )
+        transformed = plain.statements(self._syntax.blocks["transformeddata"])
+        blocks = {
+            "functions": f"{self._library}\n{defined}",
+            "data": plain.statements(self._syntax.blocks["data"])
+            + ours("\nint<lower=0, upper=0> B; // the base is the program's own\n")
+            + ours("real log_zeta; // guess at log Z\n")
+            + self._data
+            + (ours(_NUMBER) if self._variant == "collapsed_pseudo_extended" else ""),
+            "transformed data": transformed,
+            "parameters": f"{self._declarations()}\n{ours(_FREE[self._variant])}",
+            "transformed parameters": self._transformed(functions),
+            "model": ours(_MODEL[self._variant]),
+            "generated quantities": ours(_GENERATED[self._variant]),
+        }
+        text = "\n".join(f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body)
+        return Written(text, self._names.changed | self._variants)
+
+    # Parameters
+
+    def _declarations(self) -> str:
+        plain = StanText()
+        if not self._each:
+            return plain.statements(self._syntax.blocks["parameters"])
+        size = (self._names.of("N"),)
+        rows = ["// Pseudo-samples, one an element."]
+        for each in self._parameters:
+            transformation = "Identity" if each.depends else each.transformation
+            name = self._free(each) if each.depends else self._variants[each.name]
+            rows.append(f"{plain.sized(each.kind, transformation, size)} {name};")
+        return "\n".join(rows)
+
+    def _free(self, parameter: _Parameter) -> str:
+        return self._names.of(f"{parameter.name}_free")
+
+    def _constrained(self, parameter: _Parameter, index: str) -> str:
+        """Text that constrains a parameter by others of the same pseudo-sample."""
+        kind = tag(parameter.transformation)
+        if kind not in _JACOBIANS:
+            raise DataError(
+                f"{self._syntax.path}: the constraint of parameter {parameter.name} depends on "
+                "other parameters inside a tuple, so that pseudo-samples of it cannot be declared"
+            )
+        plain = StanText()
+        given = [plain.expression(each) for each in items(parameter.transformation)[1:]]
+        if kind == "Offset":
+            given.append("1")
+        if kind == "Multiplier":
+            given.insert(0, "0")
+        return f"{_JACOBIANS[kind]}_jacobian({self._free(parameter)}[{index}], {', '.join(given)})"
+
+    # Transformed parameters
+
+    def _transformed(self, functions: Mapping[str, TargetFunction]) -> str:
+        ours = library.renaming(self._names)
+        plain = StanText()
+        size: tuple[str, ...] = (self._names.of("N"),) if self._each else ()
+        index = self._names.of("pseudo") if self._each else ""
+        kept = self._kept()
+        rows = []
+        for node in self._syntax.blocks["transformedparameters"]:
+            form = stmt(node)
+            if tag(form) != "VarDecl":
+                continue
+            for name in declared_names(node):
+                if name in kept:
+                    declared = plain.sized(
+                        field(form, "decl_type"), field(form, "transformation"), size
+                    )
+                    rows.append(f"{declared} {kept[name]};")
+        if self._each:
+            rows += [
+                f"{plain.sized(each.kind, 'Identity', size)} {self._variants[each.name]};"
+                for each in self._parameters
+                if each.depends
+            ]
+            rows.append(ours("vector[N] log_prior;\nvector[N] log_lik;"))
+        else:
+            rows.append(ours("real log_prior = 0;\nreal log_lik = 0;"))
+        inner = self._inner(functions, kept, index)
+        if self._each:
+            rows.append(f"for ({index} in 1 : {size[0]}) {{\n{inner}\n}}")
+        else:
+            rows.append(f"{{\n{inner}\n}}" if inner.strip() else "")
+        return "\n".join(rows)
+
+    def _inner(
+        self, functions: Mapping[str, TargetFunction], kept: Mapping[str, str], index: str
+    ) -> str:
+        """Text of what is done for one point: the original's statements."""
+        plain = StanText()
+        rows = []
+        tempered, rest = self._names.ours["log_lik"], self._names.ours["log_prior"]
+        if self._each:
+            # Locals, since an element of a vector would be read and written for each term.
+            rest = self._names.pick("rest")
+            tempered = self._names.pick("tempered")
+            rows.append(f"real {rest} = 0;\nreal {tempered} = 0;")
+            for each in self._parameters:
+                value = f"{self._variants[each.name]}[{index}]"
+                if each.depends:
+                    value = self._constrained(each, index)
+                rows.append(f"{plain.sized(each.kind, 'Identity')} {each.name} = {value};")
+                if each.depends:
+                    rows.append(f"{self._variants[each.name]}[{index}] = {each.name};")
+
+        def accumulator(term: Term) -> str:
+            return tempered if term.tempered else rest
+
+        terms = self._classification.terms
+        writer = _Statements(
+            functions,
+            accumulator,
+            lambda node: terms[id(node)],
+            lambda node: str(self._syntax.line(node)),
+            set() if self._each else set(kept),
+        )
+        rows.append(writer.statements(self._syntax.blocks["transformedparameters"]))
+        if self._each:
+            rows += [f"{kept[name]}[{index}] = {name};" for name in kept]
+        model = writer.statements(self._syntax.blocks["model"])
+        # A block of its own, for its names may be those of transformed parameters' blocks.
+        rows.append(model)
+        if self._each:
+            names_of = self._names.ours
+            rows.append(f"{names_of['log_prior']}[{index}] = {rest};")
+            rows.append(f"{names_of['log_lik']}[{index}] = {tempered};")
+        return "\n".join(rows)
+
+    def _kept(self) -> dict[str, str]:
+        """Transformed parameters that are kept for their constraints, which Stan checks."""
+        declared: dict[str, Node] = {}
+        for node in self._syntax.blocks["transformedparameters"]:
+            form = stmt(node)
+            if tag(form) == "VarDecl":
+                declared |= dict.fromkeys(declared_names(node), field(form, "transformation"))
+        checked = {name for name, given in declared.items() if _is_checked(given)}
+        own = {each.name for each in self._parameters}
+        if self._each:
+            for node in self._syntax.blocks["transformedparameters"]:
+                form = stmt(node)
+                if tag(form) == "VarDecl" and _is_checked(field(form, "transformation")):
+                    depends = names(field(form, "transformation")) & (own | set(declared))
+                    if depends:
+                        raise DataError(
+                            f"{self._syntax.line(node)}: the constraint of a transformed "
+                            f"parameter depends on {', '.join(sorted(depends))}, so that it "
+                            "cannot be checked for each pseudo-sample; check it with reject()"
+                        )
+        else:
+            waiting = list(checked)
+            while waiting:
+                for name in names(declared[waiting.pop()]) & set(declared) - checked:
+                    checked.add(name)
+                    waiting.append(name)
+        return {
+            name: self._names.of(f"{name}_each") if self._each else name
+            for name in declared
+            if name in checked
+        }
+
+
+class _Statements(Accumulating):
+    """Writes transformed parameters as locals, but for those that are declared outside."""
+
+    def __init__(
+        self,
+        functions: Mapping[str, TargetFunction],
+        accumulator: Callable[[Term], str | None],
+        terms: Callable[[Node], tuple[Term, ...]],
+        where: Callable[[Node], str],
+        outside: set[str],
+    ) -> None:
+        super().__init__(functions, accumulator, terms, where)
+        self._outside = outside
+
+    def _write_VarDecl(self, form: Node, node: Node) -> str:
+        declared = self.sized(field(form, "decl_type"), "Identity")
+        rows = []
+        for each in items(field(form, "variables")):
+            name = name_of(field(each, "identifier"))
+            initial = items(field(each, "initial_value"))
+            value = f" = {self.expression(initial[0])}" if initial else ""
+            outside = name in self._outside and field(form, "is_global") == "true"
+            if not outside:
+                rows.append(f"{declared} {name}{value};")
+            elif initial:
+                rows.append(f"{name}{value};")
+        return "\n".join(rows)
+
+
+def _parameters(syntax: Syntax) -> list[_Parameter]:
+    found: list[_Parameter] = []
+    own: set[str] = set()
+    for node in syntax.blocks["parameters"]:
+        form = stmt(node)
+        transformation = field(form, "transformation")
+        depends = bool(names(transformation) & own)
+        for name in declared_names(node):
+            found.append(_Parameter(name, field(form, "decl_type"), transformation, depends))
+            own.add(name)
+    return found
+
+
+def _is_checked(transformation: Node) -> bool:
+    """Whether Stan checks a constraint of a transformed parameter, or of a part of a tuple."""
+    if tag(transformation) == "TupleTransformation":
+        return any(map(_is_checked, items(items(transformation)[1])))
+    return tag(transformation) not in _UNCHECKED
+
+
+_UNCHECKED = {"Identity", "Offset", "Multiplier", "OffsetMultiplier"}
