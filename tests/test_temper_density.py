@@ -1,14 +1,15 @@
 """Log densities of tempered programs against programs that were split by hand.
 
-The reference is the original program without its likelihood, written by hand, and the original
-itself, both evaluated by stanli: with prior(u) and all(u) their log densities on the
-unconstrained space, the path is prior + beta (all - prior - log zeta), whatever the program.
+The references are the program with and without its likelihood, with constants, evaluated by
+stanli: with whole(u) and prior(u) their log densities on the unconstrained space, the path is
+prior + beta (whole - prior - log zeta), whatever the program.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,10 @@ KNOTS = ((0.0, 1.0), (0.2, -0.5), (1.0, 2.0))
 
 @dataclass(frozen=True)
 class Case:
-    """A program, with marks on what is left out of its prior, and its unconstrained sizes.
+    """A program, marked for its split, and its unconstrained sizes.
 
-    Lines that end in ``//-`` are the likelihood, and those that end in ``//+`` stand in the prior
-    alone (where a statement is a prior's and a likelihood's in one).
+    A line of the likelihood ends in ``//L``.  Other lines that not all three programs have: ``//X``
+    the program itself alone, ``//R`` both references, ``//A`` the whole one, ``//P`` the prior.
     """
 
     text: str
@@ -39,12 +40,26 @@ class Case:
     data: dict[str, Any] = field(default_factory=dict)
     include: dict[str, str] = field(default_factory=dict)
 
-    def original(self) -> str:
-        return "\n".join(row for row in self.text.splitlines() if not row.endswith("//+"))
+    def marked(self, marks: str) -> str:
+        """Text of the lines without a mark, or with one of these."""
+        rows = [row.partition("//") for row in self.text.splitlines()]
+        return "\n".join(
+            code + (sign + rest if rest[:1] == " " else "")
+            for code, sign, rest in rows
+            if not rest or rest[0] in marks + " "
+        )
 
-    def prior(self) -> str:
-        rows = (row.removesuffix("//+") for row in self.text.splitlines())
-        return "\n".join(row for row in rows if not row.endswith("//-"))
+
+def with_constants(text: str) -> str:
+    """A text whose densities, each in a line, keep their constants."""
+
+    def density(found: re.Match[str]) -> str:
+        value, name, args = found.groups()
+        kind = "lpmf" if name.startswith("poisson") else "lpdf"
+        return f"target += {name}_{kind}({value} | {args});"
+
+    text = text.replace("_lupdf", "_lpdf")
+    return re.sub(r"(?<![^\s{])([^;{}~\n]*[^;{}~\s]) ~ (\w+)\((.*?)\);", density, text)
 
 
 Y = [0.3, -1.2, 2.1]
@@ -57,9 +72,10 @@ CASES = {
         transformed parameters { vector[J] theta = mu + tau * raw; real<lower=0> v = tau^2; }
         model {
           mu ~ normal(0, 5);
-          tau ~ cauchy(0, 5) T[0, ];
+          tau ~ cauchy(0, 5) T[0, ]; //X
+          target += cauchy_lpdf(tau | 0, 5) + log(2); //R
           raw ~ std_normal();
-          y ~ normal(theta, sigma); //-
+          y ~ normal(theta, sigma); //L
         }
         generated quantities { real pooled = normal_rng(mu, tau); }
         """,
@@ -79,12 +95,12 @@ CASES = {
           target += -rest;
           for (n in 1 : N) {
             if (k[n] > 0) {
-              y[n] ~ normal(delta[1], 1); //-
+              y[n] ~ normal(delta[1], 1); //L
             } else {
-              target += normal_lupdf(y[n] | inv_temp, 2); //-
-              target += log(2 + piecewise_linear(inv_temp)); //-
+              target += normal_lupdf(y[n] | inv_temp, 2); //L
+              target += log(2 + piecewise_linear(inv_temp)); //L
             }
-            k[n] ~ poisson_log(delta[2]); //-
+            k[n] ~ poisson_log(delta[2]); //L
           }
           delta ~ normal(0, 1 + beta);
         }
@@ -97,15 +113,26 @@ CASES = {
         data { vector[3] y; array[3] int k; }
         parameters { real mu; real<lower=0.5> s; real<lower=0> rate; vector<lower=0>[3] each; }
         model {
-          mu ~ normal(0, 3) T[-9, 9];
-          s ~ lognormal(0, 1) T[0.5, ];
-          rate ~ gamma(2, 1) T[ , 90];
+          mu ~ normal(0, 3) T[-9, 9]; //X
+          s ~ lognormal(0, 1) T[0.5, ]; //X
+          rate ~ gamma(2, 1) T[ , 90]; //X
+          target += normal_lpdf(mu | 0, 3) - log(Phi(3) - Phi(-3)); //R
+          target += lognormal_lpdf(s | 0, 1) - log(Phi(-log(0.5))); //R
+          target += gamma_lpdf(rate | 2, 1) - log1m_exp(log(91) - 90); //R
           each ~ lognormal(0, 1);
-          y ~ normal(mu, s) T[-4, 4]; //-
-          y ~ normal(mu, each) T[-4, ]; //-
-          k ~ poisson(rate) T[1, 9]; //-
-          k[2] ~ poisson(rate) T[1, ]; //-
-          k ~ poisson(rate) T[ , 7]; //-
+          y ~ normal(mu, s) T[-4, 4]; //X
+          y ~ normal(mu, each) T[-4, ]; //X
+          k ~ poisson(rate) T[1, 4]; //X
+          k[2] ~ poisson(rate) T[1, ]; //X
+          k ~ poisson(rate) T[ , 4]; //X
+          for (n in 1 : 3) { //A
+            real at_most = 0; //A
+            for (j in 0 : 4) at_most += exp(poisson_lpmf(j | rate)); //A
+            target += normal_lpdf(y[n] | mu, s) - log(Phi((4 - mu) / s) - Phi((-4 - mu) / s)); //A
+            target += normal_lpdf(y[n] | mu, each[n]) - log(Phi((mu + 4) / each[n])); //A
+            target += 2 * poisson_lpmf(k[n] | rate) - log(at_most - exp(-rate)) - log(at_most); //A
+          } //A
+          target += poisson_lpmf(k[2] | rate) - log1m_exp(-rate); //A
         }
         """,
         (1, 1, 1, 3),
@@ -119,16 +146,14 @@ CASES = {
           void scale_lp(real s) { s ~ normal(0, 2); target += -s; }
           real shift_lp(real x) { scale_lp(x); if (x > 0) return 2 * x; return x; }
           void observe_lp(vector y, real mu) { for (n in 1 : 3) { y[n] ~ normal(mu, 1); } }
-          real slice_lpdf(array[] real y, int a, int b, real m) { return normal_lupdf(y | m, 1); }
         }
         data { vector[3] y; }
         parameters { real mu; real<lower=0> s; }
         model {
           real shifted = shift_lp(mu);
           scale_lp(s);
-          observe_lp(y, shifted); //-
-          y ~ tail(s); //-
-          target += reduce_sum(slice_lupdf, to_array_1d(y), 1, mu); //-
+          observe_lp(y, shifted); //L
+          y ~ tail(s); //L
           target += shift_lp(s);
         }
         """,
@@ -140,19 +165,19 @@ CASES = {
         data { int N; vector[N] y; array[2] vector[N] twice; }
         parameters { ordered[2] mu; simplex[2] w; real<lower=0> s; }
         model {
-          target += normal_lpdf(y | mu[1], s) + normal_lpdf(mu | 0, 3) - gamma_lccdf(0.1 | 2, s); //-
-          target += normal_lpdf(mu | 0, 3); //+
-          target += -gamma_lccdf(0.1 | 2, s); //+
+          target += normal_lpdf(y | mu[1], s) + normal_lpdf(mu | 0, 3) - gamma_lccdf(1 | 2, s); //L
+          target += normal_lpdf(mu | 0, 3); //P
+          target += -gamma_lccdf(1 | 2, s); //P
           target += dirichlet_lpdf(w | [2, 3]') + 2 * student_t_lpdf(s | 3, 0, 2);
           for (n in 1 : N) {
             vector[2] lp = log(w);
             for (j in 1 : 2) lp[j] += normal_lpdf(y[n] | mu[j], s);
-            target += log_sum_exp(lp); //-
-            target += log_mix(w[1], normal_lpdf(y[n] | mu[1], 1), normal_lpdf(y[n] | mu[2], 1)); //-
+            target += log_sum_exp(lp); //L
+            target += log_mix(w[1], normal_lpdf(y[n] | mu[1], 1), normal_lpdf(y[n] | mu[2], 1)); //L
           }
-          target += -N * log(s); //-
-          target += y - mu[1]; //-
-          target += {twice[1] * s, twice[2]}; //-
+          target += -N * log(s); //L
+          target += y - mu[1]; //L
+          target += {twice[1] * s, twice[2]}; //L
           target += mu;
           target += log(s);
         }
@@ -164,7 +189,8 @@ CASES = {
         """
         data { int K; vector[K] y; vector[K] low; }
         parameters {
-          real<lower=0> a; real<upper=1> b; real<lower=-1, upper=2> c; real<offset=1, multiplier=3> d;
+          real<lower=0> a; real<upper=1> b; real<lower=-1, upper=2> c;
+          real<offset=1, multiplier=3> d;
           vector<lower=low>[K] e; row_vector<upper=3>[K] f; matrix<lower=0, upper=1>[2, K] g;
           array[2, 2] real h; array[2] vector<lower=0>[K] i; simplex[K] j; ordered[K] k;
           positive_ordered[K] l; unit_vector[K] m; sum_to_zero_vector[K] n; cov_matrix[2] o;
@@ -178,7 +204,7 @@ CASES = {
                        + j[1] + sum(l) + m[1] + n[1] + sum(p) + sum(q) + s[2, 1] + sum(t[1])
                        + u[1][1] + u[2][2] + v[1, 1] + sum(root) + share[1] + w[2];
           target += -square(total) / 50 - 0.5 * dot_self(w) / 9 + log(i[1][1]);
-          y ~ normal(0.1 * total + i[1], 1); //-
+          y ~ normal(0.1 * total + i[1], 1); //L
         }
         """,
         (1, 1, 1, 1, 3, 3, 6, 4, 6, 2, 3, 3, 3, 2, 3, 3, 5, 3, 3, 8, 4, 2, 3),
@@ -194,9 +220,9 @@ CASES = {
         }
         transformed parameters { vector[K] m = c + d; }
         model {
-          a ~ normal(0, 1); b ~ normal(1, 1); d ~ exponential(1); e ~ normal(0, 3);
+          a ~ normal(0, 1); b ~ normal(1, 1); d ~ normal(1, 1); e ~ normal(0, 3);
           f ~ normal(a, b - a); g ~ normal(0, b - a); h ~ normal(0, 1); c ~ uniform(a, b);
-          y ~ normal(m + sum(f) + g + e, 1); //-
+          y ~ normal(m + sum(f) + g + e, 1); //L
         }
         """,
         (1, 1, 3, 3, 1, 3, 1, 2),
@@ -214,20 +240,20 @@ CASES = {
           #include likelihood.stan
           z ~ normal(0, 1);
           profile("both") { // temper: yes
-            z ~ normal(1, 3); //-
-            { z ~ normal(2, 3); } //-
+            z ~ normal(1, 3); //L
+            { z ~ normal(2, 3); } //L
             z ~ normal(3, 3); // temper: no
           }
           while (0) { }
-          print("target ", target());
-          x ~ normal(z, 1); //-
+          print("target ", target()); //X
+          x ~ normal(z, 1); //L
         }
         """,
         (3, 1),
         {"y": Y, "mean_of_theta": [0.1, 0.2, 0.3], "x": 1.5},
         {
             "link.stanfunctions": "vector link(vector x) { return exp(x); }",
-            "likelihood.stan": "y ~ normal(link(theta), 1); //-",
+            "likelihood.stan": "y ~ normal(link(theta), 1); //L",
         },
     ),
 }
@@ -235,36 +261,42 @@ CASES = {
 
 @dataclass(frozen=True)
 class World:
-    """A case's model, with the densities of the original and of its prior."""
+    """A case's model, and densities: of the program itself, and of the references."""
 
     model: Model
-    original: StanDensity
+    program: StanDensity
+    whole: StanDensity
     prior: StanDensity
     case: Case
 
     def ends(self, u: FloatArray) -> tuple[float, float]:
         """Log target over zeta, and log base, both with Stan's Jacobian."""
-        return self.original.value(u) - LOG_ZETA, self.prior.value(u)
+        return self.whole.value(u) - LOG_ZETA, self.prior.value(u)
 
 
 @pytest.fixture(scope="module", params=CASES)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     case = CASES[request.param]
     folder = tmp_path_factory.mktemp("programs")
-    for name, text in case.include.items():
-        (folder / name).write_text(text + "\n")
-    for name, text in (("original", case.original()), ("prior", case.prior())):
+    programs = {
+        "program": case.marked("LX"),
+        "whole": with_constants(case.marked("LRA")),
+        "prior": with_constants(case.marked("RP")),
+    }
+    for name, text in programs.items():
+        (folder / name).mkdir()
         (folder / f"{name}.stan").write_text(text)
-    if case.include:
-        without = folder / "without"
-        without.mkdir()
-        for name, text in case.include.items():
-            (without / name).write_text("" if text.endswith("//-") else text + "\n")
-    model = tempered_model(folder / "original.stan", case.data)
-    prior = StanProgram(folder / "prior.stan", (folder / "without",))
+        for file, content in case.include.items():
+            kept = "" if name == "prior" and content.endswith("//L") else content + "\n"
+            (folder / name / file).write_text(kept if name == "program" else with_constants(kept))
+    whole, prior, program = (
+        StanProgram(folder / f"{name}.stan", (folder / name,))
+        for name in ("whole", "prior", "program")
+    )
     return World(
-        model,
-        StanDensity(StanProgram(folder / "original.stan", (folder,)), case.data),
+        tempered_model(program.path, case.data, include_paths=program.include_paths),
+        StanDensity(program, case.data),
+        StanDensity(whole, case.data),
         StanDensity(prior, case.data),
         case,
     )
@@ -291,7 +323,13 @@ def test_the_sizes_are_those_of_the_program(world: World) -> None:
 def test_the_likelihood_is_there(world: World) -> None:
     """The reference is no reference if both its programs are one."""
     u = points(world, 0, 1)[0]
-    assert abs(world.original.value(u) - world.prior.value(u)) > 0.1
+    assert abs(world.whole.value(u) - world.prior.value(u)) > 0.1
+
+
+def test_the_reference_is_the_program_but_for_constants(world: World) -> None:
+    """Stan drops constants of the program's own densities, and of nothing else."""
+    differences = [world.whole.value(u) - world.program.value(u) for u in points(world, 5, 3)]
+    np.testing.assert_allclose(differences, differences[0], rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.35, 1.0])
@@ -336,7 +374,7 @@ def log_mass(one: float, zero: float, *, ladder: bool) -> float:
         return float(logsumexp(knot * one + (1 - knot) * zero + value))
     node, weight = np.polynomial.legendre.leggauss(200)
     pieces = []
-    for low, high in zip(knot[:-1], knot[1:], strict=True):
+    for low, high in pairwise(knot):
         beta = low + (high - low) * (node + 1) / 2
         share = np.log(weight * (high - low) / 2)
         pieces.append(beta * one + (1 - beta) * zero + share + log_g(beta))

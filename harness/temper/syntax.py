@@ -117,20 +117,14 @@ class Stanc:
         return result.stdout
 
     def formatted(self, text: str) -> str:
-        """Return a program's text as stanc formats it, checked.
-
-        Raises
-        ------
-        CompileError
-            If it is not valid Stan.
-        """
+        """Return a text of ours as stanc checks and formats it."""
         for options in (["--info"], ["--auto-format", "--max-line-length=78"]):
             command = [*self._command, *options, "-"]
             result = subprocess.run(
                 command, input=text, capture_output=True, text=True, check=False
             )
             if result.returncode != 0:
-                raise CompileError(f"not a valid Stan program:\n{result.stderr.strip()}\n{text}")
+                raise AssertionError(f"what was written is not valid:\n{result.stderr}\n{text}")
         return result.stdout
 
 

@@ -218,10 +218,13 @@ class StanText:
         words = _BOUNDS.get(tag(transformation), ())
         if not words:
             return ""
-        values = map(self.expression, items(transformation)[1:])
-        # In parentheses, or the sign > would end the bounds.
+        values = map(self.bound, items(transformation)[1:])
         given = (f"{word}={value}" for word, value in zip(words, values, strict=True))
         return f"<{', '.join(given)}>"
+
+    def bound(self, node: Node) -> str:
+        """Text of a bound in a declaration."""
+        return self.expression(node)
 
     # Statements
 

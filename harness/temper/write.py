@@ -9,11 +9,22 @@ from typing import Literal
 from harness.errors import DataError
 from harness.temper import library
 from harness.temper.accumulate import Accumulating, TargetFunction, rewritten_functions
-from harness.temper.classify import Classification, Term, What
+from harness.temper.classify import Classification, Term, What, is_container
 from harness.temper.library import Names
 from harness.temper.syntax import Syntax
 from harness.temper.text import StanText
-from harness.temper.tree import Node, declared_names, field, items, name_of, names, stmt, tag
+from harness.temper.tree import (
+    Node,
+    declared_names,
+    field,
+    has_field,
+    items,
+    name_of,
+    names,
+    stmt,
+    tag,
+    type_of,
+)
 
 Variant = Literal[
     "pseudo_extended", "continuously_tempered", "collapsed_tempered", "collapsed_pseudo_extended"
@@ -170,7 +181,8 @@ class _Parameter:
     kind: Node
     transformation: Node
     depends: bool
-    """Whether its constraint depends on other parameters."""
+    """Whether its constraint cannot be declared for an array: it depends on other parameters, or
+    its bounds are an array."""
 
 
 def write_program(
@@ -242,15 +254,14 @@ class _Writer:
     # Parameters
 
     def _declarations(self) -> str:
-        plain = StanText()
         if not self._each:
-            return plain.statements(self._syntax.blocks["parameters"])
+            return StanText().statements(self._syntax.blocks["parameters"])
         size = (self._names.of("N"),)
         rows = ["// Pseudo-samples, one an element."]
         for each in self._parameters:
             transformation = "Identity" if each.depends else each.transformation
             name = self._free(each) if each.depends else self._variants[each.name]
-            rows.append(f"{plain.sized(each.kind, transformation, size)} {name};")
+            rows.append(f"{_Repeated(size[0]).sized(each.kind, transformation, size)} {name};")
         return "\n".join(rows)
 
     def _free(self, parameter: _Parameter) -> str:
@@ -383,6 +394,18 @@ class _Writer:
         }
 
 
+class _Repeated(StanText):
+    """Writes declarations of arrays, whose bounds are one number or arrays as well."""
+
+    def __init__(self, size: str) -> None:
+        self._size = size
+
+    def bound(self, node: Node) -> str:
+        """Text of a bound, for each pseudo-sample where it is a vector or a matrix."""
+        text = self.expression(node)
+        return f"rep_array({text}, {self._size})" if is_container(node) else text
+
+
 class _Statements(Accumulating):
     """Writes transformed parameters as locals, but for those that are declared outside."""
 
@@ -418,11 +441,24 @@ def _parameters(syntax: Syntax) -> list[_Parameter]:
     for node in syntax.blocks["parameters"]:
         form = stmt(node)
         transformation = field(form, "transformation")
-        depends = bool(names(transformation) & own)
+        depends = bool(names(transformation) & own) or _has_arrays(transformation)
         for name in declared_names(node):
             found.append(_Parameter(name, field(form, "decl_type"), transformation, depends))
             own.add(name)
     return found
+
+
+def _has_arrays(transformation: Node) -> bool:
+    """Whether a bound is an array."""
+    return (
+        any(
+            tag(type_of(each)) == "UArray"
+            for each in items(transformation)[1:]
+            if has_field(each, "expr")
+        )
+        if tag(transformation) in _JACOBIANS
+        else False
+    )
 
 
 def _is_checked(transformation: Node) -> bool:
