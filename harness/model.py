@@ -79,6 +79,8 @@ class Model:
         ``"flat"``: a constant, on a bounded x (pure tempering); ``"improper"``: a constant on an x
         that is not bounded, so that methods ask for a Gaussian base, or for inverse temperatures
         that stay away from 0.
+    no_gaussian_base
+        Why its tempered programs take no Gaussian base; None if they take one.
     log_density
         The target's density as a NumPy function of many points in base coordinates, constants
         included, where there is one: what is driven from Python then calls it in place of the
@@ -103,6 +105,7 @@ class Model:
     pseudo_axis: Literal["first", "last"] = "last"
     stems: Mapping[str, str] = field(default_factory=dict)
     own_base: OwnBase = "flat"
+    no_gaussian_base: str | None = None
     log_density: LogDensity | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

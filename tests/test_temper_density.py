@@ -15,8 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
 from stan_density import StanDensity, log_box_jacobian
 
+from harness.bases import gaussian_base
+from harness.errors import DataError
 from harness.methods.continuous_tempering import tempering_data
 from harness.methods.pseudo_extended import pseudo_extended_data
 from harness.model import Model, StanProgram
@@ -332,6 +335,12 @@ def test_the_reference_is_the_program_but_for_constants(world: World) -> None:
     np.testing.assert_allclose(differences, differences[0], rtol=1e-10, atol=1e-9)
 
 
+def test_target_keeps_constants(world: World) -> None:
+    target = StanDensity(world.model.program("target"), world.model.data)
+    for u in points(world, 6, 3):
+        agree(target.value(u), world.whole.value(u))
+
+
 @pytest.mark.parametrize("beta", [0.0, 0.35, 1.0])
 def test_continuously_tempered(world: World, beta: float) -> None:
     data = tempering_data(world.model, log_zeta=LOG_ZETA, log_g=KNOTS)
@@ -365,6 +374,28 @@ def test_collapsed(world: World, ladder: bool) -> None:
     expected = logsumexp(log_target - mass) - np.log(3) + mass.sum()
     found = density(world, "collapsed_pseudo_extended", data | {"N": 3}).value(stacked(world, u))
     agree(found, float(expected))
+
+
+def test_gaussian_base(world: World) -> None:
+    """A Gaussian base takes the place of the prior, with the Jacobian of what is positive."""
+    size = world.model.dimension
+    draws = np.random.default_rng(7).normal(0, 0.4, (size, size))
+    base = gaussian_base(draws[0], draws @ draws.T + np.eye(size), log_zeta=LOG_ZETA)
+    if world.model.no_gaussian_base is not None:
+        with pytest.raises(DataError, match="takes no Gaussian base"):
+            tempering_data(world.model, base)
+        return
+    logpdf = multivariate_normal(base.mean, base.covariance).logpdf
+    data = tempering_data(world.model, base)
+    fixed = data | {"sample_inv_temp": 0, "fixed_inv_temp": [0.35]}
+    u = points(world, 8, 2)
+    log_q = np.array([0.35 * world.ends(each)[0] + 0.65 * logpdf(each) for each in u])
+    found = density(world, "continuously_tempered", fixed).value(u[0])
+    agree(found, float(log_q[0]))
+    fixed = pseudo_extended_data(world.model, 2, 0.35, base=base)
+    log_target = np.array([world.ends(each)[0] + LOG_ZETA for each in u])
+    expected = logsumexp(log_target - log_q) - np.log(2) + log_q.sum()
+    agree(density(world, "pseudo_extended", fixed).value(stacked(world, u)), float(expected))
 
 
 def log_mass(one: float, zero: float, *, ladder: bool) -> float:

@@ -2,6 +2,6 @@
 
 from harness.temper.classify import Statement
 from harness.temper.model import tempered_model
-from harness.temper.program import TemperedProgram, temper
+from harness.temper.program import TemperedProgram, as_table, temper
 
-__all__ = ["Statement", "TemperedProgram", "temper", "tempered_model"]
+__all__ = ["Statement", "TemperedProgram", "as_table", "temper", "tempered_model"]

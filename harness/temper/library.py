@@ -10,6 +10,7 @@ from harness.paths import shipped
 _DEFINED = re.compile(r"^(?:real|vector|matrix) (\w+)\(", re.MULTILINE)
 _CALLED = re.compile(r"\b(\w+)\(")
 _WORD = re.compile(r"\b[A-Za-z]\w*")
+_ENDS = ("_lpdf", "_lpmf", "_rng", "_lp")
 _DECLARED = re.compile(r"(\w+);")
 
 
@@ -29,9 +30,13 @@ class Names:
     def pick(self, wanted: str) -> str:
         """Return a name for something that is new each time."""
         name, number = wanted, 1
+        # Stan tells what a function is from the end of its name.
+        stem, end = next(
+            ((wanted.removesuffix(end), end) for end in _ENDS if wanted.endswith(end)), (wanted, "")
+        )
         while name in self._taken:
             number += 1
-            name = f"{wanted}_{number}"
+            name = f"{stem}_{number}{end}"
         self._taken.add(name)
         return name
 

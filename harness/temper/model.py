@@ -12,29 +12,7 @@ from harness.files import write_text
 from harness.model import Model, OwnBase, StanProgram
 from harness.paths import cache_folder
 from harness.temper.classify import What
-from harness.temper.program import VARIANTS, TemperedProgram, self_contained, temper
-
-
-def tempered_programs(
-    path: Path, *, what: What = "likelihood", include_paths: Iterable[Path] = ()
-) -> dict[str, TemperedProgram]:
-    """Temper a program in every way that there is.
-
-    Returns
-    -------
-    dict
-        By the name of the variant, as ``pseudo_extended``.
-
-    Raises
-    ------
-    CompileError, DataError
-        As :func:`harness.temper.temper`.
-    """
-    folders = tuple(include_paths)
-    return {
-        variant: temper(path, method=method, what=what, include_paths=folders)
-        for method, variant in VARIANTS.items()
-    }
+from harness.temper.program import VARIANTS, TemperedProgram, self_contained, temper_each
 
 
 def tempered_model(
@@ -46,7 +24,9 @@ def tempered_model(
 ) -> Model:
     """Return the model of a Stan program with its data, for every method that tempers.
 
-    Its programs are written to a folder in the cache that is named by a hash of their text.
+    Its programs are written to a folder in the cache that is named by a hash of their text; the
+    variant ``original`` is the program itself, its includes written out, for its transformed
+    parameters and generated quantities, and ``target`` has its density with all constants.
 
     Parameters
     ----------
@@ -69,9 +49,10 @@ def tempered_model(
         If stanli is not installed, which counts the unconstrained parameters.
     """
     folders = tuple(include_paths)
-    programs = tempered_programs(path, what=what, include_paths=folders)
-    texts = {variant: each.text for variant, each in programs.items()}
-    texts["target"] = self_contained(path, include_paths=folders)
+    written = temper_each(path, VARIANTS, what=what, include_paths=folders)
+    programs = dict(zip(VARIANTS.values(), written, strict=True))
+    texts: dict[str, str] = {variant: each.text for variant, each in programs.items()}
+    texts["original"] = self_contained(path, include_paths=folders)
     together = "\0".join(f"{name}\0{texts[name]}" for name in sorted(texts))
     digest = hashlib.sha256(together.encode()).hexdigest()
     folder = cache_folder("tempered") / digest[:32]
@@ -86,7 +67,9 @@ def tempered_model(
         data=data,
         parameters=any_form.parameters,
         dimension=int(target.n_unconstrained),
+        transforms=any_form.coordinates.transforms,
         own_base=_own_base(any_form),
+        no_gaussian_base=any_form.coordinates.reason,
         aliases={variant: each.names for variant, each in programs.items()},
         pseudo_axis="first",
     )

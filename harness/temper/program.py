@@ -9,21 +9,29 @@ from typing import Literal
 
 from harness.errors import DataError
 from harness.temper.classify import Statement, What, classify
+from harness.temper.coordinates import BaseCoordinates, base_coordinates
 from harness.temper.syntax import Stanc, Syntax, read_syntax
+from harness.temper.templates import Variant
 from harness.temper.tree import declared_names, stmt, tag
 from harness.temper.tree import field as value_of
-from harness.temper.write import Variant, write_program
+from harness.temper.write import write_program
 from harness.toolchain import require_cmdstan
 
-TemperMethod = Literal["pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended"]
-"""How a program is tempered; ``collapsed`` is continuous with the inverse temperature
-integrated out, and the last has those of its instrumental densities integrated out."""
+TemperMethod = Literal[
+    "pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended", "none"
+]
+"""How a program is tempered.
+
+``collapsed`` is continuous with the inverse temperature integrated out, and the next has those of
+its instrumental densities integrated out; ``none`` is the original, with all constants.
+"""
 
 VARIANTS: Mapping[TemperMethod, Variant] = {
     "pseudo-extended": "pseudo_extended",
     "continuous": "continuously_tempered",
     "collapsed": "collapsed_tempered",
     "collapsed-pseudo-extended": "collapsed_pseudo_extended",
+    "none": "target",
 }
 
 _TITLES = {
@@ -31,6 +39,7 @@ _TITLES = {
     "continuous": "Continuously tempered form",
     "collapsed": "Collapsed continuously tempered form",
     "collapsed-pseudo-extended": "Collapsed pseudo-extended form",
+    "none": "Form with all constants",
 }
 
 
@@ -60,6 +69,8 @@ class TemperedProgram:
         flat in them.
     bounded
         Parameters whose constraint bounds them on all sides, so that a flat base is proper.
+    coordinates
+        Base coordinates of its parameters, for Gaussian bases.
     digest
         SHA-256 of the original with its includes written out.
     """
@@ -73,6 +84,7 @@ class TemperedProgram:
     parameters: tuple[str, ...]
     uncovered: tuple[str, ...]
     bounded: tuple[str, ...]
+    coordinates: BaseCoordinates = field(repr=False)
     digest: str
 
 
@@ -106,6 +118,23 @@ def temper(
     DataError
         If something in it cannot be tempered, or nothing is; the message says which line and why.
     """
+    return temper_each(path, [method], what=what, include_paths=include_paths)[0]
+
+
+def temper_each(
+    path: Path,
+    methods: Iterable[TemperMethod],
+    *,
+    what: What = "likelihood",
+    include_paths: Iterable[Path] = (),
+) -> list[TemperedProgram]:
+    """Write the programs of several methods; see :func:`temper`.
+
+    Raises
+    ------
+    CompileError, DataError
+        As :func:`temper`.
+    """
     path = Path(path)
     stanc = _stanc(path, include_paths)
     syntax = read_syntax(path, stanc)
@@ -117,28 +146,49 @@ def temper(
             f"{path} has no statement to temper: none gives data a density; mark those that "
             "should be tempered with // temper: yes, or temper all"
         )
-    written = write_program(syntax, classification, VARIANTS[method], what)
-    header = (
-        f"// {_TITLES[method]} of {path.name} ({what} tempered), written by\n"
-        f"//   harness temper {path.name} --method {method} --temper {what}\n"
-        f"// from the program whose text, its includes written out, has the SHA-256\n"
-        f"// {syntax.digest}\n"
-    )
-    parameters = tuple(
-        name for node in syntax.blocks["parameters"] for name in declared_names(node)
-    )
-    return TemperedProgram(
-        text=stanc.formatted(header + written.text),
-        statements=classification.statements,
-        source=path,
-        method=method,
-        what=what,
-        names=written.names,
-        parameters=parameters,
-        uncovered=classification.uncovered,
-        bounded=_bounded(syntax),
-        digest=syntax.digest,
-    )
+    programs = []
+    for method in methods:
+        written = write_program(syntax, classification, VARIANTS[method], what)
+        header = (
+            f"// {_TITLES[method]} of {path.name} ({what} tempered), written by\n"
+            f"//   harness temper {path.name} --method {method} --temper {what}\n"
+            f"// from the program whose text, its includes written out, has the SHA-256\n"
+            f"// {syntax.digest}\n"
+        )
+        programs.append(
+            TemperedProgram(
+                text=stanc.formatted(header + written.text),
+                statements=classification.statements,
+                source=path,
+                method=method,
+                what=what,
+                names=written.names,
+                parameters=_declared(syntax),
+                uncovered=classification.uncovered,
+                bounded=_bounded(syntax),
+                coordinates=base_coordinates(syntax),
+                digest=syntax.digest,
+            )
+        )
+    return programs
+
+
+def as_table(program: TemperedProgram) -> str:
+    """Say, a line each, which statements of a program are tempered and why."""
+    rows = []
+    for each in program.statements:
+        place = str(each.line)
+        if Path(each.file) != program.source:
+            place = f"{Path(each.file).name}:{each.line}"
+        word = "tempered" if each.tempered else "not tempered"
+        rows.append(f"{place:>5}  {word:<12}  {each.text}  ({each.why})")
+    flat = [name for name in program.uncovered if name not in program.bounded]
+    if flat:
+        rows.append(
+            f"{', '.join(flat)}: no statement that is not tempered gives a density, so that the "
+            "base may be improper, and log Z without meaning"
+        )
+    return "\n".join(rows)
 
 
 def self_contained(path: Path, *, include_paths: Iterable[Path] = ()) -> str:
@@ -165,6 +215,10 @@ _BOUNDED = {
     "StochasticRow",
     "StochasticColumn",
 }
+
+
+def _declared(syntax: Syntax) -> tuple[str, ...]:
+    return tuple(name for node in syntax.blocks["parameters"] for name in declared_names(node))
 
 
 def _bounded(syntax: Syntax) -> tuple[str, ...]:

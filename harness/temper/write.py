@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from harness.errors import DataError
 from harness.temper import library
 from harness.temper.accumulate import Accumulating, TargetFunction, rewritten_functions
 from harness.temper.classify import Classification, Term, What, is_container
+from harness.temper.coordinates import GAUSSIAN_NAMES, base_coordinates, gaussian_base
 from harness.temper.library import Names
 from harness.temper.syntax import Syntax
+from harness.temper.templates import DATA, FREE, FUNCTIONS, GENERATED, MODEL, NUMBER, Variant
 from harness.temper.text import StanText
 from harness.temper.tree import (
     Node,
@@ -26,45 +27,6 @@ from harness.temper.tree import (
     type_of,
 )
 
-Variant = Literal[
-    "pseudo_extended", "continuously_tempered", "collapsed_tempered", "collapsed_pseudo_extended"
-]
-"""A program of ours, by the name that methods know it by."""
-
-_FUNCTIONS = {
-    "pseudo_extended": (
-        "geometric_path",
-        "pseudo_extended_log_density",
-        "pseudo_extended_log_weight",
-        "add_log_inv_temp_density",
-        "log_inv_temp_density",
-        "stratified_log_density",
-    ),
-    "continuously_tempered": (
-        "geometric_path",
-        "piecewise_linear",
-        "continuous_tempering_log_weight",
-    ),
-    "collapsed_tempered": (
-        "log_tempered_mass",
-        "inv_temp_rng",
-        "continuous_tempering_log_weight",
-    ),
-    "collapsed_pseudo_extended": (
-        "log_tempered_mass",
-        "inv_temp_rng",
-        "pseudo_extended_log_density",
-        "pseudo_extended_log_weight",
-    ),
-}
-
-_DATA = {
-    "pseudo_extended": ("g", "pseudo_samples"),
-    "continuously_tempered": ("g", "inv_temp"),
-    "collapsed_tempered": ("g", "ladder"),
-    "collapsed_pseudo_extended": ("g", "ladder"),
-}
-
 _JACOBIANS = {
     "Lower": "lower_bound",
     "Upper": "upper_bound",
@@ -74,88 +36,28 @@ _JACOBIANS = {
     "OffsetMultiplier": "offset_multiplier",
 }
 
-_MODEL = {
-    "pseudo_extended": """
-vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-vector[N] log_gamma = log_prior + log_lik;
-target += pseudo_extended_log_density(
-  add_log_inv_temp_density(log_gamma, beta, pi_knot, log_pi, pi_shape),
-  add_log_inv_temp_density(
-    geometric_path(log_gamma, log_prior, log_zeta, beta),
-    beta, g_knot, log_g, g_shape));
-if (g_correlation != 0) {
-  target += stratified_log_density(
-    (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
-}
-""",
-    "continuously_tempered": """
-vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-target += geometric_path(log_prior + log_lik, log_prior, log_zeta, beta[1])
-  + sum(piecewise_linear(beta, g_knot, log_g));
-target += uniform_lpdf(free_inv_temp | 0, 1);
-""",
-    "collapsed_tempered": """
-target += log_prior
-  + log_tempered_mass(log_zeta - log_lik, g_knot, log_g, ladder);
-""",
-    "collapsed_pseudo_extended": """
-vector[N] log_q = log_prior;
-for (i in 1 : N) {
-  log_q[i] += log_tempered_mass(log_zeta - log_lik[i], g_knot, log_g, ladder);
-}
-target += pseudo_extended_log_density(log_prior + log_lik, log_q);
-""",
-}
-
-_GENERATED = {
-    "pseudo_extended": """
-vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-vector[N] delta = log_zeta - log_lik; // log b + log zeta - log gamma
-vector[N] log_weight;
-{
-  vector[N] log_gamma = log_prior + log_lik;
-  log_weight = pseudo_extended_log_weight(
-    log_gamma + log_inv_temp_density(inv_temp, pi_knot, log_pi, pi_shape),
-    geometric_path(log_gamma, log_prior, log_zeta, inv_temp)
-    + log_inv_temp_density(inv_temp, g_knot, log_g, g_shape));
-}
-""",
-    "continuously_tempered": """
-real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
-real delta = log_zeta - log_lik; // log b + log zeta - log gamma
-vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, 0);
-""",
-    "collapsed_tempered": """
-real delta = log_zeta - log_lik; // log b + log zeta - log gamma
-real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
-vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, ladder);
-""",
-    "collapsed_pseudo_extended": """
-vector[N] inv_temp; // drawn from its conditional under q
-vector[N] delta = log_zeta - log_lik; // log b + log zeta - log gamma
-vector[N] log_weight;
-{
-  vector[N] log_q = log_prior;
-  for (i in 1 : N) {
-    log_q[i] += log_tempered_mass(delta[i], g_knot, log_g, ladder);
-    inv_temp[i] = inv_temp_rng(delta[i], g_knot, log_g, ladder);
-  }
-  log_weight = pseudo_extended_log_weight(log_prior + log_lik, log_q);
-}
-""",
-}
-
-_FREE = {
-    "pseudo_extended": ("vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;"),
-    "continuously_tempered": "vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;",
-    "collapsed_tempered": "",
-    "collapsed_pseudo_extended": "",
-}
-
-_NUMBER = "int<lower=1> N; // number of pseudo-samples"
-
 _OUTPUTS = ("inv_temp", "delta", "log_weight")
-_OWN = ("beta", "log_gamma", "log_q", "free_inv_temp", "B", "log_zeta", "N", "i")
+_OWN = (
+    "beta",
+    "log_gamma",
+    "log_q",
+    "free_inv_temp",
+    "B",
+    "log_zeta",
+    "N",
+    "i",
+    "log_base",
+    "log_ratio",
+    "whiten",
+)
+
+_BASE = "log_base; // log b"
+_RATIO = "log_ratio; // log gamma - log b"
+
+_NO_BASE = """
+int<lower=0, upper=0> B; // the base is the program's own
+real log_zeta; // guess at log Z
+"""
 
 
 @dataclass(frozen=True)
@@ -207,21 +109,15 @@ class _Writer:
         self._variant: Variant = variant
         self._names = Names(names(tuple(syntax.blocks.values())))
         self._each = variant.endswith("pseudo_extended")
-        tempered, rest = (
-            ("log_lik", "log_prior")
-            if what == "likelihood"
-            else (
-                "log_tempered",
-                "log_rest",
-            )
-        )
+        self._what = what
+        self._coordinates = base_coordinates(syntax)
+        self._gaussian = self._coordinates.reason is None and variant != "target"
         for mine in (*_OUTPUTS, *_OWN):
             self._names.of(mine)
-        # In templates they go by the names of a tempered likelihood.
-        self._names.ours["log_lik"] = self._names.pick(tempered)
-        self._names.ours["log_prior"] = self._names.pick(rest)
-        self._library = library.functions(_FUNCTIONS[variant], self._names)
-        self._data = library.data(_DATA[variant], self._names)
+        base = ("whitener", "gaussian_base_lpdf") if self._gaussian else ()
+        self._library = library.functions((*FUNCTIONS[variant], *base), self._names)
+        blocks = (("base",) if self._gaussian else ()) + DATA[variant]
+        self._data = library.data(blocks, self._names)
         self._parameters = list(_parameters(syntax))
         self._variants: dict[str, str] = {}
         if self._each:
@@ -235,18 +131,20 @@ class _Writer:
             self._syntax.blocks["function"], str(self._syntax.path), self._names.pick
         )
         transformed = plain.statements(self._syntax.blocks["transformeddata"])
+        if self._gaussian:
+            transformed += ours("\nmatrix[B, B] whiten = whitener(base_cholesky);")
         blocks = {
             "functions": f"{self._library}\n{defined}",
             "data": plain.statements(self._syntax.blocks["data"])
-            + ours("\nint<lower=0, upper=0> B; // the base is the program's own\n")
-            + ours("real log_zeta; // guess at log Z\n")
+            + "\n"
+            + ("" if self._gaussian or self._variant == "target" else ours(_NO_BASE))
             + self._data
-            + (ours(_NUMBER) if self._variant == "collapsed_pseudo_extended" else ""),
+            + (ours(NUMBER) if self._variant == "collapsed_pseudo_extended" else ""),
             "transformed data": transformed,
-            "parameters": f"{self._declarations()}\n{ours(_FREE[self._variant])}",
+            "parameters": f"{self._declarations()}\n{ours(FREE[self._variant])}",
             "transformed parameters": self._transformed(functions),
-            "model": ours(_MODEL[self._variant]),
-            "generated quantities": ours(_GENERATED[self._variant]),
+            "model": ours(MODEL[self._variant]),
+            "generated quantities": ours(GENERATED[self._variant]),
         }
         text = "\n".join(f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body)
         return Written(text, self._names.changed | self._variants)
@@ -308,14 +206,14 @@ class _Writer:
                 for each in self._parameters
                 if each.depends
             ]
-            rows.append(ours("vector[N] log_prior;\nvector[N] log_lik;"))
+            rows.append(ours(f"vector[N] {_BASE}\nvector[N] {_RATIO}"))
         else:
-            rows.append(ours("real log_prior = 0;\nreal log_lik = 0;"))
+            rows.append(ours(f"real {_BASE}\nreal {_RATIO}"))
         inner = self._inner(functions, kept, index)
         if self._each:
             rows.append(f"for ({index} in 1 : {size[0]}) {{\n{inner}\n}}")
         else:
-            rows.append(f"{{\n{inner}\n}}" if inner.strip() else "")
+            rows.append(f"{{\n{inner}\n}}")
         return "\n".join(rows)
 
     def _inner(
@@ -324,12 +222,13 @@ class _Writer:
         """Text of what is done for one point: the original's statements."""
         plain = StanText()
         rows = []
-        tempered, rest = self._names.ours["log_lik"], self._names.ours["log_prior"]
+        # Locals, since an element of a vector would be read and written for each term.
+        wanted = ("log_prior", "log_lik")
+        if self._what == "all":
+            wanted = ("log_rest", "log_tempered")
+        rest, tempered = map(self._names.of, wanted)
+        rows.append(f"real {rest} = 0;\nreal {tempered} = 0;")
         if self._each:
-            # Locals, since an element of a vector would be read and written for each term.
-            rest = self._names.pick("rest")
-            tempered = self._names.pick("tempered")
-            rows.append(f"real {rest} = 0;\nreal {tempered} = 0;")
             for each in self._parameters:
                 value = f"{self._variants[each.name]}[{index}]"
                 if each.depends:
@@ -355,11 +254,22 @@ class _Writer:
         model = writer.statements(self._syntax.blocks["model"])
         # A block of its own, for its names may be those of transformed parameters' blocks.
         rows.append(model)
-        if self._each:
-            names_of = self._names.ours
-            rows.append(f"{names_of['log_prior']}[{index}] = {rest};")
-            rows.append(f"{names_of['log_lik']}[{index}] = {tempered};")
+        rows.append(self._ends(rest, tempered, f"[{index}]" if index else ""))
         return "\n".join(rows)
+
+    def _ends(self, rest: str, tempered: str, at: str) -> str:
+        """Text that sets log b and log gamma - log b of a point."""
+        base, ratio = self._names.of("log_base") + at, self._names.of("log_ratio") + at
+        own = f"{base} = {rest};\n{ratio} = {tempered};"
+        if not self._gaussian:
+            return own
+        local = {name: self._names.of(name) for name in GAUSSIAN_NAMES}
+        gaussian = local["gaussian"]
+        return (
+            f"if ({local['B']}) {{\n{gaussian_base(self._coordinates, local)}\n"
+            f"{base} = {gaussian};\n{ratio} = {rest} + {tempered} - {gaussian};\n}} "
+            f"else {{\n{own}\n}}"
+        )
 
     def _kept(self) -> dict[str, str]:
         """Transformed parameters that are kept for their constraints, which Stan checks."""
