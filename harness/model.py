@@ -53,7 +53,7 @@ class Model:
         Data of ``target.stan``; each variant takes them and its own besides.
     parameters
         Names of the target's parameters.  A pseudo-extended variant has the same names, but for
-        ``aliases``, with one more axis over pseudo-samples, the last but for ``pseudo_axis``.
+        ``pseudo_names``, with one more axis over pseudo-samples, the last but for ``pseudo_axis``.
     dimension
         Number of unconstrained parameters.
     transforms
@@ -66,8 +66,10 @@ class Model:
         Parameters that pseudo-samples share: its pseudo-extended program has them once, without
         the last axis.
     aliases
-        By variant, the names that its program has for what methods and the target call otherwise:
-        parameters, data and what it generates, as ``{"pseudo_extended": {"N": "N_2"}}``.
+        By variant, the names that its program has for data that methods give it and for what it
+        generates, where they are not the usual ones, as ``{"pseudo_extended": {"N": "N_2"}}``.
+    pseudo_names
+        Names that pseudo-extended programs have for parameters, where they are not the target's.
     pseudo_axis
         Which axis of a parameter runs over pseudo-samples in pseudo-extended programs.
     stems
@@ -102,6 +104,7 @@ class Model:
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     shared: tuple[str, ...] = ()
     aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pseudo_names: Mapping[str, str] = field(default_factory=dict)
     pseudo_axis: Literal["first", "last"] = "last"
     stems: Mapping[str, str] = field(default_factory=dict)
     own_base: OwnBase = "flat"

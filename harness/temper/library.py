@@ -46,10 +46,9 @@ class Names:
             self.ours[wanted] = self.pick(wanted)
         return self.ours[wanted]
 
-    @property
-    def changed(self) -> dict[str, str]:
-        """Names of ours that the program has otherwise."""
-        return {wanted: name for wanted, name in self.ours.items() if wanted != name}
+    def changed(self, wanted: Iterable[str]) -> dict[str, str]:
+        """Those of some names of ours that the program has otherwise."""
+        return {name: self.ours[name] for name in wanted if self.ours.get(name, name) != name}
 
 
 def functions(wanted: Iterable[str], names: Names) -> str:
@@ -70,17 +69,17 @@ def functions(wanted: Iterable[str], names: Names) -> str:
     return _renamed(text, {name: names.of(name) for name in sorted(needed)})
 
 
-def data(blocks: Iterable[str], names: Names) -> str:
-    """Text of blocks of data of ``stan/blocks``."""
+def data(blocks: Iterable[str], names: Names) -> tuple[str, list[str]]:
+    """Text of blocks of data of ``stan/blocks``, and our names of what they declare."""
     folder = shipped("stan") / "blocks"
     text = "".join((folder / f"{name}.standata").read_text(encoding="utf-8") for name in blocks)
     declared = [name for row in text.splitlines() for name in _DECLARED.findall(row.split("//")[0])]
-    return _renamed(text, {name: names.of(name) for name in declared})
+    return _renamed(text, {name: names.of(name) for name in declared}), declared
 
 
 def renaming(names: Names) -> Callable[[str], str]:
     """Return what gives a template, in our names, those of the program."""
-    return lambda text: _renamed(text, names.changed)
+    return lambda text: _renamed(text, names.ours)
 
 
 def _renamed(text: str, given: dict[str, str]) -> str:

@@ -65,12 +65,13 @@ def tempered_model(
         name=path.stem,
         folder=folder,
         data=data,
-        parameters=any_form.parameters,
+        parameters=tuple(any_form.parameters),
         dimension=int(target.n_unconstrained),
         transforms=any_form.coordinates.transforms,
         own_base=_own_base(any_form),
         no_gaussian_base=any_form.coordinates.reason,
         aliases={variant: each.names for variant, each in programs.items()},
+        pseudo_names=any_form.parameters,
         pseudo_axis="first",
     )
 

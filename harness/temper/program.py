@@ -58,12 +58,11 @@ class TemperedProgram:
     method, what
         How it is tempered, and what of it.
     names
-        Names that it has for what is called otherwise elsewhere: data and variables that
-        methods know, where the original has a variable of that name; and in a pseudo-extended
-        program the original's parameters, which are arrays whose first axis runs over
-        pseudo-samples.
+        Names that it has for data and variables that methods know, where they are not the usual
+        ones since the original has a variable of that name.
     parameters
-        Names of the original's parameters, in its order.
+        The original's parameters, in its order, with the names that it has for them: in a
+        pseudo-extended program they are arrays whose first axis runs over pseudo-samples.
     uncovered
         Parameters that no statement outside of what is tempered gives a density: the base is
         flat in them.
@@ -81,7 +80,7 @@ class TemperedProgram:
     method: TemperMethod
     what: What
     names: Mapping[str, str] = field(repr=False)
-    parameters: tuple[str, ...]
+    parameters: Mapping[str, str] = field(repr=False)
     uncovered: tuple[str, ...]
     bounded: tuple[str, ...]
     coordinates: BaseCoordinates = field(repr=False)
@@ -163,7 +162,7 @@ def temper_each(
                 method=method,
                 what=what,
                 names=written.names,
-                parameters=_declared(syntax),
+                parameters=written.parameters,
                 uncovered=classification.uncovered,
                 bounded=_bounded(syntax),
                 coordinates=base_coordinates(syntax),
@@ -215,10 +214,6 @@ _BOUNDED = {
     "StochasticRow",
     "StochasticColumn",
 }
-
-
-def _declared(syntax: Syntax) -> tuple[str, ...]:
-    return tuple(name for node in syntax.blocks["parameters"] for name in declared_names(node))
 
 
 def _bounded(syntax: Syntax) -> tuple[str, ...]:

@@ -69,12 +69,14 @@ class Written:
     text
         Its text, not formatted yet.
     names
-        Names that it has for what is called otherwise by methods (data and variables of
-        ``stan/blocks``) and, in a pseudo-extended program, for the original's parameters.
+        Names that it has for data and variables of ours that the original has names of.
+    parameters
+        Names that it has for the original's parameters.
     """
 
     text: str
     names: Mapping[str, str]
+    parameters: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ class _Writer:
         base = ("whitener", "gaussian_base_lpdf") if self._gaussian else ()
         self._library = library.functions((*FUNCTIONS[variant], *base), self._names)
         blocks = (("base",) if self._gaussian else ()) + DATA[variant]
-        self._data = library.data(blocks, self._names)
+        self._data, declared = library.data(blocks, self._names)
+        self._public = (*declared, *_OUTPUTS, "free_inv_temp", "B", "log_zeta", "N")
         self._parameters = list(_parameters(syntax))
         self._variants: dict[str, str] = {}
         if self._each:
@@ -147,7 +150,10 @@ class _Writer:
             "generated quantities": ours(GENERATED[self._variant]),
         }
         text = "\n".join(f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body)
-        return Written(text, self._names.changed | self._variants)
+        parameters = {
+            each.name: self._variants.get(each.name, each.name) for each in self._parameters
+        }
+        return Written(text, self._names.changed(self._public), parameters)
 
     # Parameters
 
