@@ -199,8 +199,8 @@ _NO_TOKENS = (
 
 
 def _file(name: str, path: Path, included: list[Path]) -> Path:
-    """Return the file of a place: an included one has its number."""
-    return included[int(name)] if name.strip().isdigit() and name.startswith(" ") else path
+    """Return the file of a place: of an included one stanc tells a zero byte and its number."""
+    return included[int(name[1:])] if name.startswith("\0") else path
 
 
 class _Spans:
