@@ -194,3 +194,15 @@ def test_the_digest_changes_with_an_include(tmp_path: Path, cmdstan_home: Path) 
 
 def test_trees_are_read_with_their_strings() -> None:
     assert parse(r'(a (b "x \"y\" (\\z)\n\065") ())') == ("a", ("b", 'x "y" (\\z)\nA'), ())
+
+
+def test_a_jacobian_of_stans_own_cannot_be_tempered(tmp_path: Path, cmdstan_home: Path) -> None:
+    text = """data { real y; } parameters { real a; }
+transformed parameters {
+  real b = lower_bound_jacobian(a, 0);
+}
+model { b ~ normal(0, 1); y ~ normal(b, 1); }"""
+    path = program(tmp_path, text)
+    assert temper(path, method="continuous").uncovered == ()
+    with pytest.raises(DataError, match="line 3: a function of Stan's changes variables"):
+        temper(path, method="continuous", what="all")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from stan_density import StanDensity, log_box_jacobian
 from harness.bases import gaussian_base
 from harness.errors import DataError
 from harness.methods.continuous_tempering import tempering_data
+from harness.methods.path import path_data
 from harness.methods.pseudo_extended import pseudo_extended_data
 from harness.model import Model, StanProgram
 from harness.temper import tempered_model
@@ -396,6 +398,33 @@ def test_gaussian_base(world: World) -> None:
     log_target = np.array([world.ends(each)[0] + LOG_ZETA for each in u])
     expected = logsumexp(log_target - log_q) - np.log(2) + log_q.sum()
     agree(density(world, "pseudo_extended", fixed).value(stacked(world, u)), float(expected))
+
+
+def test_all_of_it_tempered(world: World, tmp_path: Path) -> None:
+    """The base is flat but for what a comment keeps, so that the path is Jacobian + beta whole."""
+    if "// temper: no" in world.case.text:
+        pytest.skip("a comment keeps a part of it from being tempered")
+    model = tempered_model(world.model.folder / "original.stan", world.case.data, what="all")
+    tempered = World(model, world.program, world.whole, world.prior, world.case)
+    data = path_data(model, log_zeta=LOG_ZETA) | {"sample_inv_temp": 0}
+    half, one, none = (
+        density(tempered, "continuously_tempered", data | {"fixed_inv_temp": [beta]})
+        for beta in (0.5, 1.0, 0.0)
+    )
+    for u in points(world, 9, 2):
+        agree(one.value(u) + LOG_ZETA, world.whole.value(u))
+        agree(half.value(u), 0.5 * (one.value(u) + none.value(u)))
+    jacobian = [none.value(u) for u in points(world, 9, 2)]
+    expected = [flat(world, tmp_path).value(u) for u in points(world, 9, 2)]
+    np.testing.assert_allclose(jacobian, expected, rtol=1e-10, atol=1e-9)
+
+
+def flat(world: World, folder: Path) -> StanDensity:
+    """Return the density of the program without its model block: Stan's Jacobian alone."""
+    head = re.split(r"transformed parameters|model \{", world.case.marked("LX"))[0]
+    head = head.replace("#include link.stanfunctions", world.case.include.get("x", ""))
+    (folder / "flat.stan").write_text(head + "model { }")
+    return StanDensity(StanProgram(folder / "flat.stan"), world.case.data)
 
 
 def log_mass(one: float, zero: float, *, ladder: bool) -> float:

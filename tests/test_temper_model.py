@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,7 @@ COVARIANCE = np.linalg.inv(np.linalg.inv(PRIOR_VARIANCE) + DESIGN.T @ DESIGN / 0
 MEAN = COVARIANCE @ (np.linalg.solve(PRIOR_VARIANCE, PRIOR_MEAN) + DESIGN.T @ Y / 0.25)
 
 NUTS = NutsSettings(chains=2, warmup=500, draws=1500)
-SAMPLERS = {
+SAMPLERS: dict[str, Callable[..., Fit]] = {
     "pseudo_extended": sample_pseudo_extended,
     "collapsed_pseudo_extended": sample_collapsed_pseudo_extended,
     "continuously_tempered": sample_continuously_tempered,

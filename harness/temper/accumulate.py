@@ -199,7 +199,7 @@ class Accumulating(StanText):
             outside.append(f"{most} > {high}")
         return (
             f"if ({' || '.join(outside)}) {{\n{to} += negative_infinity();\n}}\n"
-            f"else {{\n{to} -= {mass};\n}}"
+            f"else {{\n{to} += -{mass};\n}}"
         )
 
 

@@ -51,7 +51,7 @@ def base_coordinates(syntax: Syntax) -> BaseCoordinates:
         if tag(kind) == "SReal":
             numbers |= set(names)
         transforms |= dict.fromkeys(names, transform)
-    if any(_is_jacobian(each) for each in walk(syntax.blocks["transformedparameters"])):
+    if any(is_jacobian(each) for each in walk(syntax.blocks["transformedparameters"])):
         return BaseCoordinates({}, reason="it changes variables by functions of Stan's")
     return BaseCoordinates(transforms, frozenset(numbers))
 
@@ -72,7 +72,7 @@ def _transform(kind: Node, constraint: Node) -> Transform | None:
     return None
 
 
-def _is_jacobian(node: Node) -> bool:
+def is_jacobian(node: Node) -> bool:
     """Whether a constructor calls one of Stan's functions that add a Jacobian to the target."""
     return not isinstance(node, str) and len(node) == 4 and node[1] == ("StanLib", "FnJacobian")
 

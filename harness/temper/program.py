@@ -9,10 +9,10 @@ from typing import Literal
 
 from harness.errors import DataError
 from harness.temper.classify import Statement, What, classify
-from harness.temper.coordinates import BaseCoordinates, base_coordinates
+from harness.temper.coordinates import BaseCoordinates, base_coordinates, is_jacobian
 from harness.temper.syntax import Stanc, Syntax, read_syntax
 from harness.temper.templates import Variant
-from harness.temper.tree import declared_names, stmt, tag
+from harness.temper.tree import declared_names, stmt, tag, walk
 from harness.temper.tree import field as value_of
 from harness.temper.write import write_program
 from harness.toolchain import require_cmdstan
@@ -145,6 +145,8 @@ def temper_each(
             f"{path} has no statement to temper: none gives data a density; mark those that "
             "should be tempered with // temper: yes, or temper all"
         )
+    if what == "all":
+        _refuse_jacobians(syntax)
     programs = []
     for method in methods:
         written = write_program(syntax, classification, VARIANTS[method], what)
@@ -170,6 +172,16 @@ def temper_each(
             )
         )
     return programs
+
+
+def _refuse_jacobians(syntax: Syntax) -> None:
+    """Refuse what adds a Jacobian to the target by itself, where all of it is tempered."""
+    for node in syntax.blocks["transformedparameters"]:
+        if any(map(is_jacobian, walk(node))):
+            raise DataError(
+                f"{syntax.line(node)}: a function of Stan's changes variables here, and the "
+                "Jacobian that it adds cannot be tempered; temper the likelihood alone"
+            )
 
 
 def as_table(program: TemperedProgram) -> str:

@@ -9,7 +9,12 @@ from harness.errors import DataError
 from harness.temper import library
 from harness.temper.accumulate import Accumulating, TargetFunction, rewritten_functions
 from harness.temper.classify import Classification, Term, What, is_container
-from harness.temper.coordinates import GAUSSIAN_NAMES, base_coordinates, gaussian_base
+from harness.temper.coordinates import (
+    GAUSSIAN_NAMES,
+    base_coordinates,
+    gaussian_base,
+    is_jacobian,
+)
 from harness.temper.library import Names
 from harness.temper.syntax import Syntax
 from harness.temper.templates import DATA, FREE, FUNCTIONS, GENERATED, MODEL, NUMBER, Variant
@@ -25,6 +30,7 @@ from harness.temper.tree import (
     stmt,
     tag,
     type_of,
+    walk,
 )
 
 _JACOBIANS = {
@@ -149,6 +155,12 @@ class _Writer:
             "model": ours(MODEL[self._variant]),
             "generated quantities": ours(GENERATED[self._variant]),
         }
+        if self._variant == "target" and not self._kept() and not self._changes_variables():
+            # All in the model block: what adds to the target there is quicker in stanli.
+            blocks |= {
+                "transformed parameters": "",
+                "model": self._statements(functions, lambda _: "target", {}),
+            }
         text = "\n".join(f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body)
         parameters = {
             each.name: self._variants.get(each.name, each.name) for each in self._parameters
@@ -246,22 +258,41 @@ class _Writer:
         def accumulator(term: Term) -> str:
             return tempered if term.tempered else rest
 
+        copies = {kept[name]: name for name in kept} if self._each else {}
+        rows.append(
+            self._statements(
+                functions,
+                accumulator,
+                {} if self._each else kept,
+                "\n".join(f"{copy}[{index}] = {name};" for copy, name in copies.items()),
+            )
+        )
+        rows.append(self._ends(rest, tempered, f"[{index}]" if index else ""))
+        return "\n".join(rows)
+
+    def _statements(
+        self,
+        functions: Mapping[str, TargetFunction],
+        accumulator: Callable[[Term], str | None],
+        outside: Mapping[str, str],
+        between: str = "",
+    ) -> str:
+        """Text of transformed parameters, then ``between``, then of the model."""
         terms = self._classification.terms
         writer = _Statements(
             functions,
             accumulator,
             lambda node: terms[id(node)],
             lambda node: str(self._syntax.line(node)),
-            set() if self._each else set(kept),
+            set(outside),
         )
-        rows.append(writer.statements(self._syntax.blocks["transformedparameters"]))
-        if self._each:
-            rows += [f"{kept[name]}[{index}] = {name};" for name in kept]
-        model = writer.statements(self._syntax.blocks["model"])
-        # A block of its own, for its names may be those of transformed parameters' blocks.
-        rows.append(model)
-        rows.append(self._ends(rest, tempered, f"[{index}]" if index else ""))
-        return "\n".join(rows)
+        blocks = self._syntax.blocks
+        transformed = writer.statements(blocks["transformedparameters"])
+        return f"{transformed}\n{between}\n{writer.statements(blocks['model'])}"
+
+    def _changes_variables(self) -> bool:
+        """Whether transformed parameters use what no other block may: Stan's Jacobians."""
+        return any(map(is_jacobian, walk(self._syntax.blocks["transformedparameters"])))
 
     def _ends(self, rest: str, tempered: str, at: str) -> str:
         """Text that sets log b and log gamma - log b of a point."""
