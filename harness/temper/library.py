@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from harness.paths import shipped
 
-_DEFINED = re.compile(r"^(?:real|vector|matrix) (\w+)\(", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:int|real|vector|matrix) (\w+)\(", re.MULTILINE)
 _CALLED = re.compile(r"\b(\w+)\(")
 _WORD = re.compile(r"\b[A-Za-z]\w*")
 _ENDS = ("_lpdf", "_lpmf", "_rng", "_lp")

@@ -25,7 +25,7 @@ FUNCTIONS: Mapping[Variant, tuple[str, ...]] = {
         "geometric_path",
         "pseudo_extended_log_density",
         "pseudo_extended_log_weight",
-        "add_log_inv_temp_density",
+        "is_uniform",
         "log_inv_temp_density",
         "stratified_log_density",
     ),
@@ -60,11 +60,14 @@ MODEL: Mapping[Variant, str] = {
     "pseudo_extended": """
 vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
 vector[N] log_gamma = log_base + log_ratio;
-target += pseudo_extended_log_density(
-  add_log_inv_temp_density(log_gamma, beta, pi_knot, log_pi, pi_shape),
-  add_log_inv_temp_density(
-    geometric_path(log_gamma, log_base, log_zeta, beta),
-    beta, g_knot, log_g, g_shape));
+vector[N] log_q = geometric_path(log_gamma, log_base, log_zeta, beta);
+if (!uniform_pi) {
+  log_gamma += log_inv_temp_density(beta, pi_knot, log_pi, pi_shape);
+}
+if (!uniform_g) {
+  log_q += log_inv_temp_density(beta, g_knot, log_g, g_shape);
+}
+target += pseudo_extended_log_density(log_gamma, log_q);
 if (g_correlation != 0) {
   target += stratified_log_density(
     (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
@@ -137,3 +140,10 @@ FREE: Mapping[Variant, str] = {
 }
 
 NUMBER = "int<lower=1> N; // number of pseudo-samples"
+
+TRANSFORMED_DATA: Mapping[Variant, str] = {
+    "pseudo_extended": """
+int uniform_g = is_uniform(log_g, g_shape);
+int uniform_pi = is_uniform(log_pi, pi_shape);
+""",
+}

@@ -17,7 +17,16 @@ from harness.temper.coordinates import (
 )
 from harness.temper.library import Names
 from harness.temper.syntax import Syntax
-from harness.temper.templates import DATA, FREE, FUNCTIONS, GENERATED, MODEL, NUMBER, Variant
+from harness.temper.templates import (
+    DATA,
+    FREE,
+    FUNCTIONS,
+    GENERATED,
+    MODEL,
+    NUMBER,
+    TRANSFORMED_DATA,
+    Variant,
+)
 from harness.temper.text import StanText
 from harness.temper.tree import (
     Node,
@@ -47,6 +56,8 @@ _OWN = (
     "beta",
     "log_gamma",
     "log_q",
+    "uniform_g",
+    "uniform_pi",
     "free_inv_temp",
     "B",
     "log_zeta",
@@ -142,6 +153,7 @@ class _Writer:
         transformed = plain.statements(self._syntax.blocks["transformeddata"])
         if self._gaussian:
             transformed += ours("\nmatrix[B, B] whiten = whitener(base_cholesky);")
+        transformed += ours(TRANSFORMED_DATA.get(self._variant, ""))
         blocks = {
             "functions": f"{self._library}\n{defined}",
             "data": plain.statements(self._syntax.blocks["data"])
