@@ -28,7 +28,7 @@ from harness.methods.target import TARGET
 from harness.models.gaussian_mixture import GaussianMixture, Scenario, kou_mixture
 from harness.nuts import NutsSettings
 from harness.paths import shipped
-from harness.report.style import COLOURS, new_figure, to_image
+from harness.report.style import COLOURS, method_style, new_figure, to_image
 
 SCENARIOS: tuple[Scenario, ...] = ("a", "b")
 MOMENTS = {"x1": "E[X₁]", "x2": "E[X₂]", "x1_squared": "E[X₁²]", "x2_squared": "E[X₂²]"}
@@ -236,7 +236,7 @@ def scatter(results: Results) -> Figure | None:
         log_density = mixture.log_density(points)
         first = results.replications(cell)[0]
         x = results.load(cell, first).posterior["x"].to_numpy()[0, :10_000]
-        colour = COLOURS[0] if cell.method is TARGET else COLOURS[1]
+        colour = method_style(cell.method.name).colour
         axis.plot(x[:, 0], x[:, 1], ".", markersize=1.5, color=colour, alpha=0.35, zorder=2)
         levels = log_density.max() - np.array([9.0, 6.0, 3.0, 1.0])
         axis.contour(

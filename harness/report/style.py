@@ -1,8 +1,9 @@
-"""One style for all figures: colours per method, sizes, and the bytes of a picture."""
+"""One style for all figures: a colour and a mark per method, sizes, and the bytes of a picture."""
 
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass, replace
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
@@ -15,6 +16,60 @@ _LARGEST_SVG = 150_000
 
 INK = "#1f2933"
 GRID = "#d5dbe1"
+BAND = "#c3ccd5"
+GOOD, BAD = COLOURS[2], COLOURS[1]
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """How a method is named and drawn on every page.
+
+    Attributes
+    ----------
+    label
+        Its name in words.
+    colour, marker
+        Matplotlib's; the marker tells apart what the colour alone may not.
+    """
+
+    label: str
+    colour: str
+    marker: str
+
+
+METHODS: dict[str, MethodStyle] = {
+    "target": MethodStyle("NUTS on the target", COLOURS[0], "o"),
+    "pseudo_extended": MethodStyle("Pseudo-extended MCMC", COLOURS[1], "s"),
+    "collapsed_pseudo_extended": MethodStyle("Collapsed pseudo-extended", COLOURS[3], "D"),
+    "continuous_tempering": MethodStyle("Continuous tempering", COLOURS[2], "^"),
+    "collapsed_tempering": MethodStyle("Collapsed tempering", COLOURS[4], "v"),
+    "gibbs_tempering": MethodStyle("Gibbs continuous tempering", COLOURS[5], "<"),
+    "extended_hamiltonian": MethodStyle("Extended Hamiltonian", COLOURS[6], ">"),
+    # Tol's muted scheme for the baselines, which are drawn beside one or two of the above.
+    "sequential_monte_carlo": MethodStyle("Tempered SMC", "#882255", "P"),
+    "annealed_importance": MethodStyle("Annealed importance sampling", "#44AA99", "X"),
+    "simulated_tempering": MethodStyle("Simulated tempering", "#332288", "*"),
+    "parallel_tempering": MethodStyle("Parallel tempering", "#999933", "h"),
+    "tempered_transitions": MethodStyle("Tempered transitions", "#AA4499", "p"),
+    "equi_energy": MethodStyle("Equi-energy sampler", "#117733", "d"),
+    "repelling_attracting": MethodStyle("Repelling-attracting Metropolis", "#661100", "8"),
+    "path_sampling": MethodStyle("Path sampling", "#6699CC", "H"),
+}
+"""Style of each method, by the name that its fits carry."""
+
+_FROM_PILOT = "_from_pilot"
+
+
+def method_style(method: str) -> MethodStyle:
+    """Return how a method is drawn: one that starts from a pilot as it is without.
+
+    A method that is not listed is grey, under its own name.
+    """
+    plain = method.removesuffix(_FROM_PILOT)
+    style = METHODS.get(plain, MethodStyle(plain.replace("_", " ").capitalize(), "#666666", "."))
+    if plain == method:
+        return style
+    return replace(style, label=f"{style.label}, from a pilot")
 
 
 def new_figure(
@@ -30,6 +85,8 @@ def new_figure(
         axis.grid(visible=True, color=GRID, linewidth=0.6)
         axis.set_axisbelow(True)
         axis.tick_params(colors=INK, labelsize=8)
+        for part in (axis.xaxis.label, axis.yaxis.label):
+            part.set(size=9, color=INK)
         for side in ("top", "right"):
             axis.spines[side].set_visible(False)
     return figure, axes
