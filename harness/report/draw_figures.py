@@ -21,7 +21,7 @@ from arviz_stats.base import array_stats
 from harness.diagnosis import EFFECTIVE_WARNING
 from harness.experiment.spec import Figure
 from harness.report.columns import Columns
-from harness.report.style import BAND, COLOURS, INK, new_figure, to_image
+from harness.report.style import BAND, COLOURS, INK, column_figure, to_image
 from harness.weights import FloatArray
 
 # So many points of all lines together are a small vector picture.
@@ -31,7 +31,7 @@ _RANK_DRAWS = 1000
 _RANK_POINTS = 50
 _RANK_PROBABILITY = 0.94  # ArviZ's default
 _FEWEST_FOR_ESS = 4
-_PARTS = 10
+_PARTS = 6
 
 
 def draw_figures(columns: Columns) -> list[Figure]:
@@ -55,7 +55,7 @@ def traces(columns: Columns) -> Figure:
     chains, draws, count = columns.values.shape
     shown = min(chains, _MOST_CHAINS)
     step = max(1, -(-draws * shown * count // _POINTS_OF_TRACES))
-    figure, axes = new_figure(count, 1, width=4.8, height=0.5 + 1.5 * count)
+    figure, axes = column_figure(count, height=0.6 + 1.3 * count)
     place = np.arange(0, draws, step)
     for index, (axis, name) in enumerate(zip(axes, columns.names, strict=True)):
         for chain in range(shown):
@@ -67,6 +67,7 @@ def traces(columns: Columns) -> Figure:
                 alpha=0.75,
             )
         axis.set_ylabel(name)
+        axis.tick_params(labelbottom=axis is axes[-1])
     axes[-1].set_xlabel("draw")
     every = "Every draw" if step == 1 else f"One draw in {step}"
     of = "" if shown == chains else f" of the first {shown} of {chains} chains"
@@ -86,13 +87,16 @@ def ranks(columns: Columns) -> Figure:
     chains, draws, count = values.shape
     place = np.arange(1, _RANK_POINTS) / _RANK_POINTS
     band = rank_band(chains, draws)
-    figure, axes = new_figure(1, count, width=4.8, height=2.4)
+    differences = [rank_differences(values[..., index]) for index in range(count)]
+    highest = 1.1 * max(band.max(), *(np.abs(each).max() for each in differences))
+    figure, axes = column_figure(1, count, height=2.4, title=True)
     for index, (axis, name) in enumerate(zip(axes, columns.names, strict=True)):
         axis.fill_between(place, -band, band, color=BAND, linewidth=0)
-        for chain, line in enumerate(rank_differences(values[..., index])):
+        for chain, line in enumerate(differences[index]):
             axis.plot(place, line, color=COLOURS[chain % len(COLOURS)], linewidth=1)
         axis.set_title(name, fontsize=9, color=INK)
-        axis.set_xlabel("fractional rank")
+        axis.set(xlabel="fractional rank", xticks=[0, 0.5, 1], ylim=(-highest, highest))
+        axis.tick_params(labelleft=axis is axes[0])
     axes[0].set_ylabel("ECDF less uniform")
     thinned = "" if step == 1 else f", taking one draw in {step}"
     return Figure(
@@ -163,7 +167,7 @@ def growth_of_ess(columns: Columns) -> Figure:
     """Effective sample sizes of growing parts of the draws."""
     chains, draws, _ = columns.values.shape
     part = np.unique(np.linspace(draws / _PARTS, draws, _PARTS).astype(int))
-    figure, (axis,) = new_figure(width=4.8, height=2.8)
+    figure, (axis,) = column_figure()
     for kind, line in (("bulk", "-"), ("tail", "--")):
         sizes = np.array([_ess(columns.values[:, :count], kind) for count in part])
         for index, name in enumerate(columns.names):

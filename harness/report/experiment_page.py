@@ -70,13 +70,12 @@ class Section:
 
     @property
     def facts(self) -> dict[str, str]:
-        """Source, command, time and number of fits, for the head of the page."""
+        """Source, time and number of fits, for the head of the page."""
         metrics = self.results.metrics
         if not len(metrics):
-            return {"Source": self.experiment.source, "Repeat": self.command}
+            return {"Source": self.experiment.source}
         return {
             "Source": self.experiment.source,
-            "Repeat": self.command,
             "Fits": f"{len(metrics)} of {self.results.planned}",
             "Sampling took": f"{duration(metrics['seconds'].sum())} of processor time, "
             "warm-up and pilots included, compiling not",

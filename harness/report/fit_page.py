@@ -11,6 +11,7 @@ import arviz_stats
 import numpy as np
 import pandas as pd
 
+from harness import weights
 from harness.diagnosis import Finding
 from harness.errors import DataError
 from harness.experiment.spec import Figure
@@ -28,6 +29,7 @@ _ROWS_OF_SUMMARY = 40
 _ROWS_OF_SNIPPET = 8
 _COORDINATES_DRAWN = 3
 _FEWEST_FOR_SUMMARY = 4
+_FEWEST_FOR_R_HAT = 8
 _LONGEST_SETTING = 200
 # Shown elsewhere on the page, or of no use to a reader.
 _NOT_PROVENANCE = ("settings", "format", "program", "gradients_", "seconds_", "log_evidence")
@@ -198,6 +200,10 @@ def _summary(fit: Fit, rows: int) -> tuple[pd.DataFrame, str]:
         return pd.DataFrame({"mean": mean}, index=list(columns.names)), caption
     with np.errstate(divide="ignore", invalid="ignore"):
         summary: pd.DataFrame = arviz_stats.summary(columns.dataset(), round_to="none")
+    if posterior.sizes["chain"] == 1 and posterior.sizes["draw"] >= _FEWEST_FOR_R_HAT:
+        # ArviZ gives none for a single chain; our diagnosis compares its halves, too.
+        summary["r_hat"] = weights.r_hat(columns.values)
+        caption += " R-hat compares the halves of the single chain."
     return summary, caption
 
 

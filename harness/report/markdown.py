@@ -62,7 +62,7 @@ def _section(section: Section, places: dict[str, str]) -> Iterator[str]:
         profile = section.results.profile
         yield from (f"**Profile “{profile}” is reduced:** {section.reduction}", "")
     yield from (f"- {name}: {value}" for name, value in section.facts.items())
-    yield ""
+    yield from (f"- Run it again with: `{section.command}`", "")
     claims = [(claim.statement, claim.measured, claim.verdict) for claim in section.claims]
     yield from _table(["The paper says", "We measured", "Verdict"], claims)
     for table in section.tables:

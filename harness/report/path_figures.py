@@ -18,8 +18,8 @@ from harness.report.style import (
     BAND,
     COLOURS,
     INK,
+    column_figure,
     method_style,
-    new_figure,
     to_image,
 )
 from harness.weights import FloatArray
@@ -66,7 +66,7 @@ def inv_temp_density(inv_temp: FloatArray) -> Figure:
     """Density of the inverse temperature, a curve a pseudo-sample; shape (chains, draws[, N])."""
     curves = inv_temp.reshape(*inv_temp.shape[:2], -1)
     count = curves.shape[-1]
-    figure, (axis,) = new_figure(width=4.8, height=2.8)
+    figure, (axis,) = column_figure()
     bins = np.linspace(0, 1, _BINS + 1).tolist()
     for index in range(count):
         axis.hist(
@@ -102,7 +102,7 @@ def inv_temp_traces(inv_temp: FloatArray, ends: tuple[float, float]) -> Figure:
     lower, upper = ends
     line = inv_temp.reshape(*inv_temp.shape[:2], -1)[0, :_DRAWS_OF_TRACE, 0]
     trips = weights.round_trips(inv_temp, lower=lower, upper=upper)
-    figure, (axis,) = new_figure(width=4.8, height=2.6)
+    figure, (axis,) = column_figure()
     for bottom, top in ((0, lower), (upper, 1)):
         axis.axhspan(bottom, top, color=BAND, linewidth=0)
     axis.plot(np.arange(len(line)), line, color=COLOURS[0], linewidth=0.7)
@@ -126,10 +126,12 @@ def target_weights(log_w1: FloatArray, colour: str) -> Figure:
     weight = weights.normalised_weights(finite)
     relative = np.log10(np.maximum(weight * weight.size, 1e-12))
     k = weights.pareto_k(log_w1)
-    figure, (axis,) = new_figure(width=4.8, height=2.8)
-    axis.hist(relative, _BINS, color=colour)
+    figure, (axis,) = column_figure()
+    axis.hist(relative, _BINS, color=colour, histtype="stepfilled")
     axis.axvline(0, color=INK, linewidth=0.8, linestyle=":")
     axis.set(yscale="log", xlabel="log₁₀ of weight over mean weight", ylabel="draws")
+    axis.minorticks_off()
+    axis.yaxis.set_major_formatter("{x:,.0f}")
     said = "cannot be estimated" if math.isnan(k) else f"is {k:.2f}"
     lost = log_w1.size - finite.size
     none = (
@@ -149,9 +151,12 @@ def pseudo_sample_weights(log_weight: FloatArray, colour: str) -> Figure:
     """Distribution over draws of how evenly pseudo-samples share the weight."""
     effective = weights.effective_pseudo_samples(log_weight)
     count = log_weight.shape[-1]
-    figure, (axis,) = new_figure(width=4.8, height=2.8)
-    axis.hist(effective.ravel(), np.linspace(1, count, _BINS + 1).tolist(), color=colour)
+    figure, (axis,) = column_figure()
+    bins = np.linspace(1, count, _BINS + 1).tolist()
+    axis.hist(effective.ravel(), bins, color=colour, histtype="stepfilled")
     axis.set(yscale="log", xlabel="effective pseudo-samples in a draw", ylabel="draws")
+    axis.minorticks_off()
+    axis.yaxis.set_major_formatter("{x:,.0f}")
     return Figure(
         "weights",
         f"Effective number of pseudo-samples, 1 / Σ w², in each draw, between 1 and {count}; "
@@ -165,7 +170,7 @@ def pseudo_sample_weights(log_weight: FloatArray, colour: str) -> Figure:
 def base_moments(score: FloatArray, colour: str) -> Figure:
     """Means under the base against its own, coordinate by coordinate."""
     limit = largest_base_score(score.size)
-    figure, (axis,) = new_figure(width=4.8, height=2.8)
+    figure, (axis,) = column_figure()
     axis.axhspan(0, limit, color=BAND, linewidth=0)
     fine = score <= limit
     place = np.arange(score.size)
@@ -194,7 +199,7 @@ def running_log_evidence(tempered: TemperedDraws, colour: str) -> Figure:
     part = np.unique(np.linspace(max(_FEWEST_DRAWS, draws // _PARTS), draws, _PARTS).astype(int))
     estimates = np.array([_first(tempered, count).log_evidence() for count in part])
     value, error = estimates.T
-    figure, (axis,) = new_figure(width=4.8, height=2.8)
+    figure, (axis,) = column_figure()
     axis.fill_between(part, value - 2 * error, value + 2 * error, color=colour, alpha=0.25, lw=0)
     axis.plot(part, value, "o-", color=colour, markersize=3, linewidth=1.2)
     axis.axhline(value[-1], color=INK, linewidth=0.8, linestyle=":")
