@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, replace
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MplFigure
@@ -133,7 +134,7 @@ def to_image(figure: MplFigure) -> bytes:
 
     As SVG where that is small, with text as text; else, with thousands of points, as PNG.
     """
-    points = sum(len(line.get_xdata(orig=True)) for axis in figure.axes for line in axis.lines)
+    points = sum(np.size(line.get_xdata()) for axis in figure.axes for line in axis.lines)
     if points * _BYTES_A_POINT <= _LARGEST_SVG:
         vector = _rendered(figure, "svg")
         if len(vector) <= _LARGEST_SVG:
