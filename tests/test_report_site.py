@@ -215,7 +215,7 @@ def test_pages_of_an_earlier_report_go_and_nothing_else(tmp_path: Path) -> None:
     write_site(folder, [section], facts={}, fits="all")
     (folder / "made_up" / "notes.txt").write_text("mine")
     (tmp_path / "precious").write_text("mine")
-    with (folder / "files.txt").open("a") as listed:
+    with (folder / "files-html.txt").open("a") as listed:
         listed.write("../precious\n")
     assert "made_up/nuts-1.html" in pages_of(folder)
     write_site(folder, [section], facts={})
@@ -244,7 +244,11 @@ def test_markdown_has_claims_tables_and_figures(tmp_path: Path, section: Section
     ((alt, place),) = re.findall(r"!\[(.*)\]\((.*)\)", text)
     assert alt == "A line."
     assert (tmp_path / place).read_bytes() == section.figures[0].image
-    # The site takes its place.
+    # A site stands beside it; each removes what the last one of its own form wrote.
     write_site(tmp_path, [], facts={})
-    assert not page.exists()
+    assert page.exists()
+    write_markdown(tmp_path, [], facts={})
     assert not (tmp_path / place).exists()
+    assert (tmp_path / "index.html").exists()
+    remove_report(tmp_path)
+    assert not tmp_path.exists()

@@ -52,7 +52,7 @@ def write_markdown(folder: Path, sections: Sequence[Section], *, facts: dict[str
         written += places.values()
         lines += _section(section, places)
     write_text(folder / _PAGE, "\n".join(lines))
-    record_files(folder, written)
+    record_files(folder, "md", written)
     return folder / _PAGE
 
 

@@ -30,7 +30,7 @@ from harness.report.pages import render
 FitPages = Literal["one", "all"]
 """Which fits get a page: of each cell the first run, or all runs."""
 
-_LIST = "files.txt"
+_LISTS = {"html": "files-html.txt", "md": "files-md.txt"}
 _OVERVIEW = "Experiments"
 
 
@@ -93,27 +93,29 @@ def write_site(
         written.append(section.href)
     overview = render("index.html", sections=sections, run_facts=facts, trail=())
     write_text(folder / "index.html", overview)
-    record_files(folder, [*written, "index.html"])
+    record_files(folder, "html", [*written, "index.html"])
     return folder / "index.html"
 
 
-def record_files(folder: Path, names: Sequence[str]) -> None:
-    """Remember what a report wrote, and remove what the one before it wrote besides.
+def record_files(folder: Path, form: Literal["html", "md"], names: Sequence[str]) -> None:
+    """Remember what a report wrote, and remove what the last one of its form wrote besides.
 
     Parameters
     ----------
     folder
         Folder of the report.
+    form
+        Which of the two forms was written; the other one stays.
     names
         Files written, relative to it.
     """
-    _remove(folder, set(_recorded(folder)) - set(names))
-    write_text(folder / _LIST, "\n".join(sorted(names)) + "\n")
+    _remove(folder, set(_recorded(folder, _LISTS[form])) - set(names))
+    write_text(folder / _LISTS[form], "\n".join(sorted(names)) + "\n")
 
 
 def remove_report(folder: Path) -> int:
     """Remove what a report wrote, and folders that this leaves empty; return the bytes freed."""
-    freed = _remove(folder, {*_recorded(folder), _LIST})
+    freed = sum(_remove(folder, {*_recorded(folder, each), each}) for each in _LISTS.values())
     with suppress(OSError):  # something else is in it, or it was never there
         folder.rmdir()
     return freed
@@ -125,9 +127,9 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
         write_text(folder / f"{table.name}.csv", table.frame.to_csv())
 
 
-def _recorded(folder: Path) -> list[str]:
+def _recorded(folder: Path, listed: str) -> list[str]:
     try:
-        names = (folder / _LIST).read_text(encoding="utf-8").splitlines()
+        names = (folder / listed).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
     # Nothing outside the folder, whatever the list says.
