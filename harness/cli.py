@@ -304,6 +304,105 @@ def temper(
         write_text(output, program.text)
 
 
+@main.command()
+@click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of JSON with the program's data.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "nuts", "pe", "ct"]),
+    default="auto",
+    show_default=True,
+    help="nuts: plain; ct: continuous tempering; pe: pseudo-extended; auto: nuts, and ct in its "
+    "place if a pilot shows that nuts misses part of the posterior.",
+)
+@click.option("--chains", type=click.IntRange(min=1), default=4, show_default=True)
+@click.option("--warmup", type=click.IntRange(min=20), default=1000, show_default=True)
+@click.option("--draws", type=click.IntRange(min=4), default=1000, show_default=True)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True)
+@click.option(
+    "--pseudo-samples",
+    type=click.IntRange(min=2),
+    default=2,
+    show_default=True,
+    help="Pseudo-samples of pe.",
+)
+@click.option(
+    "--include-path",
+    "include_paths",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of included files.  May be given several times.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "cmdstan", "stanli"]),
+    default="auto",
+    show_default=True,
+    help="auto: CmdStan, or stanli where there is no C++ compiler.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of the fit, NetCDF.",
+)
+@click.option(
+    "--report",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File of a page about the fit, HTML.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def sample(
+    model: Path,
+    data: Path | None,
+    method: Literal["auto", "nuts", "pe", "ct"],
+    chains: int,
+    warmup: int,
+    draws: int,
+    seed: int,
+    pseudo_samples: int,
+    include_paths: tuple[Path, ...],
+    engine: Literal["auto", "cmdstan", "stanli"],
+    out: Path | None,
+    page: Path | None,
+    as_json: bool,
+) -> None:
+    """Sample the Stan program MODEL, tempered where that is needed.
+
+    Draws come under the program's own names, with its transformed parameters and generated
+    quantities, log evidence and a diagnosis.
+    """
+    from harness.user import sample
+
+    result = sample(
+        model,
+        data,
+        method=method,
+        seed=seed,
+        chains=chains,
+        warmup=warmup,
+        draws=draws,
+        num_pseudo_samples=pseudo_samples,
+        include_paths=include_paths,
+        engine=engine,
+    )
+    if out is not None:
+        result.save(out)
+    if page is not None:
+        result.report(page)
+    if as_json:
+        click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
+        return
+    click.echo(result.as_text())
+    for what, path in (("Fit", out), ("Report", page)):
+        if path is not None:
+            click.echo(f"{what}: {path}")
+
+
 @main.command(name="list")
 @JSON
 def list_experiments(as_json: bool) -> None:

@@ -21,6 +21,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -45,6 +46,52 @@ class CompiledProgram:
     program: StanProgram
     exe: Path
     digest: str
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Type of a variable.
+
+    Attributes
+    ----------
+    type
+        Of each entry: ``int``, ``real``, ``complex``, or what stanc has for a tuple.
+    dimensions
+        Number of its axes.
+    """
+
+    type: str
+    dimensions: int
+
+    def __str__(self) -> str:
+        word = "integer" if self.type == "int" else "number"
+        if self.dimensions == 0:
+            return f"one {word}"
+        return f"{word}s with {self.dimensions} " + ("axis" if self.dimensions == 1 else "axes")
+
+
+def declarations(program: StanProgram, cmdstan: CmdStan) -> dict[str, dict[str, Declared]]:
+    """Return what each block of a program declares, by name.
+
+    Returns
+    -------
+    dict
+        By ``inputs``, ``parameters``, ``transformed parameters`` and ``generated quantities``.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    """
+    described: dict[str, Any] = json.loads(_stanc(program, cmdstan, "--info"))
+    blocks = ("inputs", "parameters", "transformed parameters", "generated quantities")
+    return {
+        block: {
+            name: Declared(str(each["type"]), int(each["dimensions"]))
+            for name, each in described[block].items()
+        }
+        for block in blocks
+    }
 
 
 def program_digest(program: StanProgram, cmdstan: CmdStan) -> str:

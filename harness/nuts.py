@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -183,6 +185,18 @@ def run_nuts(
                 f"{compiled.program.name}: CmdStan did not finish (seed {seed}): "
                 f"{stan_message(Path(folder), error)}"
             ) from error
+
+
+@contextmanager
+def quiet_cmdstanpy() -> Iterator[None]:
+    """Keep CmdStanPy from telling about every chain."""
+    logger = cmdstanpy.utils.get_logger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _collect(fit: cmdstanpy.CmdStanMCMC) -> NutsRun:

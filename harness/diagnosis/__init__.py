@@ -20,10 +20,13 @@ sampling. Journal of Machine Learning Research 25(72), 1-58.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from harness.diagnosis.agreement import (
     EFFECTIVE_WARNING,
+    R_HAT_PROBLEM,
     agreement,
     effective_draws,
     r_hat_finding,
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EFFECTIVE_WARNING",
+    "R_HAT_PROBLEM",
     "Finding",
     "Severity",
     "base_scores",
@@ -66,5 +70,18 @@ def diagnose(fit: Fit) -> list[Finding]:
     list of Finding
         Worst first, what is fine last; never empty.
     """
-    findings = [*agreement(fit), *path(fit), *effective_draws(fit), *sampler(fit), _UNSEEN]
+    findings = [
+        *_told(fit),
+        *agreement(fit),
+        *path(fit),
+        *effective_draws(fit),
+        *sampler(fit),
+        _UNSEEN,
+    ]
     return sorted(findings, key=lambda finding: -finding.severity)  # stable: else as above
+
+
+def _told(fit: Fit) -> Iterable[Finding]:
+    """What was found when the fit was made, which its draws alone do not show."""
+    for severity, sentence, what_to_try in json.loads(fit.tree.attrs.get("findings", "[]")):
+        yield Finding(Severity(severity), sentence, what_to_try)

@@ -180,13 +180,11 @@ def _scores(draws: FloatArray, tempered: TemperedDraws, mean: FloatArray) -> Flo
 
 def _coordinates(fit: Fit, axes: int) -> FloatArray:
     """Stack all parameters as Stan does, column-major: (chains, draws, [N,] D)."""
-    extended = fit.extended
-    if extended is None:
-        raise DataError("a fit without extended draws has no path")
+    raw = fit.raw
     leading = ("chain", "draw", "pseudo_sample")[:axes]
     columns = []
-    for name in fit.posterior:
-        variable = extended[name]
+    for name in fit.parameters:
+        variable = raw[name]
         inner = [dim for dim in variable.dims if dim not in leading]
         array = variable.transpose(*leading, *reversed(inner)).to_numpy()
         columns.append(array.reshape(*array.shape[:axes], -1))

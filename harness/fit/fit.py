@@ -45,6 +45,31 @@ class Fit:
         return self.tree["extended"].to_dataset() if "extended" in self.tree else None
 
     @property
+    def raw(self) -> xr.Dataset:
+        """Raw draws of what ``posterior`` has, under the same names; pseudo-samples along an axis.
+
+        Where the target itself was sampled they are its draws.
+        """
+        extended, posterior = self.extended, self.posterior
+        if extended is None:
+            return posterior
+        # A parameter whose name methods use themselves has another among the extended draws.
+        own = {str(name): f"{name}_parameter" for name in posterior}
+        return xr.Dataset(
+            {
+                name: extended[other if other in extended and other not in posterior else name]
+                for name, other in own.items()
+            }
+        )
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the target's parameters; ``posterior`` may have functions of them besides."""
+        return tuple(json.loads(self.tree.attrs.get("parameters", "[]"))) or tuple(
+            map(str, self.posterior)
+        )
+
+    @property
     def sample_stats(self) -> xr.Dataset:
         """Statistics of the sampler, axes (chain, draw)."""
         return self.tree["sample_stats"].to_dataset()
@@ -128,7 +153,7 @@ class Fit:
                 "a continuously tempered fit weighs draws against each other: it has "
                 "no series whose plain average is the estimate"
             )
-        parameters = extended[list(self.posterior.data_vars)]
+        parameters = self.raw
         weight = xr.DataArray(
             weights.normalised_weights(extended["log_weight"].transpose(..., PSEUDO_SAMPLE)),
             dims=("chain", "draw", PSEUDO_SAMPLE),
@@ -254,9 +279,7 @@ class Fit:
 
     def _values(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
         """Return f of every raw draw, axes (chain, draw, ...), with a third of pseudo-samples."""
-        extended = self.extended
-        parameters = self.posterior if extended is None else extended[list(self.posterior)]
-        values = f(parameters)
+        values = f(self.raw)
         third = (PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in values.dims else ()
         array = values.transpose("chain", "draw", *third, ...).to_numpy()
         # One layout in memory, so that sums are the same to the last digit after save and load.

@@ -185,9 +185,19 @@ def _named_as_methods_do(run: NutsRun, aliases: Mapping[str, str]) -> NutsRun:
 
 
 def _engine(sampling: Sampling) -> Engine:
-    """Choose the engine; where it is not the usual one, say so."""
-    if sampling.engine != "auto" or sampling.compiled is not None:
-        return "cmdstan" if sampling.compiled is not None else sampling.engine
+    return "cmdstan" if sampling.compiled is not None else chosen_engine(sampling.engine)
+
+
+def chosen_engine(engine: Engine) -> Engine:
+    """Return the engine that ``auto`` stands for here; where it is not the usual one, say so.
+
+    Raises
+    ------
+    ToolchainError
+        If there is neither a compiler nor stanli.
+    """
+    if engine != "auto":
+        return engine
     reason = why_no_compiler()
     if reason is None:
         return "cmdstan"

@@ -22,7 +22,7 @@ from harness.report.columns import worst_columns
 from harness.report.draw_figures import draw_figures
 from harness.report.pages import render
 from harness.report.path_figures import path_figures
-from harness.report.program_text import ProgramText, program_text
+from harness.report.program_text import ProgramText, kept_programs, program_text
 from harness.report.style import method_style
 
 _ROWS_OF_SUMMARY = 40
@@ -32,7 +32,10 @@ _FEWEST_FOR_SUMMARY = 4
 _FEWEST_FOR_R_HAT = 8
 _LONGEST_SETTING = 200
 # Shown elsewhere on the page, or of no use to a reader.
-_NOT_PROVENANCE = ("settings", "format", "program", "gradients_", "seconds_", "log_evidence")
+_NOT_PROVENANCE = (
+    *("settings", "format", "program", "gradients_", "seconds_", "log_evidence"),
+    *("findings", "parameters"),
+)
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ class FitPage:
         Gradients and seconds by phase.
     settings, provenance
         Names and values.
-    program
-        The Stan program; None if there is none.
+    programs
+        The Stan programs: what was sampled, or the user's own and its tempered form.
     command
         What runs it again; empty if not known.
     """
@@ -72,7 +75,7 @@ class FitPage:
     cost: pd.DataFrame
     settings: dict[str, str]
     provenance: dict[str, str]
-    program: ProgramText | None
+    programs: Sequence[ProgramText]
     command: str = ""
 
 
@@ -119,7 +122,7 @@ def build_fit_page(
         cost=_cost(fit),
         settings=_flat(fit.settings),
         provenance=_provenance(fit),
-        program=program_text(fit, program) if pictures else None,
+        programs=_programs(fit, program) if pictures else (),
         command=command,
     )
 
@@ -224,6 +227,11 @@ def _provenance(fit: Fit) -> dict[str, str]:
         for key, value in fit.provenance().items()
         if not key.startswith(_NOT_PROVENANCE)
     }
+
+
+def _programs(fit: Fit, program: StanProgram | None) -> Sequence[ProgramText]:
+    one = program_text(fit, program)
+    return kept_programs(fit) if one is None else (one,)
 
 
 def _flat(settings: dict[str, Any], above: str = "") -> dict[str, str]:

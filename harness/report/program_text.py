@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 
 from harness.compile import source_digest, source_files
@@ -32,6 +34,8 @@ class ProgramText:
 def program_text(fit: Fit, program: StanProgram | None = None) -> ProgramText | None:
     """Return the program that made a fit, or None if it was made by none.
 
+    One that has :func:`kept_programs` is not among them.
+
     Parameters
     ----------
     fit
@@ -40,7 +44,7 @@ def program_text(fit: Fit, program: StanProgram | None = None) -> ProgramText | 
         Where the program is expected; by default among those that are shipped.
     """
     attrs = fit.tree.attrs
-    if "program_sha256" not in attrs:
+    if "program_sha256" not in attrs or "programs" in attrs:
         return None
     name, digest = str(attrs["program"]), str(attrs["program_sha256"])
     program = program or _shipped_program(name)
@@ -55,6 +59,18 @@ def program_text(fit: Fit, program: StanProgram | None = None) -> ProgramText | 
         except (CompileError, OSError, UnicodeDecodeError):
             files = ()
     return ProgramText(name, digest, files)
+
+
+def kept_programs(fit: Fit) -> tuple[ProgramText, ...]:
+    """Return the programs that a fit has kept itself, as those that no package ships.
+
+    Its attribute ``programs`` is JSON: a list of names and texts.  Each hash is its text's.
+    """
+    kept = json.loads(fit.tree.attrs.get("programs", "[]"))
+    return tuple(
+        ProgramText(name, hashlib.sha256(text.encode()).hexdigest(), ((name, text),))
+        for name, text in kept
+    )
 
 
 def _shipped_program(name: str) -> StanProgram | None:

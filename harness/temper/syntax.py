@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -110,7 +111,9 @@ class Stanc:
         """
         if not path.is_file():
             raise CompileError(f"there is no Stan program {path}")
-        command = [*self._command, *options, str(path)]
+        # When it shows its insides stanc goes on to write C++ beside the program.
+        nowhere = [f"--o={os.devnull}"] if options[0].startswith("--debug") else []
+        command = [*self._command, *nowhere, *options, str(path)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             raise CompileError(f"{path} is not a valid Stan program:\n{result.stderr.strip()}")

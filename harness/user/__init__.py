@@ -1,0 +1,11 @@
+"""Sample anybody's Stan program: one call from program and data to draws, log Z and a diagnosis.
+
+>>> from harness.user import sample
+>>> result = sample("model.stan", "data.json", method="auto", seed=1)
+>>> result.report("report.html")
+"""
+
+from harness.user.result import UserFit
+from harness.user.sample import Method, sample
+
+__all__ = ["Method", "UserFit", "sample"]

@@ -1,0 +1,110 @@
+"""Data of somebody's program, from a file or a mapping, checked against what it declares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.compile import Declared
+from harness.density import stan_model
+from harness.errors import DataError
+from harness.model import StanProgram
+
+
+def read_data(given: Path | str | Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:
+    """Return data by name, and what messages call them.
+
+    Parameters
+    ----------
+    given
+        A file of JSON with one object, or the data; None for a program that takes none.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, or holds no JSON object.
+    """
+    if given is None:
+        return {}, "the data"
+    if isinstance(given, Mapping):
+        return dict(given), "the data"
+    path = Path(given)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot read the data {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{path} holds no JSON object with the data's names: write {{...}}")
+    return content, str(path)
+
+
+def checked_data(
+    program: StanProgram, inputs: Mapping[str, Declared], given: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    """Return the data that a program declares, as arrays and numbers.
+
+    Whole numbers that JSON wrote with a decimal point become integers where the program declares
+    some.  Names that the program does not declare are left out.
+
+    Parameters
+    ----------
+    program
+        The program.
+    inputs
+        What it declares as data.
+    given, where
+        What :func:`read_data` returned.
+
+    Raises
+    ------
+    ToolchainError
+        If stanli is not installed, which checks sizes and bounds.
+    DataError
+        If data are missing, of another type or shape than declared, or out of bounds.
+    """
+    data = {name: _checked(name, declared, given, where) for name, declared in inputs.items()}
+    try:
+        stan_model(program, data)
+    except DataError as error:
+        said = str(error).removeprefix(f"{program.name}: ")
+        raise DataError(f"{where}: {said}") from error
+    return data
+
+
+def _checked(name: str, declared: Declared, given: Mapping[str, Any], where: str) -> Any:
+    if name not in given:
+        has = ", ".join(map(str, given)) or "nothing"
+        raise DataError(
+            f"{where} has no {name}, which the program declares as {declared}; it has {has}"
+        )
+    value = given[name]
+    if declared.type not in ("int", "real"):
+        return value
+    try:
+        array = np.asarray(value)
+        numeric = array.dtype.kind in "biuf"
+    except ValueError:
+        raise DataError(
+            f"{name} in {where} is ragged; the program declares it as {declared}"
+        ) from None
+    if not numeric:
+        raise DataError(
+            f"{name} in {where} holds what is no number; the program declares it as {declared}"
+        )
+    if array.ndim != declared.dimensions and array.size:
+        raise DataError(
+            f"{name} in {where} has shape {array.shape}; the program declares it as {declared}"
+        )
+    if np.any(np.isnan(array.astype(np.float64))):
+        raise DataError(f"{name} in {where} holds NaN: correct it or leave it out")
+    if declared.type == "int":
+        if np.any(array != np.floor(array)):
+            raise DataError(f"{name} in {where} holds what is no integer; it is declared as one")
+        array = array.astype(np.int64)
+    return array if array.ndim else array.item()

@@ -1,0 +1,230 @@
+"""Transformed parameters and generated quantities of the original program, for weighted draws."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import cmdstanpy
+import numpy as np
+import pandas as pd
+from stanio import parse_header
+
+from harness import weights
+from harness.compile import CompiledProgram, Declared
+from harness.density import StanDensity
+from harness.errors import SamplingError
+from harness.fit import PSEUDO_SAMPLE, Fit, build_fit
+from harness.methods.common import GENERATED, in_extended
+from harness.model import Model
+from harness.stan_csv import EXACT
+from harness.stan_data import plain_data
+from harness.stanli_nuts import variables_at
+from harness.weights import FloatArray
+
+ORIGINAL = "original"
+"""Variant of a tempered model that is the user's program itself."""
+
+_EXACT_DIGITS = 17
+
+
+def kept_names(blocks: Mapping[str, Mapping[str, Declared]]) -> tuple[list[str], list[str]]:
+    """Names of transformed parameters and generated quantities that results keep, and the others.
+
+    Results have numbers and arrays of them; neither complex numbers nor tuples.
+    """
+    declared = {**blocks["transformed parameters"], **blocks["generated quantities"]}
+    kept = [name for name, each in declared.items() if each.type in ("int", "real")]
+    return kept, [name for name in declared if name not in kept]
+
+
+def with_generated(
+    fit: Fit, model: Model, names: Iterable[str], *, compiled: CompiledProgram | None, seed: int
+) -> Fit:
+    """Add what the original program makes of its parameters to a tempered fit.
+
+    It is evaluated for every raw draw, so that weights apply to it as to the parameters; and
+    ``posterior`` is chosen anew from the raw draws.
+
+    Parameters
+    ----------
+    fit
+        Fit of a tempered form.
+    model
+        From :func:`harness.temper.tempered_model`.
+    names
+        What is added; see :func:`kept_names`.
+    compiled
+        The compiled original, for CmdStan's standalone generated quantities; None for stanli's.
+    seed
+        Seed; each chain has one of its own, derived from it.
+
+    Raises
+    ------
+    SamplingError
+        If the original program rejects a draw.
+    """
+    raw = fit.raw
+    extended = fit.tree["extended"].to_dataset()
+    pseudo = PSEUDO_SAMPLE in extended.sizes
+    last = (PSEUDO_SAMPLE,) if pseudo else ()
+    values = {
+        str(name): raw[name].transpose("chain", "draw", ..., *last).to_numpy() for name in raw
+    }
+    wanted = list(names)
+    if wanted:
+        # Draws of one chain after each other, pseudo-samples of a draw side by side.
+        rows = {
+            name: _rows(np.moveaxis(value, -1, 2) if pseudo else value[:, :, None])
+            for name, value in values.items()
+        }
+        made = generate(model, rows, compiled=compiled, seed=seed)
+        for name in wanted:
+            array = made[name]
+            if pseudo:
+                shape = (len(array), -1, extended.sizes[PSEUDO_SAMPLE], *array.shape[2:])
+                array = np.moveaxis(array.reshape(shape), 2, -1)
+            values[name] = array
+    rng = np.random.default_rng(fit.tree.attrs["seed"])
+    if pseudo:
+        chosen = weights.draw_index(
+            extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy(), rng
+        )
+        posterior = {
+            name: np.take_along_axis(
+                value, chosen.reshape(*chosen.shape, *(1,) * (value.ndim - 2)), axis=-1
+            )[..., 0]
+            for name, value in values.items()
+        }
+    else:
+        index = weights.resample(extended["log_w1"].to_numpy(), rng)
+        chain = np.arange(len(index))[:, None]
+        posterior = {name: value[chain, index] for name, value in values.items()}
+    order = ("chain", "draw")
+    path = {
+        name: extended[name].transpose(*order, ..., *last).to_numpy()
+        for name in GENERATED
+        if name in extended
+    }
+    stats = fit.sample_stats
+    return build_fit(
+        posterior=posterior,
+        extended=in_extended(values) | path,
+        sample_stats={str(n): stats[n].transpose(*order).to_numpy() for n in stats},
+        constant_data=model.data,
+        attrs={str(key): value for key, value in fit.tree.attrs.items()}
+        | {"parameters": json.dumps(list(model.parameters))},
+        pseudo_samples=pseudo,
+    )
+
+
+def _rows(value: FloatArray) -> FloatArray:
+    """(chain, draw, pseudo-sample, ...) to (chain, row, ...)."""
+    return value.reshape(value.shape[0], -1, *value.shape[3:])
+
+
+def generate(
+    model: Model, draws: Mapping[str, FloatArray], *, compiled: CompiledProgram | None, seed: int
+) -> dict[str, FloatArray]:
+    """Evaluate the original program's later blocks at draws of its parameters.
+
+    CmdStan's standalone generated quantities are those alone, so that transformed parameters come
+    from stanli in either case.
+
+    Parameters
+    ----------
+    model
+        From :func:`harness.temper.tempered_model`.
+    draws
+        By parameter, shape (chain, draw, ...).
+    compiled, seed
+        As for :func:`with_generated`.
+
+    Returns
+    -------
+    dict
+        By name, shape (chain, draw, ...).
+
+    Raises
+    ------
+    SamplingError
+        If a draw is rejected.
+    """
+    chains = len(next(iter(draws.values())))
+    seeds = [int(s) for s in np.random.SeedSequence([seed, 3]).generate_state(chains)]
+    by_chain = [{name: draws[name][c] for name in model.parameters} for c in range(chains)]
+    made = [_by_stanli(model, one, s) for one, s in zip(by_chain, seeds, strict=True)]
+    if compiled is not None:
+        theirs = _by_cmdstan(model, by_chain, seeds, compiled)
+        made = [ours | more for ours, more in zip(made, theirs, strict=True)]
+    return {name: np.stack([each[name] for each in made]) for name in made[0]}
+
+
+def _by_stanli(model: Model, draws: Mapping[str, FloatArray], seed: int) -> dict[str, FloatArray]:
+    program = model.program(ORIGINAL)
+    density = StanDensity(program, model.data)
+    count = len(next(iter(draws.values())))
+    points = np.array(
+        [density.unconstrain({n: value[row] for n, value in draws.items()}) for row in range(count)]
+    )
+    return variables_at(program, model.data, points, seed)
+
+
+def _by_cmdstan(
+    model: Model,
+    by_chain: Sequence[Mapping[str, FloatArray]],
+    seeds: Sequence[int],
+    compiled: CompiledProgram,
+) -> list[dict[str, FloatArray]]:
+    """Run CmdStan's standalone generated quantities, a process a chain.
+
+    A seed of its own each: CmdStan before 2.39 gave all chains of one call the same stream.
+    """
+    made = []
+    with tempfile.TemporaryDirectory(prefix="harness-") as place:
+        folder = Path(place)
+        data = folder / "data.json"
+        cmdstanpy.write_stan_json(str(data), plain_data(model.data))
+        for chain, (draws, seed) in enumerate(zip(by_chain, seeds, strict=True)):
+            given, written = folder / f"draws_{chain}.csv", folder / f"generated_{chain}.csv"
+            _write_draws(given, draws)
+            command = [
+                str(compiled.exe),
+                *("generate_quantities", f"fitted_params={given}"),
+                *("data", f"file={data}", "random", f"seed={seed % 2**31}"),
+                *("output", f"file={written}", f"sig_figs={_EXACT_DIGITS}"),
+            ]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                said = " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:])
+                raise SamplingError(
+                    f"generated quantities of {model.name} did not finish (seed {seed}): {said}"
+                )
+            made.append(_read_written(written))
+    return made
+
+
+def _write_draws(path: Path, draws: Mapping[str, FloatArray]) -> None:
+    """Write draws under CmdStan's names, the first index running fastest."""
+    columns, names = [], []
+    for name, value in draws.items():
+        shape = value.shape[1:]
+        indices = [tuple(reversed(index)) for index in np.ndindex(*reversed(shape))]
+        names += [".".join([name, *(str(i + 1) for i in index)]) for index in indices]
+        columns += [value[(slice(None), *index)] for index in indices]
+    table = pd.DataFrame(np.column_stack(columns), columns=names)
+    table.to_csv(path, index=False, float_format="%.17g")
+
+
+def _read_written(path: Path) -> dict[str, FloatArray]:
+    with path.open() as file:
+        header = next(line for line in file if not line.startswith("#")).strip()
+        table = pd.read_csv(file, header=None, comment="#", dtype=np.float64, **EXACT).to_numpy()
+    return {
+        name: np.asarray(variable.extract_reshape(table), dtype=np.float64)
+        for name, variable in parse_header(header).items()
+        if variable.type.name == "SCALAR"
+    }
