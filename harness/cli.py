@@ -331,6 +331,14 @@ def temper(
     help="Pseudo-samples of pe.",
 )
 @click.option(
+    "--temper",
+    "what",
+    type=click.Choice(["likelihood", "all"]),
+    default="likelihood",
+    show_default=True,
+    help="likelihood: the path starts from the prior; all: from a wide Gaussian.",
+)
+@click.option(
     "--include-path",
     "include_paths",
     multiple=True,
@@ -365,6 +373,7 @@ def sample(
     draws: int,
     seed: int,
     pseudo_samples: int,
+    what: What,
     include_paths: tuple[Path, ...],
     engine: Literal["auto", "cmdstan", "stanli"],
     out: Path | None,
@@ -387,6 +396,7 @@ def sample(
         warmup=warmup,
         draws=draws,
         num_pseudo_samples=pseudo_samples,
+        what=what,
         include_paths=include_paths,
         engine=engine,
     )

@@ -135,8 +135,8 @@ def compare(
                 Severity.FINE,
                 f"No mode was found that plain NUTS misses: its {chains} chains agree (R-hat at "
                 f"most {r_hat:.3f}), and with them {count} particles that a pilot brought from "
-                f"{origin}, in all {number // count} coordinates (probabilities differ by "
-                f"{biggest:.2f} at most).",
+                f"{origin} (probabilities of {number // count} coordinates differ by {biggest:.2f} "
+                "at most).",
             )
         )
     return Comparison(bool(disagree or apart), tuple(findings))

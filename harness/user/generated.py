@@ -56,7 +56,7 @@ def with_generated(
     model
         From :func:`harness.temper.tempered_model`.
     names
-        What is added; see :func:`kept_names`.
+        What is added, where the engine has it; see :func:`kept_names`.
     compiled
         The compiled original, for CmdStan's standalone generated quantities; None for stanli's.
     seed
@@ -82,7 +82,7 @@ def with_generated(
             for name, value in values.items()
         }
         made = generate(model, rows, compiled=compiled, seed=seed)
-        for name in wanted:
+        for name in [each for each in wanted if each in made]:
             array = made[name]
             if pseudo:
                 shape = (len(array), -1, extended.sizes[PSEUDO_SAMPLE], *array.shape[2:])

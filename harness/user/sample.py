@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from harness.methods.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
 from harness.methods.pseudo_extended import sample_pseudo_extended
 from harness.model import Model, StanProgram
 from harness.nuts import NutsSettings, quiet_cmdstanpy
-from harness.temper import tempered_model
+from harness.temper import What, tempered_model
 from harness.toolchain import require_cmdstan
 from harness.toolchain.progress import Steps
 from harness.user.compare import compare
@@ -58,6 +59,7 @@ def sample(
     warmup: int = 1000,
     draws: int = 1000,
     num_pseudo_samples: int = 2,
+    what: What = "likelihood",
     include_paths: Iterable[Path] = (),
     engine: Engine = "auto",
     progress: bool = True,
@@ -66,7 +68,8 @@ def sample(
 
     The tempered path goes from the prior to the posterior, and log Z is that of the likelihood
     averaged over the prior, normalised: the evidence.  Where the prior is flat over something
-    unbounded it starts from a wide Gaussian, and log Z is the integral of the program's density.
+    unbounded, or all is tempered, it starts from a wide Gaussian, and log Z is the integral of
+    the program's density; of a program whose parameters are all bounded, divided by their volume.
 
     Parameters
     ----------
@@ -82,6 +85,8 @@ def sample(
         Number of chains, and of warm-up iterations and draws in each.
     num_pseudo_samples
         N of ``pe``.
+    what
+        What is tempered; see :func:`harness.temper.temper`.
     include_paths
         Folders in which ``#include`` lines are looked up, besides the program's own.
     engine
@@ -109,9 +114,9 @@ def sample(
     parallel = min(os.cpu_count() or 1, chains)
     nuts = NutsSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=parallel)
     began = time.perf_counter()
-    with _Clock(_STEPS[method], show=progress) as clock, quiet_cmdstanpy():
+    with _Clock(_STEPS[method], show=progress) as clock, _quiet():
         with clock.step("reading and tempering", "temper"):
-            job = _prepare(Path(path), data, tuple(include_paths), engine)
+            job = _prepare(Path(path), data, what, tuple(include_paths), engine)
         if method == "auto" or method == "nuts":
             result = _plain_first(job, clock, nuts, seed, auto=method == "auto")
         else:
@@ -201,7 +206,8 @@ class _Job:
         """Run NUTS on the original program."""
         sampling = Sampling(nuts, seed, None, self.compiled.get(ORIGINAL), self.engine)
         ran = run_variant(self.model, ORIGINAL, {}, sampling)
-        names = [*self.model.parameters, *self.names]
+        later = [name for name in self.names if name in ran.run.variables]
+        names = [*self.model.parameters, *later]
         return build_fit(
             posterior={name: ran.run.variables[name] for name in names},
             extended=None,
@@ -261,6 +267,7 @@ class _Job:
 def _prepare(
     path: Path,
     data: Path | str | Mapping[str, Any] | None,
+    what: What,
     include_paths: tuple[Path, ...],
     engine: Engine,
 ) -> _Job:
@@ -271,7 +278,7 @@ def _prepare(
     _refuse(path, blocks["parameters"])
     kept, left_out = kept_names(blocks)
     checked = checked_data(program, blocks["inputs"], given, where)
-    model = tempered_model(path, checked, include_paths=include_paths)
+    model = tempered_model(path, checked, what=what, include_paths=include_paths)
     return _Job(
         path, model, chosen_engine(engine), kept, left_out, bool(blocks["generated quantities"]), {}
     )
@@ -305,10 +312,14 @@ def _doubts(scouted: Scouted) -> Iterator[Finding]:
 
 def _remember(fit: Fit, job: _Job, scouted: Scouted | None, findings: Iterable[Finding]) -> None:
     """Write into a fit what its draws do not have: the pilot's results, programs, findings."""
+    missing = [name for name in job.names if name not in fit.posterior]
     told = [(int(each.severity), each.sentence, each.what_to_try) for each in findings]
     if job.left_out:
         names = ", ".join(job.left_out)
         told.append((0, f"Complex numbers and tuples are left out of the results: {names}.", ""))
+    if missing:
+        names = ", ".join(missing)
+        told.append((1, f"stanli cannot evaluate {names}: the results have them not.", ""))
     fit.tree.attrs |= {
         "model": job.path.stem,
         "findings": json.dumps(told),
@@ -323,6 +334,14 @@ def _remember(fit: Fit, job: _Job, scouted: Scouted | None, findings: Iterable[F
             "pilot_log_evidence_mcse": float(found.mcse),
             "pilot_rungs": len(scouted.found.inv_temp),
         }
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep CmdStanPy and stanli from telling what the progress or the findings say."""
+    with quiet_cmdstanpy(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="stanli:", category=RuntimeWarning)
+        yield
 
 
 class _Clock:

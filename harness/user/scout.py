@@ -131,7 +131,7 @@ def scout_program(model: Model, *, seed: int) -> Scouted:
     seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(4)]
     each = max(_PARTICLES // POPULATIONS, -(-5 * model.dimension // POPULATIONS))
     settings = PilotSettings(particles=each * POPULATIONS, populations=POPULATIONS)
-    if model.own_base == "prior":
+    if model.own_base != "improper":
         drawn = _prior_draws(model, each, seeds[0])
         density = _UnconstrainedDensity(model, {}, "target")
         found = pilot_of_density(density, drawn.base, settings=settings, seed=seeds[1])

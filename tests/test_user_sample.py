@@ -1,0 +1,386 @@
+"""From somebody's program and data to a fit in its own names, with log Z and a diagnosis."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy.stats import binom, multivariate_normal, norm
+from stan_density import stanli
+
+from harness.cli import main
+from harness.diagnosis import Severity
+from harness.errors import DataError
+from harness.fit import Fit
+from harness.temper import tempered_model
+from harness.user import Method, UserFit, sample
+from harness.user.compare import compare
+from harness.user.scout import scout_program
+
+assert stanli is not None
+
+# y = a^2 + b + noise: a has two modes, of unequal mass since its prior is not centred.
+BIMODAL = """data {
+  real<lower=0> s;
+  real y;
+}
+parameters {
+  real a;
+  real<lower=0> b;
+}
+transformed parameters {
+  real square_a = square(a);
+}
+model {
+  a ~ normal(0.5, 3);
+  b ~ normal(0, 0.5);
+  y ~ normal(square_a + b, s);
+}
+generated quantities {
+  real y_rep = normal_rng(square_a + b, s);
+}
+"""
+BIMODAL_DATA = {"s": 0.5, "y": 9}
+
+EIGHT_SCHOOLS = """data {
+  int<lower=0> J;
+  vector[J] y;
+  vector<lower=0>[J] sigma;
+}
+parameters {
+  real mu;
+  real<lower=0> tau;
+  vector[J] eta;
+}
+transformed parameters {
+  vector[J] theta = mu + tau * eta;
+}
+model {
+  mu ~ normal(0, 5);
+  tau ~ normal(0, 5);
+  eta ~ std_normal();
+  y ~ normal(theta, sigma);
+}
+generated quantities {
+  vector[J] log_lik;
+  array[J] real y_rep = normal_rng(theta, sigma);
+  for (j in 1 : J) {
+    log_lik[j] = normal_lpdf(y[j] | theta[j], sigma[j]);
+  }
+}
+"""
+SCHOOLS: dict[str, Any] = {
+    "J": 8,
+    "y": [28, 8, -3, 7, -1, 1, 18, 12],
+    "sigma": [15, 10, 16, 11, 9, 11, 10, 18],
+}
+
+
+def write(folder: Path, name: str, program: str, data: object) -> tuple[Path, Path]:
+    paths = folder / f"{name}.stan", folder / f"{name}.json"
+    paths[0].write_text(program)
+    paths[1].write_text(json.dumps(data))
+    return paths
+
+
+def bimodal_truth() -> tuple[float, float]:
+    """Log evidence, and the probability of a < 0, by the trapezium rule in a and b."""
+    a, b = np.linspace(-15, 15, 6001)[:, None], np.linspace(0, 5, 1001)
+    # The prior of b is that of |b|, normalised.
+    joint = norm.pdf(a, 0.5, 3) * 2 * norm.pdf(b, 0, 0.5) * norm.pdf(9, a**2 + b, 0.5)
+    of_a = np.trapezoid(joint, b, axis=1)
+    evidence = np.trapezoid(of_a, a[:, 0])
+    below = np.trapezoid(np.where(a[:, 0] < 0, of_a, 0), a[:, 0])
+    return float(np.log(evidence)), float(below / evidence)
+
+
+def schools_log_evidence() -> float:
+    """The means integrated out by hand, the scale tau by the trapezium rule."""
+    y, sigma = (np.array(SCHOOLS[name], dtype=float) for name in ("y", "sigma"))
+    tau = np.linspace(0, 40, 2001)
+    density = [
+        2
+        * norm.pdf(t, 0, 5)
+        * multivariate_normal(np.zeros(8), np.diag(sigma**2 + t**2) + 25).pdf(y)
+        for t in tau
+    ]
+    return float(np.log(np.trapezoid(density, tau)))
+
+
+def check_evidence(result: UserFit, exact: float, largest_error: float) -> None:
+    found = result.log_evidence
+    assert found is not None
+    assert found.mcse < largest_error
+    assert abs(found.value - exact) < 4 * found.mcse
+
+
+@pytest.fixture(scope="module")
+def bimodal(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return write(tmp_path_factory.mktemp("bimodal"), "bimodal", BIMODAL, BIMODAL_DATA)
+
+
+def run(paths: tuple[Path, Path], method: Method, **settings: Any) -> UserFit:
+    return sample(*paths, method=method, seed=1, engine="stanli", progress=False, **settings)
+
+
+def test_auto_finds_that_nuts_misses_a_mode(bimodal: tuple[Path, Path]) -> None:
+    result = run(bimodal, "auto", draws=4000)
+    assert result.method == "ct"
+    assert any(each.sentence.startswith("Plain NUTS misses") for each in result.diagnosis)
+    log_evidence, below = bimodal_truth()
+    check_evidence(result, log_evidence, 0.2)
+    share = result.fit.expectation(lambda draws: draws["a"] < 0)
+    assert share.mcse < 0.1
+    assert abs(share.value - below) < 4 * share.mcse
+    posterior = result.posterior
+    assert list(posterior) == ["a", "b", "square_a", "y_rep"]
+    # stanli's values are right to about ten digits.
+    np.testing.assert_allclose(posterior["square_a"], posterior["a"] ** 2, rtol=1e-7, atol=1e-9)
+    # Each raw draw has noise of its own; 16,000 of them have a known spread.
+    raw = result.fit.raw
+    noise = ((raw["y_rep"] - raw["square_a"] - raw["b"]) / 0.5).to_numpy()
+    assert abs(noise.std() - 1) < 4 / np.sqrt(2 * noise.size)
+    # 4,000 pairs each: a correlation of chains has a standard error of 0.016.
+    assert np.all(np.abs(np.corrcoef(noise) - np.eye(4)) < 4 / np.sqrt(4000))
+    assert result.gradients["total"] == result.fit.gradients + result.gradients["nuts"]
+    assert not list(bimodal[0].parent.glob("*.hpp"))
+
+
+def test_auto_keeps_nuts_where_it_misses_nothing(tmp_path: Path) -> None:
+    result = run(write(tmp_path, "schools", EIGHT_SCHOOLS, SCHOOLS), "auto")
+    assert result.method == "nuts"
+    assert any(each.sentence.startswith("No mode was found") for each in result.diagnosis)
+    check_evidence(result, schools_log_evidence(), 0.1)
+    sizes = {name: variable.shape[2:] for name, variable in result.posterior.items()}
+    assert sizes == {
+        **{"mu": (), "tau": (), "eta": (8,)},
+        **{"theta": (8,), "log_lik": (8,), "y_rep": (8,)},
+    }
+
+
+def test_pseudo_extended(tmp_path: Path) -> None:
+    """One mode, which the short chains of a test go round in."""
+    paths = write(tmp_path, "schools", EIGHT_SCHOOLS, SCHOOLS)
+    result = run(paths, "pe")
+    assert result.method == "pe"
+    check_evidence(result, schools_log_evidence(), 0.4)
+    posterior, raw = result.posterior, result.fit.raw
+    assert raw["theta"].sizes["pseudo_sample"] == 2
+    for draws in (posterior, raw):
+        theta = draws["mu"] + draws["tau"] * draws["eta"].rename(eta_dim_0="theta_dim_0")
+        difference = theta - draws["theta"]
+        assert float(abs(difference).max()) < 1e-7
+    assert set(posterior) == {"mu", "tau", "eta", "theta", "log_lik", "y_rep"}
+
+
+def test_types_that_have_no_gaussian_base(tmp_path: Path) -> None:
+    """Counts of K sorts under a flat Dirichlet: each outcome of n is as likely as any other."""
+    program = """
+    data { int K; array[K] int n; }
+    parameters { simplex[K] p; cholesky_factor_corr[2] L; real<lower=0, upper=10> u; }
+    model { L ~ lkj_corr_cholesky(1); n ~ multinomial(p); }
+    generated quantities { matrix[2, 2] R = multiply_lower_tri_self_transpose(L); }
+    """
+    result = run(write(tmp_path, "counts", program, {"K": 3, "n": [3, 4, 5]}), "ct")
+    check_evidence(result, -math.log(math.comb(12 + 2, 2)), 0.1)
+    assert result.posterior["R"].shape == (4, 1000, 2, 2)
+    mean = result.fit.expectation(lambda draws: draws["p"])
+    assert np.all(np.abs(mean.value - np.array([4, 5, 6]) / 15) < 4 * mean.mcse)
+
+
+def test_a_flat_prior_takes_a_gaussian_base(tmp_path: Path) -> None:
+    """Log Z is the integral of the program's density, here one of a normal density."""
+    program = "data { real y; } parameters { real x; } model { y ~ normal(x, 1); }"
+    result = run(write(tmp_path, "flat", program, {"y": 1.5}), "ct")
+    check_evidence(result, 0.0, 0.1)
+
+
+def test_what_is_tempered_can_be_all(tmp_path: Path) -> None:
+    """A target without data: the mixture of 0.3 N(-6, 1) and 0.7 N(6, 1), times exp(2)."""
+    program = """
+    parameters { real x; }
+    model { target += 2 + log_mix(0.3, normal_lpdf(x | -6, 1), normal_lpdf(x | 6, 1)); }
+    """
+    path = tmp_path / "mixture.stan"
+    path.write_text(program)
+    result = sample(path, what="all", method="auto", seed=2, engine="stanli", progress=False)
+    assert result.method == "ct"
+    check_evidence(result, 2.0, 0.2)
+    share = result.fit.expectation(lambda draws: draws["x"] < 0)
+    assert abs(share.value - 0.3) < 4 * share.mcse < 0.4
+
+
+def test_the_pilots_base_is_the_prior(bimodal: tuple[Path, Path]) -> None:
+    """Its density on the unconstrained space, Jacobian included, up to a constant; its draws."""
+    model = tempered_model(bimodal[0], BIMODAL_DATA)
+    scouted = scout_program(model, seed=4)
+    base = scouted.found.base
+    points = np.array([[0.3, -0.4], [-2.0, 0.5], [4.0, -3.0]])
+    exact = norm.logpdf(points[:, 0], 0.5, 3) + norm.logpdf(np.exp(points[:, 1]), 0, 0.5)
+    exact += points[:, 1]
+    difference = base.log_density(points) - exact
+    np.testing.assert_allclose(difference, difference[0], atol=1e-10)
+    draws = base.sample(np.random.default_rng(0), 512)
+    # 512 thinned draws; 4 standard errors at the least plausible effective size, 100.
+    assert abs(draws[:, 0].mean() - 0.5) < 4 * 3 / np.sqrt(100)
+    # 512 particles of the posterior, a quarter of them worth something at the least.
+    weight = np.exp(scouted.log_weight) / np.exp(scouted.log_weight).sum()
+    below = float(weight @ (scouted.particles["a"] < 0).mean(axis=1))
+    truth = bimodal_truth()[1]
+    assert abs(below - truth) < 4 * binom.std(128, truth) / 128
+
+
+def test_comparison_of_nuts_and_a_pilot() -> None:
+    rng = np.random.default_rng(3)
+    particles = {"x": rng.normal(size=(16, 32))}
+    even = np.zeros(16)
+    common: dict[str, Any] = {"origin": "the prior", "log_evidence_error": 0.1}
+    same = {"x": rng.normal(size=(4, 500))}
+    sound = compare(same, particles, even, **common)
+    assert not sound.missed
+    assert [each.severity for each in sound.findings] == [Severity.FINE]
+    half = {"x": np.abs(same["x"])}
+    missed = compare(half, particles, even, **common)
+    assert missed.missed
+    assert "x < " in missed.findings[0].sentence
+    apart = {"x": same["x"] + np.array([0, 0, 5, 5])[:, None]}
+    assert "disagree" in compare(apart, particles, even, **common).findings[0].sentence
+    rough = compare(half, particles, even, origin="the prior", log_evidence_error=2.0)
+    assert not rough.missed
+    assert "too rough" in rough.findings[0].sentence
+
+
+def test_a_sound_run_is_not_called_off() -> None:
+    """One false alarm in 1,000 is meant; 3 of 200 would have probability 0.001."""
+    rng = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(200):
+        nuts = {"x": rng.normal(size=(4, 100)), "y": rng.exponential(size=(4, 100, 2))}
+        particles = {"x": rng.normal(size=(16, 16)), "y": rng.exponential(size=(16, 16, 2))}
+        weight = rng.normal(0, 0.3, size=16)
+        compared = compare(nuts, particles, weight, origin="it", log_evidence_error=0.1)
+        # Chains of 100 draws agree: R-hat above 1.1 is not what is tested.
+        alarms += any(
+            "probability" in each.sentence and compared.missed for each in compared.findings
+        )
+    assert alarms < 3
+
+
+BAD_DATA = {
+    "missing": ({"s": 0.5}, "has no y, which the program declares as one number"),
+    "shape": ({"s": 0.5, "y": [1, 2]}, "y in .* has shape .2,."),
+    "bound": ({"s": -1, "y": 2}, "s is -1"),
+    "text": ({"s": "a", "y": 2}, "s in .* holds what is no number"),
+    "nan": ({"s": 0.5, "y": math.nan}, "y in .* holds NaN"),
+    "no object": ([1], "no JSON object"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_DATA)
+def test_bad_data(case: str, tmp_path: Path) -> None:
+    data, message = BAD_DATA[case]
+    with pytest.raises(DataError, match=message) as caught:
+        run(write(tmp_path, "bad", BIMODAL, data), "auto")
+    assert "bad.json" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def invoke(*arguments: str | Path) -> tuple[int, str, str]:
+    done = CliRunner().invoke(main, ["sample", "--engine", "stanli", *map(str, arguments)])
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_errors_of_the_command_line(bimodal: tuple[Path, Path], tmp_path: Path) -> None:
+    program, data = bimodal
+    out = tmp_path / "fit.nc"
+    (tmp_path / "not.json").write_text("{s")
+    (tmp_path / "bad.stan").write_text(BIMODAL.replace("normal(0.5, 3)", "normal(0.5 3)"))
+    for arguments, message in (
+        ((program, "--data", tmp_path / "nosuch.json"), "cannot read the data"),
+        ((program, "--data", tmp_path / "not.json"), "not.json is not JSON"),
+        ((tmp_path / "nosuch.stan", "--data", data), "there is no Stan program"),
+        ((tmp_path / "bad.stan", "--data", data), "Syntax error in"),
+    ):
+        code, stdout, stderr = invoke(*arguments, "--out", out)
+        assert code == 1
+        assert stdout == ""
+        assert message in stderr
+        assert "Traceback" not in stderr
+    assert not out.exists()
+
+
+def test_json_and_files(bimodal: tuple[Path, Path], tmp_path: Path) -> None:
+    program, data = bimodal
+    out, page = tmp_path / "fit.nc", tmp_path / "page.html"
+    code, stdout, _ = invoke(
+        *(program, "--data", data, "--method", "ct", "--seed", "3", "--json"),
+        *("--out", out, "--report", page),
+    )
+    assert code == 0
+    told = json.loads(stdout)
+    assert set(told) == {
+        *("method", "log_evidence", "posterior", "diagnosis", "timings", "gradients"),
+    }
+    assert set(told["log_evidence"]) == {"mean", "mcse"}
+    assert list(told["posterior"]) == ["a", "b", "square_a", "y_rep"]
+    assert {"mean", "sd", "mcse"} <= set(told["posterior"]["a"])
+    assert all({"severity", "sentence", "what_to_try"} == set(each) for each in told["diagnosis"])
+    assert {"pilot", "sampling", "total"} <= set(told["timings"])
+    assert told["gradients"]["pilot"] > 0
+    fit = Fit.load(out)
+    assert fit.log_evidence.value == told["log_evidence"]["mean"]
+    assert fit.parameters == ("a", "b")
+    (_, original), (_, generated) = json.loads(fit.tree.attrs["programs"])
+    html = page.read_text()
+    for text in (original, generated):
+        assert hashlib.sha256(text.encode()).hexdigest() in html
+    # The header of what was generated has the original's hash.
+    assert hashlib.sha256(original.encode()).hexdigest() in generated
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fit.nc", "page.html"]
+
+
+def test_plain_nuts_has_no_evidence(bimodal: tuple[Path, Path]) -> None:
+    program, data = bimodal
+    code, stdout, _ = invoke(program, "--data", data, "--method", "nuts", "--json")
+    assert code == 0
+    told = json.loads(stdout)
+    assert told["log_evidence"] is None
+    assert told["gradients"]["pilot"] == 0
+    code, stdout, _ = invoke(program, "--data", data, "--method", "nuts")
+    assert code == 0
+    assert "Log evidence: none" in stdout
+
+
+@pytest.mark.compiled
+def test_through_cmdstan(tmp_path: Path) -> None:
+    paths = write(tmp_path, "es", EIGHT_SCHOOLS, SCHOOLS)
+    common: dict[str, Any] = {"seed": 3, "engine": "cmdstan", "progress": False}
+    plain = sample(*paths, method="nuts", **common)
+    result = sample(*paths, method="ct", **common)
+    check_evidence(result, schools_log_evidence(), 0.1)
+    posterior = result.posterior
+    assert {name: each.sizes for name, each in posterior.items()} == {
+        name: each.sizes for name, each in plain.posterior.items()
+    }
+    mu, tau, eta, theta = (
+        posterior[name].to_numpy().reshape(4, 1000, -1) for name in ("mu", "tau", "eta", "theta")
+    )
+    np.testing.assert_allclose(theta, mu + tau * eta, rtol=1e-7, atol=1e-7)
+    y, sigma = (np.array(SCHOOLS[name], dtype=float) for name in ("y", "sigma"))
+    np.testing.assert_allclose(posterior["log_lik"], norm.logpdf(y, theta, sigma), atol=1e-7)
+    raw = result.fit.raw
+    noise = ((raw["y_rep"].to_numpy() - raw["theta"].to_numpy()) / sigma).reshape(4, -1)
+    assert abs(noise.std() - 1) < 4 / np.sqrt(2 * noise.size)
+    # No two chains share a stream of random numbers.
+    assert np.all(np.abs(np.corrcoef(noise) - np.eye(4)) < 4 / np.sqrt(noise.shape[1]))
+    # Both fits of one posterior, which have errors each.
+    for name in ("mu", "tau"):
+        one, other = (each.summary()[name] for each in (plain, result))
+        assert abs(one["mean"] - other["mean"]) < 4 * math.hypot(one["mcse"], other["mcse"])
+    assert not list(tmp_path.glob("*.hpp"))
