@@ -131,7 +131,8 @@ def scout_program(model: Model, *, seed: int) -> Scouted:
     seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(4)]
     each = max(_PARTICLES // POPULATIONS, -(-5 * model.dimension // POPULATIONS))
     settings = PilotSettings(particles=each * POPULATIONS, populations=POPULATIONS)
-    if model.own_base != "improper":
+    no_gaussian = model.no_gaussian_base is not None
+    if model.own_base == "prior" or (model.own_base == "flat" and no_gaussian):
         drawn = _prior_draws(model, each, seeds[0])
         density = _UnconstrainedDensity(model, {}, "target")
         found = pilot_of_density(density, drawn.base, settings=settings, seed=seeds[1])
