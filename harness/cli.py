@@ -408,9 +408,9 @@ def sample(
         click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
         return
     click.echo(result.as_text())
-    for what, path in (("Fit", out), ("Report", page)):
+    for label, path in (("Fit", out), ("Report", page)):
         if path is not None:
-            click.echo(f"{what}: {path}")
+            click.echo(f"{label}: {path}")
 
 
 @main.command(name="list")

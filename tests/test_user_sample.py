@@ -209,6 +209,7 @@ def test_what_is_tempered_can_be_all(tmp_path: Path) -> None:
     """
     path = tmp_path / "mixture.stan"
     path.write_text(program)
+    assert tempered_model(path, {}, what="all").own_base == "improper"
     result = sample(path, what="all", method="auto", seed=2, engine="stanli", progress=False)
     assert result.method == "ct"
     check_evidence(result, 2.0, 0.2)

@@ -315,7 +315,9 @@ class _Classifier:
         return groups if len(kinds) == 2 else None
 
     def _cover(self, flows: frozenset[str], tempered: bool, override: bool | None) -> None:
-        if not (tempered if override is None else override):
+        if override is None:
+            override = tempered or self._what == "all"
+        if not override:
             self._covered |= flows & self._flow.parameters
 
     def _tell(
