@@ -64,21 +64,23 @@ def claims(results: Results) -> list[Claim]:
 def _one_mode(runs: pd.DataFrame, truth: float) -> tuple[str, bool]:
     """Judge whether every run left a mode with less than a hundredth of the draws."""
     least = np.minimum(runs["right"], 1 - runs["right"])
+    missed = int((least < 0.01).sum())
     return (
-        f"The lesser mode has {least.min():.3f} to {least.max():.3f} of a run's draws; "
-        f"the right one should have {truth:.3f}",
-        bool((least < 0.01).all()),
+        f"{missed} of {len(runs)} runs left a mode with less than a hundredth of their draws; mass "
+        f"of the right one {runs['right'].min():.3f} to {runs['right'].max():.3f} where it is "
+        f"{truth:.3f}",
+        missed == len(runs),
     )
 
 
 def _both_modes(runs: pd.DataFrame, truth: float) -> tuple[str, bool]:
-    """Judge whether every run's distribution is within 0.05 of the exact one everywhere."""
+    """Judge whether every run is near the exact distribution, and as near as its error says."""
     off = (runs["right"] - truth).abs()
     return (
         f"Mass of the right mode off by at most {off.max():.3f} (Monte Carlo error "
         f"{runs['right_mcse'].mean():.3f}); largest distance of the distribution functions "
         f"{runs['distance'].max():.3f}",
-        bool((runs["distance"] < 0.05).all()),
+        bool((runs["distance"] < 0.1).all() and (off <= 4 * runs["right_mcse"]).all()),
     )
 
 

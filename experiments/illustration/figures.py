@@ -94,7 +94,7 @@ def _tempering(hmc: Fit, ct: Fit) -> Figure:
         cmap="Greys_r",
         linewidths=0.8,
     )
-    path = trajectory(-4.0, 1.0, (1.3, -1.9))
+    path = trajectory(-4.0, 1.0, (1.2, -2.5))
     axes[1].plot(path[:, 0], path[:, 1], color=COLOURS[2], linewidth=1.5)
     axes[1].plot(*path[0], "o", color=COLOURS[2], markersize=5)
     axes[1].set(
@@ -110,7 +110,7 @@ def _tempering(hmc: Fit, ct: Fit) -> Figure:
     beta = draws["inv_temp"].to_numpy()[0]
     log_w1 = draws["log_w1"].to_numpy()[0]
     step = max(1, len(x) // 1500)
-    size = 12 * np.exp(log_w1[::step] - log_w1.max())
+    size = 1 + 11 * np.exp(log_w1[::step] - log_w1.max())
     axes[2].scatter(x[::step], beta[::step], s=size, color=COLOURS[1], alpha=0.5, linewidths=0)
     axes[2].set(
         xlabel="x",

@@ -74,7 +74,7 @@ def potential(x: FloatArray, u: FloatArray) -> FloatArray:
 
 
 def trajectory(
-    x: float, u: float, momentum: tuple[float, float], *, step: float = 0.02, steps: int = 700
+    x: float, u: float, momentum: tuple[float, float], *, step: float = 0.02, steps: int = 600
 ) -> FloatArray:
     """Leapfrog trajectory on the extended potential with unit masses: points (steps + 1, 2)."""
     width = 1e-5
