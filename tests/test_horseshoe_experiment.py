@@ -246,7 +246,11 @@ def verdicts(results: Results) -> list[Verdict]:
 
 
 def test_claims_when_all_is_as_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert verdicts(synthetic(monkeypatch)) == ["reproduced"] * 6
+    results = synthetic(monkeypatch)
+    assert verdicts(results) == ["reproduced"] * 6
+    said = EXPERIMENT.claims(results)[5].measured
+    shift = measures.exact_bounded_scale(1.0) - measures.exact_bounded_scale("none")
+    assert f"β=1, shared {shift + 0.0005:+.3f} ± 0.003 (derived {shift:+.3f})" in said
     smoke = synthetic(monkeypatch, profile="smoke")
     assert verdicts(smoke) == ["not run"] * 6
 

@@ -116,8 +116,9 @@ def _inexact(results: Results) -> Judgement:
     shared = table[table.index.str.contains("shared")]
     exact = table.drop(shared.index)
     parts = ", ".join(
-        f"{row.method} {row.bias:+.3f} ± {row.mcse:.3f} (derived {row[8] - row[6]:+.3f})"
-        for row in shared.itertuples()
+        f"{row['method']} {row['bias']:+.3f} ± {row['mcse']:.3f} "
+        f"(derived {row['this form'] - row['posterior']:+.3f})"
+        for _, row in shared.iterrows()
     )
     truth = float(table["posterior"].iloc[0])
     return (
