@@ -36,10 +36,12 @@ def diagnose_cell(results: Results, cell: Cell) -> CellDiagnosis:
     """Diagnose the replications of a cell together.
 
     Every replication started from its own random point, so R-hat and the ranks across them
-    say whether runs agree: chains that each stay in other modes show here.
+    say whether runs agree: chains that each stay in other modes show here.  Where every
+    replication has a model of its own, runs need not agree, and the first is diagnosed alone.
     """
-    fits = [results.load(cell, replication) for replication in results.replications(cell)]
-    together = pooled(fits)
+    finished = results.replications(cell)
+    shown = finished[:1] if cell.models else finished
+    together = pooled([results.load(cell, replication) for replication in shown])
     posterior, extended = together.posterior, together.extended
     tree = xr.DataTree.from_dict({"/posterior": posterior})
     summary: pd.DataFrame = arviz_stats.summary(tree, round_to="none")
