@@ -12,6 +12,10 @@ from harness.errors import HarnessError
 
 Profile = Literal["smoke", "quick", "paper"]
 
+# As in harness.temper, which is imported where it is needed.
+TemperMethod = Literal["pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended"]
+What = Literal["likelihood", "all"]
+
 
 class HarnessGroup(click.Group):
     """A group whose commands end with one clear message where a user can put things right."""
@@ -218,6 +222,59 @@ def status(
         return
     for table in tables.values():
         click.echo(table.to_string())
+
+
+@main.command()
+@click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--method",
+    type=click.Choice(["pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended"]),
+    default="pseudo-extended",
+    show_default=True,
+    help="collapsed: continuous, with the inverse temperature integrated out.",
+)
+@click.option(
+    "--temper",
+    "what",
+    type=click.Choice(["likelihood", "all"]),
+    default="likelihood",
+    show_default=True,
+    help="likelihood: the base is the prior; all: it is flat.",
+)
+@click.option(
+    "--include-path",
+    "include_paths",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of included files.  May be given several times.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File to write.  [default: standard output]",
+)
+def temper(
+    model: Path,
+    method: TemperMethod,
+    what: What,
+    include_paths: tuple[Path, ...],
+    output: Path | None,
+) -> None:
+    """Write the tempered form of the Stan program MODEL.
+
+    What is tempered and what not goes to standard error; a comment `// temper: yes` or
+    `// temper: no` on a statement's line of the program overrides it.
+    """
+    from harness.files import write_text
+    from harness.temper import as_table, temper
+
+    program = temper(model, method=method, what=what, include_paths=include_paths)
+    click.echo(as_table(program), err=True)
+    if output is None:
+        click.echo(program.text, nl=False)
+    else:
+        write_text(output, program.text)
 
 
 @main.command(name="list")

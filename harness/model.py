@@ -52,8 +52,8 @@ class Model:
     data
         Data of ``target.stan``; each variant takes them and its own besides.
     parameters
-        Names of the target's parameters.  A pseudo-extended variant has the same names with
-        one more axis, the last, over pseudo-samples.
+        Names of the target's parameters.  A pseudo-extended variant has the same names, but for
+        ``pseudo_names``, with one more axis over pseudo-samples, the last but for ``pseudo_axis``.
     dimension
         Number of unconstrained parameters.
     transforms
@@ -65,6 +65,13 @@ class Model:
     shared
         Parameters that pseudo-samples share: its pseudo-extended program has them once, without
         the last axis.
+    aliases
+        By variant, the names that its program has for data that methods give it and for what it
+        generates, where they are not the usual ones, as ``{"pseudo_extended": {"N": "N_2"}}``.
+    pseudo_names
+        Names that pseudo-extended programs have for parameters, where they are not the target's.
+    pseudo_axis
+        Which axis of a parameter runs over pseudo-samples in pseudo-extended programs.
     stems
         Names of programs that are not those of their variants, as
         ``{"pseudo_extended": "pseudo_extended_shared"}``.
@@ -74,6 +81,8 @@ class Model:
         ``"flat"``: a constant, on a bounded x (pure tempering); ``"improper"``: a constant on an x
         that is not bounded, so that methods ask for a Gaussian base, or for inverse temperatures
         that stay away from 0.
+    no_gaussian_base
+        Why its tempered programs take no Gaussian base; None if they take one.
     log_density
         The target's density as a NumPy function of many points in base coordinates, constants
         included, where there is one: what is driven from Python then calls it in place of the
@@ -94,8 +103,12 @@ class Model:
     transforms: Mapping[str, Transform] = field(default_factory=dict)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     shared: tuple[str, ...] = ()
+    aliases: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pseudo_names: Mapping[str, str] = field(default_factory=dict)
+    pseudo_axis: Literal["first", "last"] = "last"
     stems: Mapping[str, str] = field(default_factory=dict)
     own_base: OwnBase = "flat"
+    no_gaussian_base: str | None = None
     log_density: LogDensity | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

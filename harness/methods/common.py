@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, Literal, get_args
 
@@ -30,6 +30,11 @@ of that name, in this process, with no compiler; ``auto``: CmdStan, or stanli wh
 """
 
 _PACKAGE = {"cmdstan": "cmdstanpy", "stanli": "stanli"}
+
+PSEUDO_EXTENDED_VARIANTS = ("pseudo_extended", "collapsed_pseudo_extended")
+
+GENERATED = ("inv_temp", "delta", "log_weight", "log_w0", "log_w1")
+"""Names of variables that tempered fits have besides the parameters."""
 
 Inits = Any
 """Initial values as CmdStanPy takes them: a number, or a mapping by name, for each chain or all."""
@@ -76,9 +81,19 @@ class Sampling:
 
 @dataclass(frozen=True)
 class VariantRun:
-    """A run of a variant of a model, and which program made it."""
+    """A run of a variant of a model, and which program made it.
+
+    Attributes
+    ----------
+    run
+        The run, what the program generates named as methods know it.
+    parameters
+        Draws of the target's parameters by their names, shape (chain, draw, ...); those of
+        pseudo-samples with a last axis over them.
+    """
 
     run: NutsRun
+    parameters: Mapping[str, FloatArray]
     nuts: NutsSettings
     engine: Engine
     program: str
@@ -101,7 +116,12 @@ def run_variant(
         If a number in the data is NaN; nothing is compiled then.
     """
     nuts = sampling.nuts or NutsSettings()
-    everything = {**model.data, **data}
+    aliases = model.aliases.get(variant, {})
+    names = model.pseudo_names if variant in PSEUDO_EXTENDED_VARIANTS else {}
+    inits = _named_inits(
+        sampling.inits, {**aliases, **{each: each for each in model.parameters}, **names}
+    )
+    everything = {**model.data, **_aliased(data, aliases)}
     for name, value in everything.items():
         if np.any(np.isnan(np.asarray(value, dtype=np.float64))):
             raise DataError(
@@ -111,18 +131,57 @@ def run_variant(
         if sampling.inv_metric is not None:
             _log.warning("The stanli engine takes no inverse metric: it adapts one.")
         program = model.program(variant)
-        run = run_stanli_nuts(program, everything, nuts, sampling.seed, inits=sampling.inits)
-        return VariantRun(run, nuts, "stanli", program.name, source_digest(program))
+        run = run_stanli_nuts(program, everything, nuts, sampling.seed, inits=inits)
+        parameters = _parameters(model, run, names)
+        run = _named_as_methods_do(run, aliases)
+        return VariantRun(run, parameters, nuts, "stanli", program.name, source_digest(program))
     compiled = sampling.compiled or compiled_variant(model, variant)
     run = run_nuts(
         compiled,
         everything,
         nuts,
         sampling.seed,
-        inits=sampling.inits,
+        inits=inits,
         inv_metric=sampling.inv_metric,
     )
-    return VariantRun(run, nuts, "cmdstan", compiled.program.name, compiled.digest)
+    parameters = _parameters(model, run, names)
+    run = _named_as_methods_do(run, aliases)
+    return VariantRun(run, parameters, nuts, "cmdstan", compiled.program.name, compiled.digest)
+
+
+def _aliased(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """Give values the names that a variant's program has."""
+    return {aliases.get(name, name): value for name, value in values.items()}
+
+
+def _named_inits(inits: Inits, names: Mapping[str, str]) -> Inits:
+    if isinstance(inits, Mapping):
+        return _aliased(inits, names)
+    if isinstance(inits, (list, tuple)):
+        return [_named_inits(each, names) for each in inits]
+    return inits
+
+
+def _parameters(model: Model, run: NutsRun, names: Mapping[str, str]) -> dict[str, FloatArray]:
+    """Return the target's parameters in a run, by their own names."""
+    found = {name: run.variables[names.get(name, name)] for name in model.parameters}
+    if names and model.pseudo_axis == "first":
+        return {name: np.moveaxis(draws, 2, -1) for name, draws in found.items()}
+    return found
+
+
+def in_extended(parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Name parameters for the group of extended draws, which has variables of its own."""
+    return {
+        f"{name}_parameter" if name in GENERATED else name: draws
+        for name, draws in parameters.items()
+    }
+
+
+def _named_as_methods_do(run: NutsRun, aliases: Mapping[str, str]) -> NutsRun:
+    """Give a run's variables the names that methods know."""
+    ours = {theirs: name for name, theirs in aliases.items()}
+    return replace(run, variables=_aliased(run.variables, ours))
 
 
 def _engine(sampling: Sampling) -> Engine:

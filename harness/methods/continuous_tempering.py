@@ -11,7 +11,14 @@ from harness.bases import GaussianBase
 from harness.compile import CompiledProgram
 from harness.errors import DataError
 from harness.fit import Fit, build_fit
-from harness.methods.common import Engine, Inits, Sampling, run_attributes, run_variant
+from harness.methods.common import (
+    Engine,
+    Inits,
+    Sampling,
+    in_extended,
+    run_attributes,
+    run_variant,
+)
 from harness.methods.method import Method
 from harness.methods.path import UNIFORM, path_data, path_settings, require_finite_mass
 from harness.model import Model
@@ -151,12 +158,13 @@ def _sample(
     """Run a variant and weigh its draws."""
     ran = run_variant(model, variant, data, sampling)
     variables = ran.run.variables
-    extended = {name: variables[name] for name in (*model.parameters, "inv_temp", "delta")}
+    extended = in_extended(ran.parameters)
+    extended |= {name: variables[name] for name in ("inv_temp", "delta")}
     extended |= {f"log_w{1 - i}": variables["log_weight"][..., i] for i in (0, 1)}
     index = weights.resample(extended["log_w1"], np.random.default_rng(sampling.seed))
     chain = np.arange(len(index))[:, None]
     return build_fit(
-        posterior={name: extended[name][chain, index] for name in model.parameters},
+        posterior={name: draws[chain, index] for name, draws in ran.parameters.items()},
         extended=extended,
         sample_stats=ran.run.sample_stats,
         constant_data=model.data,

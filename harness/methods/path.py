@@ -40,6 +40,8 @@ def path_data(
         If the base has not the model's dimension, the model takes no Gaussian base, log zeta is
         not finite, or the knots are unusable.
     """
+    if base is not None and model.no_gaussian_base is not None:
+        raise DataError(f"{model.name} takes no Gaussian base: {model.no_gaussian_base}")
     if base is not None and base.mean.size != model.dimension:
         raise DataError(
             f"the base has dimension {base.mean.size}, the model {model.name} {model.dimension}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from harness.bases import GaussianBase
 from harness.compile import CompiledProgram
 from harness.errors import DataError
 from harness.fit import Fit, build_fit
-from harness.methods.common import Engine, Inits, Sampling, run_attributes, run_variant
+from harness.methods.common import (
+    Engine,
+    Inits,
+    Sampling,
+    in_extended,
+    run_attributes,
+    run_variant,
+)
 from harness.methods.method import Method
 from harness.methods.path import UNIFORM, knots, path_data, path_settings, require_finite_mass
 from harness.model import Model
@@ -269,22 +277,37 @@ def _sample(
     sampling: Sampling,
 ) -> Fit:
     """Run a variant and choose a pseudo-sample in each draw."""
+    if model.pseudo_axis == "first":
+        sampling = replace(sampling, inits=_axis_first(model, sampling.inits))
     ran = run_variant(model, variant, data, sampling)
-    names = (*model.parameters, "inv_temp", "delta", "log_weight")
-    extended = {name: ran.run.variables[name] for name in names}
-    num = extended["inv_temp"].shape[-1]
-    for name in model.shared:
-        extended[name] = np.repeat(extended[name][..., None], num, axis=-1)
+    generated = {name: ran.run.variables[name] for name in ("inv_temp", "delta", "log_weight")}
+    num = generated["inv_temp"].shape[-1]
+    parameters = {
+        name: np.repeat(draws[..., None], num, axis=-1) if name in model.shared else draws
+        for name, draws in ran.parameters.items()
+    }
     # A stream of its own: the sampler's chains use (seed, chain) in Stan's generator.
     rng = np.random.default_rng(sampling.seed)
-    index = weights.draw_index(extended["log_weight"], rng)
+    index = weights.draw_index(generated["log_weight"], rng)
     return build_fit(
-        posterior={name: _take(extended[name], index) for name in model.parameters},
-        extended=extended,
+        posterior={name: _take(draws, index) for name, draws in parameters.items()},
+        extended=in_extended(parameters) | generated,
         sample_stats=ran.run.sample_stats,
         constant_data=model.data,
         attrs=run_attributes(method, model, ran, settings, sampling.seed),
     )
+
+
+def _axis_first(model: Model, inits: Inits) -> Inits:
+    """Put the axis over pseudo-samples of initial values first; it is the last."""
+    if isinstance(inits, (list, tuple)):
+        return [_axis_first(model, each) for each in inits]
+    if not isinstance(inits, Mapping):
+        return inits
+    return {
+        name: np.moveaxis(np.asarray(value), -1, 0) if name in model.parameters else value
+        for name, value in inits.items()
+    }
 
 
 def _take(pseudo_samples: FloatArray, index: np.ndarray) -> FloatArray:

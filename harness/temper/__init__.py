@@ -1,0 +1,7 @@
+"""Temper anybody's Stan program: write the programs that our methods run."""
+
+from harness.temper.classify import Statement
+from harness.temper.model import tempered_model
+from harness.temper.program import TemperedProgram, as_table, temper
+
+__all__ = ["Statement", "TemperedProgram", "as_table", "temper", "tempered_model"]

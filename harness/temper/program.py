@@ -1,0 +1,237 @@
+"""Temper anybody's Stan program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import DataError
+from harness.temper.classify import Statement, What, classify
+from harness.temper.coordinates import BaseCoordinates, base_coordinates, is_jacobian
+from harness.temper.syntax import Stanc, Syntax, read_syntax
+from harness.temper.templates import Variant
+from harness.temper.tree import declared_names, stmt, tag, walk
+from harness.temper.tree import field as value_of
+from harness.temper.write import write_program
+from harness.toolchain import require_cmdstan
+
+TemperMethod = Literal[
+    "pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended", "none"
+]
+"""How a program is tempered.
+
+``collapsed`` is continuous with the inverse temperature integrated out, and the next has those of
+its instrumental densities integrated out; ``none`` is the original, with all constants.
+"""
+
+VARIANTS: Mapping[TemperMethod, Variant] = {
+    "pseudo-extended": "pseudo_extended",
+    "continuous": "continuously_tempered",
+    "collapsed": "collapsed_tempered",
+    "collapsed-pseudo-extended": "collapsed_pseudo_extended",
+    "none": "target",
+}
+
+_TITLES = {
+    "pseudo-extended": "Pseudo-extended form",
+    "continuous": "Continuously tempered form",
+    "collapsed": "Collapsed continuously tempered form",
+    "collapsed-pseudo-extended": "Collapsed pseudo-extended form",
+    "none": "Form with all constants",
+}
+
+
+@dataclass(frozen=True)
+class TemperedProgram:
+    """A program that tempers another one.
+
+    Attributes
+    ----------
+    text
+        Its text, formatted by stanc; it includes nothing.
+    statements
+        What of the original was tempered and what not, in the order of the program.
+    source
+        The original program.
+    method, what
+        How it is tempered, and what of it.
+    names
+        Names that it has for data and variables that methods know, where they are not the usual
+        ones since the original has a variable of that name.
+    parameters
+        The original's parameters, in its order, with the names that it has for them: in a
+        pseudo-extended program they are arrays whose first axis runs over pseudo-samples.
+    uncovered
+        Parameters that no statement outside of what is tempered gives a density: the base is
+        flat in them.
+    bounded
+        Parameters whose constraint bounds them on all sides, so that a flat base is proper.
+    coordinates
+        Base coordinates of its parameters, for Gaussian bases.
+    digest
+        SHA-256 of the original with its includes written out.
+    """
+
+    text: str
+    statements: tuple[Statement, ...]
+    source: Path
+    method: TemperMethod
+    what: What
+    names: Mapping[str, str] = field(repr=False)
+    parameters: Mapping[str, str] = field(repr=False)
+    uncovered: tuple[str, ...]
+    bounded: tuple[str, ...]
+    coordinates: BaseCoordinates = field(repr=False)
+    digest: str
+
+
+def temper(
+    path: Path,
+    *,
+    method: TemperMethod,
+    what: What = "likelihood",
+    include_paths: Iterable[Path] = (),
+) -> TemperedProgram:
+    """Write the program that tempers a Stan program.
+
+    Parameters
+    ----------
+    path
+        The program.
+    method
+        How it is tempered.
+    what
+        ``likelihood``: statements that give data their density are tempered, the others make the
+        base, so that log Z is the evidence; ``all``: everything is tempered, towards a constant.
+        A comment ``// temper: yes`` or ``// temper: no`` on a statement's line overrides either,
+        for that statement and those inside it.
+    include_paths
+        Folders in which ``#include`` lines are looked up, besides the program's own.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan; the message is stanc's.
+    DataError
+        If something in it cannot be tempered, or nothing is; the message says which line and why.
+    """
+    return temper_each(path, [method], what=what, include_paths=include_paths)[0]
+
+
+def temper_each(
+    path: Path,
+    methods: Iterable[TemperMethod],
+    *,
+    what: What = "likelihood",
+    include_paths: Iterable[Path] = (),
+) -> list[TemperedProgram]:
+    """Write the programs of several methods; see :func:`temper`.
+
+    Raises
+    ------
+    CompileError, DataError
+        As :func:`temper`.
+    """
+    path = Path(path)
+    stanc = _stanc(path, include_paths)
+    syntax = read_syntax(path, stanc)
+    if not syntax.blocks["parameters"]:
+        raise DataError(f"{path} has no parameters, so that there is nothing to temper")
+    classification = classify(syntax, what)
+    if not any(each.tempered for each in classification.statements):
+        raise DataError(
+            f"{path} has no statement to temper: none gives data a density; mark those that "
+            "should be tempered with // temper: yes, or temper all"
+        )
+    if what == "all":
+        _refuse_jacobians(syntax)
+    programs = []
+    for method in methods:
+        written = write_program(syntax, classification, VARIANTS[method], what)
+        header = (
+            f"// {_TITLES[method]} of {path.name} ({what} tempered), written by\n"
+            f"//   harness temper {path.name} --method {method} --temper {what}\n"
+            f"// from the program whose text, its includes written out, has the SHA-256\n"
+            f"// {syntax.digest}\n"
+        )
+        programs.append(
+            TemperedProgram(
+                text=stanc.formatted(header + written.text),
+                statements=classification.statements,
+                source=path,
+                method=method,
+                what=what,
+                names=written.names,
+                parameters=written.parameters,
+                uncovered=classification.uncovered,
+                bounded=_bounded(syntax),
+                coordinates=base_coordinates(syntax),
+                digest=syntax.digest,
+            )
+        )
+    return programs
+
+
+def _refuse_jacobians(syntax: Syntax) -> None:
+    """Refuse what adds a Jacobian to the target by itself, where all of it is tempered."""
+    for node in syntax.blocks["transformedparameters"]:
+        if any(map(is_jacobian, walk(node))):
+            raise DataError(
+                f"{syntax.line(node)}: a function of Stan's changes variables here, and the "
+                "Jacobian that it adds cannot be tempered; temper the likelihood alone"
+            )
+
+
+def as_table(program: TemperedProgram) -> str:
+    """Say, a line each, which statements of a program are tempered and why."""
+    rows = []
+    for each in program.statements:
+        place = str(each.line)
+        if Path(each.file) != program.source:
+            place = f"{Path(each.file).name}:{each.line}"
+        word = "tempered" if each.tempered else "not tempered"
+        rows.append(f"{place:>5}  {word:<12}  {each.text}  ({each.why})")
+    flat = [name for name in program.uncovered if name not in program.bounded]
+    if flat:
+        rows.append(
+            f"{', '.join(flat)}: no statement that is not tempered gives a density, so that the "
+            "base may be improper, and log Z without meaning"
+        )
+    return "\n".join(rows)
+
+
+def self_contained(path: Path, *, include_paths: Iterable[Path] = ()) -> str:
+    """Return a program's own text with its includes written out.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    """
+    return _stanc(path, include_paths).run(path, "--auto-format", "--canonicalize=includes")
+
+
+def _stanc(path: Path, include_paths: Iterable[Path]) -> Stanc:
+    return Stanc(require_cmdstan(), [*map(Path, include_paths), path.parent])
+
+
+_BOUNDED = {
+    "LowerUpper",
+    "Simplex",
+    "UnitVector",
+    "CholeskyCorr",
+    "Correlation",
+    "StochasticRow",
+    "StochasticColumn",
+}
+
+
+def _bounded(syntax: Syntax) -> tuple[str, ...]:
+    return tuple(
+        name
+        for node in syntax.blocks["parameters"]
+        if tag(value_of(stmt(node), "transformation")) in _BOUNDED
+        for name in declared_names(node)
+    )

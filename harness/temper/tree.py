@@ -1,0 +1,115 @@
+"""Syntax trees as stanc prints them: S-expressions, read into nested tuples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TypeAlias
+
+Node: TypeAlias = "str | tuple[Node, ...]"
+"""An atom, or the nodes between a pair of parentheses."""
+
+_ATOM = re.compile(r'"(?:\\.|[^"\\])*"|[()]|[^\s()"]+', re.DOTALL)
+_ESCAPE = re.compile(r"\\(\n\s*|\d{3}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b"}
+
+
+def parse(text: str) -> Node:
+    """Read one S-expression."""
+    stack: list[list[Node]] = [[]]
+    for match in _ATOM.finditer(text):
+        atom = match[0]
+        if atom == "(":
+            stack.append([])
+        elif atom == ")":
+            done = tuple(stack.pop())
+            stack[-1].append(done)
+        else:
+            stack[-1].append(_ESCAPE.sub(_unescape, atom[1:-1]) if atom[0] == '"' else atom)
+    return stack[0][0]
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1]
+    if code[0] == "\n":
+        return ""  # a long string goes on in the next line
+    return chr(int(code)) if code.isdigit() else _ESCAPES.get(code, code)
+
+
+def tag(node: Node) -> str:
+    """Name of a constructor: ``For`` of ``(For (loop_variable n) ...)``, ``Break`` of ``Break``."""
+    while not isinstance(node, str):
+        node = node[0]
+    return node
+
+
+def items(node: Node) -> tuple[Node, ...]:
+    """Nodes between a pair of parentheses."""
+    if isinstance(node, str):
+        raise TypeError(f"an atom of a syntax tree where a list belongs: {node}")
+    return node
+
+
+def field(node: Node, name: str) -> Node:
+    """Value of a field of a record, ``(... (name value) ...)``."""
+    for item in items(node):
+        if not isinstance(item, str) and len(item) == 2 and item[0] == name:
+            return item[1]
+    raise KeyError(name)
+
+
+def has_field(node: Node, name: str) -> bool:
+    """Whether a record has a field."""
+    return not isinstance(node, str) and any(
+        not isinstance(item, str) and len(item) == 2 and item[0] == name for item in node
+    )
+
+
+def name_of(identifier: Node) -> str:
+    """Name in an identifier's record."""
+    return tag(field(identifier, "name"))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and all nodes within it, outer ones first."""
+    yield node
+    if not isinstance(node, str):
+        for item in node:
+            yield from walk(item)
+
+
+def names(node: Node) -> set[str]:
+    """All identifiers within a node."""
+    return {name_of(each) for each in walk(node) if has_field(each, "id_loc")}
+
+
+def expr(node: Node) -> Node:
+    """Constructor of an expression, without the promotions that stanc has put around it."""
+    inner = field(node, "expr")
+    while tag(inner) == "Promotion":
+        inner = field(items(inner)[1], "expr")
+    return inner
+
+
+def stmt(node: Node) -> Node:
+    """Constructor of a statement."""
+    return field(node, "stmt")
+
+
+def type_of(expression: Node) -> Node:
+    """Type of an expression before it was promoted, as ``UReal`` or ``(UArray UVector)``."""
+    inner = expression
+    while tag(field(inner, "expr")) == "Promotion":
+        inner = items(field(inner, "expr"))[1]
+    return field(field(inner, "emeta"), "type_")
+
+
+def is_data_only(expression: Node) -> bool:
+    """Whether stanc knows that an expression does not depend on parameters."""
+    return field(field(expression, "emeta"), "ad_level") == "DataOnly"
+
+
+def declared_names(statement: Node) -> list[str]:
+    """Names that a declaration declares."""
+    variables = items(field(stmt(statement), "variables"))
+    return [name_of(field(each, "identifier")) for each in variables]

@@ -1,0 +1,430 @@
+"""Programs that temper another one: its statements, and what stands around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from harness.errors import DataError
+from harness.temper import library
+from harness.temper.accumulate import Accumulating, TargetFunction, rewritten_functions
+from harness.temper.classify import Classification, Term, What, is_container
+from harness.temper.coordinates import (
+    GAUSSIAN_NAMES,
+    base_coordinates,
+    gaussian_base,
+    is_jacobian,
+)
+from harness.temper.library import Names
+from harness.temper.syntax import Syntax
+from harness.temper.templates import (
+    DATA,
+    FREE,
+    FUNCTIONS,
+    GENERATED,
+    MODEL,
+    NUMBER,
+    TRANSFORMED_DATA,
+    Variant,
+)
+from harness.temper.text import StanText
+from harness.temper.tree import (
+    Node,
+    declared_names,
+    field,
+    has_field,
+    items,
+    name_of,
+    names,
+    stmt,
+    tag,
+    type_of,
+    walk,
+)
+
+_JACOBIANS = {
+    "Lower": "lower_bound",
+    "Upper": "upper_bound",
+    "LowerUpper": "lower_upper_bound",
+    "Offset": "offset_multiplier",
+    "Multiplier": "offset_multiplier",
+    "OffsetMultiplier": "offset_multiplier",
+}
+
+_OUTPUTS = ("inv_temp", "delta", "log_weight")
+_OWN = (
+    "beta",
+    "log_gamma",
+    "log_q",
+    "uniform_g",
+    "uniform_pi",
+    "free_inv_temp",
+    "B",
+    "log_zeta",
+    "N",
+    "i",
+    "log_base",
+    "log_ratio",
+    "whiten",
+)
+
+_BASE = "log_base; // log b"
+_RATIO = "log_ratio; // log gamma - log b"
+
+_NO_BASE = """
+int<lower=0, upper=0> B; // the base is the program's own
+real log_zeta; // guess at log Z
+"""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A program that has been written.
+
+    Attributes
+    ----------
+    text
+        Its text, not formatted yet.
+    names
+        Names that it has for data and variables of ours that the original has names of.
+    parameters
+        Names that it has for the original's parameters.
+    """
+
+    text: str
+    names: Mapping[str, str]
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    name: str
+    kind: Node
+    transformation: Node
+    depends: bool
+    """Whether its constraint cannot be declared for an array: it depends on other parameters, or
+    its bounds are an array."""
+
+
+def write_program(
+    syntax: Syntax, classification: Classification, variant: Variant, what: What
+) -> Written:
+    """Write the program that tempers another one.
+
+    Raises
+    ------
+    DataError
+        If something in the program cannot be tempered; the message says which line and why.
+    """
+    return _Writer(syntax, classification, variant, what).program()
+
+
+class _Writer:
+    def __init__(
+        self, syntax: Syntax, classification: Classification, variant: Variant, what: What
+    ) -> None:
+        self._syntax = syntax
+        self._classification = classification
+        self._variant: Variant = variant
+        self._names = Names(names(tuple(syntax.blocks.values())))
+        self._each = variant.endswith("pseudo_extended")
+        self._what = what
+        self._coordinates = base_coordinates(syntax)
+        self._gaussian = self._coordinates.reason is None and variant != "target"
+        for mine in (*_OUTPUTS, *_OWN):
+            self._names.of(mine)
+        base = ("whitener", "gaussian_base_lpdf") if self._gaussian else ()
+        self._library = library.functions((*FUNCTIONS[variant], *base), self._names)
+        blocks = (("base",) if self._gaussian else ()) + DATA[variant]
+        self._data, declared = library.data(blocks, self._names)
+        self._public = (*declared, *_OUTPUTS, "free_inv_temp", "B", "log_zeta", "N")
+        self._parameters = list(_parameters(syntax))
+        self._variants: dict[str, str] = {}
+        if self._each:
+            for each in self._parameters:
+                self._variants[each.name] = self._names.pick(f"{each.name}_each")
+
+    def program(self) -> Written:
+        plain = StanText()
+        ours = library.renaming(self._names)
+        defined, functions = rewritten_functions(
+            self._syntax.blocks["function"], str(self._syntax.path), self._names.pick
+        )
+        transformed = plain.statements(self._syntax.blocks["transformeddata"])
+        if self._gaussian:
+            transformed += ours("\nmatrix[B, B] whiten = whitener(base_cholesky);")
+        transformed += ours(TRANSFORMED_DATA.get(self._variant, ""))
+        blocks = {
+            "functions": f"{self._library}\n{defined}",
+            "data": plain.statements(self._syntax.blocks["data"])
+            + "\n"
+            + ("" if self._gaussian or self._variant == "target" else ours(_NO_BASE))
+            + self._data
+            + (ours(NUMBER) if self._variant == "collapsed_pseudo_extended" else ""),
+            "transformed data": transformed,
+            "parameters": f"{self._declarations()}\n{ours(FREE[self._variant])}",
+            "transformed parameters": self._transformed(functions),
+            "model": ours(MODEL[self._variant]),
+            "generated quantities": ours(GENERATED[self._variant]),
+        }
+        if self._variant == "target" and not self._kept() and not self._changes_variables():
+            # All in the model block: what adds to the target there is quicker in stanli.
+            blocks |= {
+                "transformed parameters": "",
+                "model": self._statements(functions, lambda _: "target", {}),
+            }
+        text = "\n".join(f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body)
+        parameters = {
+            each.name: self._variants.get(each.name, each.name) for each in self._parameters
+        }
+        return Written(text, self._names.changed(self._public), parameters)
+
+    # Parameters
+
+    def _declarations(self) -> str:
+        if not self._each:
+            return StanText().statements(self._syntax.blocks["parameters"])
+        size = (self._names.of("N"),)
+        rows = ["// Pseudo-samples, one an element."]
+        for each in self._parameters:
+            transformation = "Identity" if each.depends else each.transformation
+            name = self._free(each) if each.depends else self._variants[each.name]
+            rows.append(f"{_Repeated(size[0]).sized(each.kind, transformation, size)} {name};")
+        return "\n".join(rows)
+
+    def _free(self, parameter: _Parameter) -> str:
+        return self._names.of(f"{parameter.name}_free")
+
+    def _constrained(self, parameter: _Parameter, index: str) -> str:
+        """Text that constrains a parameter by others of the same pseudo-sample."""
+        kind = tag(parameter.transformation)
+        if kind not in _JACOBIANS:
+            raise DataError(
+                f"{self._syntax.path}: the constraint of parameter {parameter.name} depends on "
+                "other parameters inside a tuple, so that pseudo-samples of it cannot be declared"
+            )
+        plain = StanText()
+        given = [plain.expression(each) for each in items(parameter.transformation)[1:]]
+        if kind == "Offset":
+            given.append("1")
+        if kind == "Multiplier":
+            given.insert(0, "0")
+        return f"{_JACOBIANS[kind]}_jacobian({self._free(parameter)}[{index}], {', '.join(given)})"
+
+    # Transformed parameters
+
+    def _transformed(self, functions: Mapping[str, TargetFunction]) -> str:
+        ours = library.renaming(self._names)
+        plain = StanText()
+        size: tuple[str, ...] = (self._names.of("N"),) if self._each else ()
+        index = self._names.of("pseudo") if self._each else ""
+        kept = self._kept()
+        rows = []
+        for node in self._syntax.blocks["transformedparameters"]:
+            form = stmt(node)
+            if tag(form) != "VarDecl":
+                continue
+            for name in declared_names(node):
+                if name in kept:
+                    declared = plain.sized(
+                        field(form, "decl_type"), field(form, "transformation"), size
+                    )
+                    rows.append(f"{declared} {kept[name]};")
+        if self._each:
+            rows += [
+                f"{plain.sized(each.kind, 'Identity', size)} {self._variants[each.name]};"
+                for each in self._parameters
+                if each.depends
+            ]
+            rows.append(ours(f"vector[N] {_BASE}\nvector[N] {_RATIO}"))
+        else:
+            rows.append(ours(f"real {_BASE}\nreal {_RATIO}"))
+        inner = self._inner(functions, kept, index)
+        if self._each:
+            rows.append(f"for ({index} in 1 : {size[0]}) {{\n{inner}\n}}")
+        else:
+            rows.append(f"{{\n{inner}\n}}")
+        return "\n".join(rows)
+
+    def _inner(
+        self, functions: Mapping[str, TargetFunction], kept: Mapping[str, str], index: str
+    ) -> str:
+        """Text of what is done for one point: the original's statements."""
+        plain = StanText()
+        rows = []
+        # Locals, since an element of a vector would be read and written for each term.
+        wanted = ("log_prior", "log_lik")
+        if self._what == "all":
+            wanted = ("log_rest", "log_tempered")
+        rest, tempered = map(self._names.of, wanted)
+        rows.append(f"real {rest} = 0;\nreal {tempered} = 0;")
+        if self._each:
+            for each in self._parameters:
+                value = f"{self._variants[each.name]}[{index}]"
+                if each.depends:
+                    value = self._constrained(each, index)
+                rows.append(f"{plain.sized(each.kind, 'Identity')} {each.name} = {value};")
+                if each.depends:
+                    rows.append(f"{self._variants[each.name]}[{index}] = {each.name};")
+
+        def accumulator(term: Term) -> str:
+            return tempered if term.tempered else rest
+
+        copies = {kept[name]: name for name in kept} if self._each else {}
+        rows.append(
+            self._statements(
+                functions,
+                accumulator,
+                {} if self._each else kept,
+                "\n".join(f"{copy}[{index}] = {name};" for copy, name in copies.items()),
+            )
+        )
+        rows.append(self._ends(rest, tempered, f"[{index}]" if index else ""))
+        return "\n".join(rows)
+
+    def _statements(
+        self,
+        functions: Mapping[str, TargetFunction],
+        accumulator: Callable[[Term], str | None],
+        outside: Mapping[str, str],
+        between: str = "",
+    ) -> str:
+        """Text of transformed parameters, then ``between``, then of the model."""
+        terms = self._classification.terms
+        writer = _Statements(
+            functions,
+            accumulator,
+            lambda node: terms[id(node)],
+            lambda node: str(self._syntax.line(node)),
+            set(outside),
+        )
+        blocks = self._syntax.blocks
+        transformed = writer.statements(blocks["transformedparameters"])
+        return f"{transformed}\n{between}\n{writer.statements(blocks['model'])}"
+
+    def _changes_variables(self) -> bool:
+        """Whether transformed parameters use what no other block may: Stan's Jacobians."""
+        return any(map(is_jacobian, walk(self._syntax.blocks["transformedparameters"])))
+
+    def _ends(self, rest: str, tempered: str, at: str) -> str:
+        """Text that sets log b and log gamma - log b of a point."""
+        base, ratio = self._names.of("log_base") + at, self._names.of("log_ratio") + at
+        own = f"{base} = {rest};\n{ratio} = {tempered};"
+        if not self._gaussian:
+            return own
+        local = {name: self._names.of(name) for name in GAUSSIAN_NAMES}
+        gaussian = local["gaussian"]
+        return (
+            f"if ({local['B']}) {{\n{gaussian_base(self._coordinates, local)}\n"
+            f"{base} = {gaussian};\n{ratio} = {rest} + {tempered} - {gaussian};\n}} "
+            f"else {{\n{own}\n}}"
+        )
+
+    def _kept(self) -> dict[str, str]:
+        """Transformed parameters that are kept for their constraints, which Stan checks."""
+        declared: dict[str, Node] = {}
+        for node in self._syntax.blocks["transformedparameters"]:
+            form = stmt(node)
+            if tag(form) == "VarDecl":
+                declared |= dict.fromkeys(declared_names(node), field(form, "transformation"))
+        checked = {name for name, given in declared.items() if _is_checked(given)}
+        own = {each.name for each in self._parameters}
+        if self._each:
+            for node in self._syntax.blocks["transformedparameters"]:
+                form = stmt(node)
+                if tag(form) == "VarDecl" and _is_checked(field(form, "transformation")):
+                    depends = names(field(form, "transformation")) & (own | set(declared))
+                    if depends:
+                        raise DataError(
+                            f"{self._syntax.line(node)}: the constraint of a transformed "
+                            f"parameter depends on {', '.join(sorted(depends))}, so that it "
+                            "cannot be checked for each pseudo-sample; check it with reject()"
+                        )
+        else:
+            waiting = list(checked)
+            while waiting:
+                for name in names(declared[waiting.pop()]) & set(declared) - checked:
+                    checked.add(name)
+                    waiting.append(name)
+        return {
+            name: self._names.of(f"{name}_each") if self._each else name
+            for name in declared
+            if name in checked
+        }
+
+
+class _Repeated(StanText):
+    """Writes declarations of arrays, whose bounds are one number or arrays as well."""
+
+    def __init__(self, size: str) -> None:
+        self._size = size
+
+    def bound(self, node: Node) -> str:
+        """Text of a bound, for each pseudo-sample where it is a vector or a matrix."""
+        text = self.expression(node)
+        return f"rep_array({text}, {self._size})" if is_container(node) else text
+
+
+class _Statements(Accumulating):
+    """Writes transformed parameters as locals, but for those that are declared outside."""
+
+    def __init__(
+        self,
+        functions: Mapping[str, TargetFunction],
+        accumulator: Callable[[Term], str | None],
+        terms: Callable[[Node], tuple[Term, ...]],
+        where: Callable[[Node], str],
+        outside: set[str],
+    ) -> None:
+        super().__init__(functions, accumulator, terms, where)
+        self._outside = outside
+
+    def _write_VarDecl(self, form: Node, node: Node) -> str:
+        declared = self.sized(field(form, "decl_type"), "Identity")
+        rows = []
+        for each in items(field(form, "variables")):
+            name = name_of(field(each, "identifier"))
+            initial = items(field(each, "initial_value"))
+            value = f" = {self.expression(initial[0])}" if initial else ""
+            outside = name in self._outside and field(form, "is_global") == "true"
+            if not outside:
+                rows.append(f"{declared} {name}{value};")
+            elif initial:
+                rows.append(f"{name}{value};")
+        return "\n".join(rows)
+
+
+def _parameters(syntax: Syntax) -> list[_Parameter]:
+    found: list[_Parameter] = []
+    own: set[str] = set()
+    for node in syntax.blocks["parameters"]:
+        form = stmt(node)
+        transformation = field(form, "transformation")
+        depends = bool(names(transformation) & own) or _has_arrays(transformation)
+        for name in declared_names(node):
+            found.append(_Parameter(name, field(form, "decl_type"), transformation, depends))
+            own.add(name)
+    return found
+
+
+def _has_arrays(transformation: Node) -> bool:
+    """Whether a bound is an array."""
+    return (
+        any(
+            tag(type_of(each)) == "UArray"
+            for each in items(transformation)[1:]
+            if has_field(each, "expr")
+        )
+        if tag(transformation) in _JACOBIANS
+        else False
+    )
+
+
+def _is_checked(transformation: Node) -> bool:
+    """Whether Stan checks a constraint of a transformed parameter, or of a part of a tuple."""
+    if tag(transformation) == "TupleTransformation":
+        return any(map(_is_checked, items(items(transformation)[1])))
+    return tag(transformation) not in _UNCHECKED
+
+
+_UNCHECKED = {"Identity", "Offset", "Multiplier", "OffsetMultiplier"}

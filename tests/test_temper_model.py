@@ -1,0 +1,121 @@
+"""Fits of tempered programs: exact evidence and moments, in the program's own names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from stan_density import stanli
+
+from harness.bases import gaussian_base
+from harness.errors import DataError
+from harness.fit import Fit
+from harness.methods.continuous_tempering import (
+    sample_collapsed_tempered,
+    sample_continuously_tempered,
+)
+from harness.methods.from_pilot import sample_from_pilot
+from harness.methods.pseudo_extended import (
+    sample_collapsed_pseudo_extended,
+    sample_pseudo_extended,
+)
+from harness.methods.target import sample_target
+from harness.model import Model
+from harness.nuts import NutsSettings
+from harness.temper import tempered_model
+
+assert stanli is not None
+
+# A regression with known noise: mean delta and slopes beta are Gaussian given y.  Parameters and
+# data have names that our programs use themselves.
+PROGRAM = """
+data { int N; matrix[N, 2] X; vector[N] log_g; }
+parameters { real delta; vector[2] beta; }
+model {
+  delta ~ normal(1, 2);
+  beta ~ normal(0, 1.5);
+  log_g ~ normal(delta + X * beta, 0.5);
+}
+"""
+RNG = np.random.default_rng(11)
+X = RNG.normal(size=(12, 2))
+Y = 0.4 + X @ [1.0, -0.5] + RNG.normal(0, 0.5, 12)
+DESIGN = np.column_stack([np.ones(12), X])
+PRIOR_MEAN, PRIOR_VARIANCE = np.array([1.0, 0, 0]), np.diag([4.0, 2.25, 2.25])
+MARGINAL = DESIGN @ PRIOR_VARIANCE @ DESIGN.T + 0.25 * np.eye(12)
+LOG_EVIDENCE = float(multivariate_normal(DESIGN @ PRIOR_MEAN, MARGINAL).logpdf(Y))
+COVARIANCE = np.linalg.inv(np.linalg.inv(PRIOR_VARIANCE) + DESIGN.T @ DESIGN / 0.25)
+MEAN = COVARIANCE @ (np.linalg.solve(PRIOR_VARIANCE, PRIOR_MEAN) + DESIGN.T @ Y / 0.25)
+
+NUTS = NutsSettings(chains=2, warmup=500, draws=1500)
+SAMPLERS: dict[str, Callable[..., Fit]] = {
+    "pseudo_extended": sample_pseudo_extended,
+    "collapsed_pseudo_extended": sample_collapsed_pseudo_extended,
+    "continuously_tempered": sample_continuously_tempered,
+    "collapsed_tempered": sample_collapsed_tempered,
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    path = tmp_path_factory.mktemp("regression") / "regression.stan"
+    path.write_text(PROGRAM)
+    return tempered_model(path, {"N": 12, "X": X, "log_g": Y})
+
+
+def check_posterior(fit: Fit) -> None:
+    """Means within 4 standard errors at the least plausible effective sample size, 100."""
+    found = fit.tree["posterior"]
+    means = [found["delta"].mean(), *found["beta"].mean(("chain", "draw"))]
+    bound = 4 * np.sqrt(np.diag(COVARIANCE) / 100)
+    assert np.all(np.abs(np.array(means, dtype=float) - MEAN) < bound)
+    assert found["beta"].shape == (2, 1500, 2)
+
+
+def test_names(model: Model) -> None:
+    assert model.parameters == ("delta", "beta")
+    assert model.aliases["pseudo_extended"] == {"N": "N_2", "log_g": "log_g_2", "delta": "delta_2"}
+    assert model.own_base == "prior"
+    assert model.dimension == 3
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_evidence_and_posterior(name: str, model: Model) -> None:
+    fit = SAMPLERS[name](model, log_zeta=LOG_EVIDENCE + 1, nuts=NUTS, seed=3, engine="stanli")
+    found = fit.log_evidence
+    assert found.mcse < 0.4
+    assert abs(found.value - LOG_EVIDENCE) < 4 * found.mcse
+    check_posterior(fit)
+    extended = fit.tree["extended"]
+    assert {"delta", "delta_parameter", "beta"} <= set(extended)
+    own = extended["delta_parameter"].to_numpy()
+    assert not np.allclose(own, extended["delta"].to_numpy())
+
+
+def test_target(model: Model) -> None:
+    check_posterior(sample_target(model, nuts=NUTS, seed=4, engine="stanli"))
+
+
+def test_from_a_pilot(model: Model) -> None:
+    """The pilot's base, rungs and starting points, which go by the parameters' names."""
+    base = gaussian_base(PRIOR_MEAN, PRIOR_VARIANCE)
+    for form in ("collapsed_tempering", "pseudo_extended"):
+        fit = sample_from_pilot(model, form=form, base=base, nuts=NUTS, seed=5, engine="stanli")
+        found = fit.log_evidence
+        assert found.mcse < 0.4
+        assert abs(found.value - LOG_EVIDENCE) < 4 * found.mcse
+        # The pilot's own, on the same density with the same constants.
+        assert abs(fit.tree.attrs["pilot_log_evidence"] - LOG_EVIDENCE) < 0.5
+        check_posterior(fit)
+
+
+def test_a_base_that_a_flat_prior_leaves_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "flat.stan"
+    path.write_text("data { real y; } parameters { real m; } model { y ~ normal(m, 1); }")
+    flat = tempered_model(path, {"y": 0.3})
+    assert flat.own_base == "improper"
+    with pytest.raises(DataError, match="infinite mass"):
+        sample_collapsed_tempered(flat, seed=1, engine="stanli")
