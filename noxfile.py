@@ -6,6 +6,8 @@ kept and reused; delete ``.nox`` to start afresh.
 
 from __future__ import annotations
 
+import shutil
+
 import nox
 
 nox.needs_version = ">=2024.10.9"
@@ -50,6 +52,15 @@ def types(session: nox.Session) -> None:
     """Check types with mypy --strict."""
     install(session, "types", "tests")
     session.run("mypy", *(session.posargs or ["harness", "experiments", "tests", "noxfile.py"]))
+
+
+@nox.session(default=False)
+def pages(session: nox.Session) -> None:
+    """Open every page of a smoke run's report in headless Chromium, which must be here."""
+    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
+        session.error("there is no Chromium: install it (Debian: apt install chromium)")
+    install(session, "tests", "pages")
+    session.run("pytest", "tests/pages", *session.posargs)
 
 
 @nox.session(default=False)

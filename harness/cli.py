@@ -184,17 +184,44 @@ def run(
 @STORE
 @ONLY
 @DATA_DIR
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "md"]),
+    default="html",
+    show_default=True,
+    help="html: a site with a page per experiment and fit; md: one Markdown file, no fits.",
+)
+@click.option(
+    "--fits",
+    type=click.Choice(["one", "all"]),
+    default="one",
+    show_default=True,
+    help="Pages of fits: each cell's first run, or all runs.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes that write pages of fits.",
+)
 def report(
     experiments: tuple[str, ...],
     profile: Profile,
     store: Path,
     only: tuple[dict[str, str], ...],
     data_dir: Path | None,
+    form: Literal["html", "md"],
+    fits: Literal["one", "all"],
+    workers: int,
 ) -> None:
     """Write tables and the report from what the store has; run nothing."""
-    from harness.experiment.session import Selection, report_session
+    from harness.experiment.session import ReportSettings, Selection, report_session
 
-    click.echo(f"Report: {report_session(Selection(experiments, profile, store, only, data_dir))}")
+    selection = Selection(experiments, profile, store, only, data_dir)
+    page = report_session(selection, ReportSettings(form, fits, workers))
+    click.echo(f"Report: {page}")
 
 
 @main.command()

@@ -67,7 +67,18 @@ def source_digest(program: StanProgram) -> str:
     CompileError
         If a file cannot be read, or is in none of the folders of includes.
     """
-    return _digest(program, dict.fromkeys(_included(program, program.path)))
+    return _digest(program, source_files(program)[1:])
+
+
+def source_files(program: StanProgram) -> list[Path]:
+    """Return a program's file and those of all that it includes, each once.
+
+    Raises
+    ------
+    CompileError
+        As for :func:`source_digest`.
+    """
+    return [program.path, *dict.fromkeys(_included(program, program.path))]
 
 
 def _digest(program: StanProgram, included: Iterable[Path]) -> str:

@@ -20,7 +20,7 @@ def quick_run(root: Path, workers: int) -> None:
     from harness.experiment.run import make_plan, run_plan
     from harness.experiment.store import Store
     from harness.experiment.workers import LocalWorkers
-    from harness.report.page import write_tables
+    from harness.report.site import write_tables
     from harness.toolchain import CmdStan
 
     experiment = catalogue.load_experiment("tiny")

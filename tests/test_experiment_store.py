@@ -203,11 +203,16 @@ def test_smoke_run_from_the_command_line(tmp_path: Path, cmdstan_home: Path) -> 
     assert first.exit_code == 0, first.output
     page = tmp_path / "report" / "index.html"
     assert f"Report: {page}" in first.output
-    html = page.read_text(encoding="utf-8")
-    assert "<img" in html
-    # Self-contained: nothing is fetched, from the network or from disk.
-    assert not re.findall(r'(?:src|href)="(?!data:)[^"]*"', html)
-    assert all(alt for alt in re.findall(r'<img [^>]*alt="([^"]*)"', html))
+    pages = sorted(page.parent.rglob("*.html"))
+    assert len(pages) == 2 + len(EXPERIMENT.grid("smoke"))
+    for each in pages:
+        html = each.read_text(encoding="utf-8")
+        assert ("<img" in html) == (each != page)
+        # Self-contained: nothing is fetched, and links lead to other pages of the report.
+        assert not re.findall(r'src="(?!data:)[^"]*"', html)
+        for target in re.findall(r'<a [^>]*href="([^"#]+)', html):
+            assert (each.parent / target).resolve() in pages
+        assert all(alt for alt in re.findall(r'<img [^>]*alt="([^"]*)"', html))
     table = pd.read_csv(tmp_path / "mixture" / "tables" / "rmse.csv", header=[0, 1], index_col=0)
     assert len(table) == len(EXPERIMENT.grid("smoke"))
     fits = sorted((tmp_path / "mixture" / "fits").rglob("fit.nc"))

@@ -49,7 +49,7 @@ def test_wheel_carries_what_a_checkout_has(wheel: Path) -> None:
     if not tracked:
         pytest.skip("not a git checkout: nothing to compare the wheel with")
     assert {f"harness/_shipped/{name}" for name in tracked} <= names
-    assert {"harness/py.typed", "harness/report/templates/report.html"} <= names
+    assert {"harness/py.typed", "harness/report/templates/base.html"} <= names
     assert {f"harness/toolchain/assembly/{f}" for f in ("frontend.cpp", "makefile")} <= names
 
 

@@ -180,7 +180,7 @@ def test_failing_tasks_do_not_stop_the_others(tiny: TinyWorld) -> None:
     assert messages["fails-memory"] == "out of memory"
     assert "ZeroDivisionError: a bug" in messages["fails-bug"]
     assert "process was killed" in messages["fails-killed"]
-    page = (tiny.store / "report" / "index.html").read_text()
+    page = (tiny.store / "report" / "tiny" / "index.html").read_text()
     assert "Initialization failed" in page
     assert "out of memory" in page
 

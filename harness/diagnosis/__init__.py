@@ -22,15 +22,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.diagnosis.agreement import agreement, effective_draws
+from harness.diagnosis.agreement import (
+    EFFECTIVE_WARNING,
+    agreement,
+    effective_draws,
+    r_hat_finding,
+)
 from harness.diagnosis.finding import Finding, Severity
-from harness.diagnosis.path import path
+from harness.diagnosis.path import base_scores, largest_base_score, outer_tenths, path
 from harness.diagnosis.sampler import sampler
 
 if TYPE_CHECKING:
     from harness.fit import Fit
 
-__all__ = ["Finding", "Severity", "diagnose"]
+__all__ = [
+    "EFFECTIVE_WARNING",
+    "Finding",
+    "Severity",
+    "base_scores",
+    "diagnose",
+    "largest_base_score",
+    "outer_tenths",
+    "r_hat_finding",
+]
 
 _UNSEEN = Finding(
     Severity.FINE,

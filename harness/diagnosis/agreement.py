@@ -27,14 +27,23 @@ EFFECTIVE_PROBLEM = 10
 
 def agreement(fit: Fit) -> Iterable[Finding]:
     """R-hat of the target's parameters, and of the raw draws of the extended target."""
-    yield _r_hat(fit.posterior, "", "so these are not draws of the whole target")
+    yield r_hat_finding(fit.posterior, "", "so these are not draws of the whole target")
     extended = fit.extended
     if extended is not None:
         raw = extended.drop_vars(["log_weight", "log_w1", "log_w0"], errors="ignore")
-        yield _r_hat(raw, " of the extended draws", "so they do not know the whole path")
+        yield r_hat_finding(raw, " of the extended draws", "so they do not know the whole path")
 
 
-def _r_hat(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
+def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
+    """Say whether chains agree.
+
+    Parameters
+    ----------
+    draws
+        Axes (chain, draw, ...).
+    of_what, consequence
+        Ends of the sentence: whose R-hat it is, and what follows where chains disagree.
+    """
     if draws.sizes["draw"] < 8:
         return Finding(
             Severity.WARNING, f"There are too few draws for R-hat{of_what}.", "Take 8 or more."

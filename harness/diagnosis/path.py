@@ -69,9 +69,8 @@ def _target_weights(log_w1: FloatArray, remedy: str) -> Iterable[Finding]:
 
 
 def _round_trips(tempered: TemperedDraws) -> Finding:
-    start = tempered.log_g[0][0]
-    tenth = (1 - start) / 10
-    trips = weights.round_trips(tempered.inv_temp, lower=start + tenth, upper=1 - tenth)
+    lower, upper = outer_tenths(tempered)
+    trips = weights.round_trips(tempered.inv_temp, lower=lower, upper=upper)
     of_chain = trips.reshape(len(trips), -1).sum(axis=1)
     stuck, mean = int(np.count_nonzero(of_chain == 0)), float(of_chain.mean())
     if stuck:
@@ -90,6 +89,13 @@ def _round_trips(tempered: TemperedDraws) -> Finding:
             BETTER_PATH,
         )
     return Finding(Severity.FINE, f"The inverse temperature makes {mean:,.0f} round trips a chain.")
+
+
+def outer_tenths(tempered: TemperedDraws) -> tuple[float, float]:
+    """Inverse temperatures below which and above which a tenth of the path lies."""
+    start = tempered.log_g[0][0]
+    tenth = (1 - start) / 10
+    return start + tenth, 1 - tenth
 
 
 def _gap(tempered: TemperedDraws) -> Iterable[Finding]:
@@ -113,28 +119,14 @@ def _gap(tempered: TemperedDraws) -> Iterable[Finding]:
 
 
 def _base_moments(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
-    """Compare means under the base with the Gaussian base's own.
-
-    Second moments are left out: in the base's tails w0 grows, and their errors are not known.
-    """
-    base = fit.settings.get("base")
-    if base is None:
+    """Compare means under the base with the Gaussian base's own."""
+    score = base_scores(fit, tempered)
+    if score is None:
         return
-    mean = np.asarray(base[0], dtype=np.float64)
-    draws = _coordinates(fit, tempered.delta.ndim)
-    if draws.shape[-1] != mean.size:
-        return
-    score = _scores(draws, tempered, mean)
-    positive = (draws > 0).reshape(-1, mean.size).all(axis=0)
-    if positive.any():
-        # A Gaussian base of a positive parameter is one of its logarithm.  The draws do not say
-        # which parameters are constrained: the nearer of the two counts.
-        logged = _scores(np.log(draws[..., positive]), tempered, mean[positive])
-        score[positive] = np.minimum(score[positive], logged)
     worst = float(score.max())
     k = weights.pareto_k(tempered.log_w0)
     tail = "" if math.isnan(k) else f" (Pareto k of the base's weights {k:.2f})"
-    if worst > NormalDist().inv_cdf(1 - FALSE_ALARM / 2 / mean.size):
+    if worst > largest_base_score(score.size):
         yield Finding(
             Severity.PROBLEM,
             f"Means under the base are up to {worst:.1f} standard errors off its known "
@@ -146,6 +138,38 @@ def _base_moments(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
             Severity.FINE,
             f"Means under the base are within {worst:.1f} standard errors of its known mean{tail}.",
         )
+
+
+def largest_base_score(count: int) -> float:
+    """Largest of so many scores that a sound run may have: see :data:`FALSE_ALARM`."""
+    return NormalDist().inv_cdf(1 - FALSE_ALARM / 2 / count)
+
+
+def base_scores(fit: Fit, tempered: TemperedDraws) -> FloatArray | None:
+    """How far means under the Gaussian base are from its own, in standard errors.
+
+    Second moments are left out: in the base's tails w0 grows, and their errors are not known.
+
+    Returns
+    -------
+    FloatArray or None
+        Shape (D,), not negative; None if there is no Gaussian base.
+    """
+    base = fit.settings.get("base")
+    if base is None:
+        return None
+    mean = np.asarray(base[0], dtype=np.float64)
+    draws = _coordinates(fit, tempered.delta.ndim)
+    if draws.shape[-1] != mean.size:
+        return None
+    score = _scores(draws, tempered, mean)
+    positive = (draws > 0).reshape(-1, mean.size).all(axis=0)
+    if positive.any():
+        # A Gaussian base of a positive parameter is one of its logarithm.  The draws do not say
+        # which parameters are constrained: the nearer of the two counts.
+        logged = _scores(np.log(draws[..., positive]), tempered, mean[positive])
+        score[positive] = np.minimum(score[positive], logged)
+    return score
 
 
 def _scores(draws: FloatArray, tempered: TemperedDraws, mean: FloatArray) -> FloatArray:

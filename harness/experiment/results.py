@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from harness.errors import StoreError
@@ -38,7 +39,10 @@ def read_results(plan: Plan, store: Store) -> Results:
     def load(cell: Cell, replication: int) -> Fit:
         return store.load(tasks[cell.key, replication])
 
-    return Results(plan.profile, cells, metrics, load, len(plan.tasks), tuple(failures))
+    def draws(cell: Cell, replication: int) -> dict[str, np.ndarray]:
+        return store.target_draws(tasks[cell.key, replication])
+
+    return Results(plan.profile, cells, metrics, load, len(plan.tasks), tuple(failures), draws)
 
 
 def write_index(plan: Plan, store: Store, results: Results) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 import cmdstanpy
 import pandas as pd
@@ -26,7 +27,9 @@ from harness.experiment.run import Keep, Plan, make_plan, run_plan
 from harness.experiment.spec import Profile
 from harness.experiment.store import Store
 from harness.experiment.workers import DaskWorkers, LocalWorkers
-from harness.report.page import build_section, write_report, write_tables
+from harness.report.experiment_page import build_section
+from harness.report.markdown import write_markdown
+from harness.report.site import FitPages, remove_report, write_site, write_tables
 from harness.toolchain import CmdStan, require_cmdstan
 
 
@@ -75,6 +78,25 @@ class Selection:
             make_plan(e, self.profile, cmdstan, self.only, data_dir=self.data_dir)
             for e in experiments
         ]
+
+
+@dataclass(frozen=True)
+class ReportSettings:
+    """What the report is.
+
+    Attributes
+    ----------
+    form
+        ``html``: a site; ``md``: one Markdown file with figures beside it, without single fits.
+    fits
+        Which fits get a page.
+    workers
+        Processes that write such pages.
+    """
+
+    form: Literal["html", "md"] = "html"
+    fits: FitPages = "one"
+    workers: int = 1
 
 
 @dataclass(frozen=True)
@@ -151,16 +173,16 @@ def run_session(
             counts[plan.experiment.name] = dict(done)
     # The report shows all that the store has of the profile, not only what was run now.
     whole = replace(selection, only=()).plans(cmdstan) if selection.only else plans
-    page = _report(whole, store, cmdstan, started)
+    page = _report(whole, selection, cmdstan, started, ReportSettings())
     return Summary(page, counts, store.size())
 
 
-def report_session(selection: Selection) -> Path:
+def report_session(selection: Selection, settings: ReportSettings) -> Path:
     """Write tables, index and report from what the store has, and return the report's path."""
     started = time.perf_counter()
     cmdstan = require_cmdstan()
     selection.store.prepare()
-    return _report(selection.plans(cmdstan), selection.store, cmdstan, started)
+    return _report(selection.plans(cmdstan), selection, cmdstan, started, settings)
 
 
 def status_session(selection: Selection) -> dict[str, pd.DataFrame]:
@@ -191,10 +213,7 @@ def clean_session(names: Sequence[str], root: Path) -> int:
         with store.writing(name):
             freed += store.size(name)
             shutil.rmtree(folder)
-    if store.report.is_file():
-        freed += store.report.stat().st_size
-        store.report.unlink()
-    return freed
+    return freed + remove_report(store.report)
 
 
 @contextlib.contextmanager
@@ -222,8 +241,16 @@ def git_revision() -> str:
     return result.stdout.strip() if result.returncode == 0 else ""
 
 
-def _report(plans: Sequence[Plan], store: Store, cmdstan: CmdStan, started: float) -> Path:
+def _report(
+    plans: Sequence[Plan],
+    selection: Selection,
+    cmdstan: CmdStan,
+    started: float,
+    settings: ReportSettings,
+) -> Path:
     sections = []
+    store = selection.store
+    options = "" if selection.data_dir is None else f"--data-dir {selection.data_dir}"
     for plan in plans:
         name = plan.experiment.name
         results = read_results(plan, store)
@@ -232,13 +259,17 @@ def _report(plans: Sequence[Plan], store: Store, cmdstan: CmdStan, started: floa
             print(f"{name}: nothing to report yet", file=sys.stderr)
             continue
         print(f"{name}: writing the report", file=sys.stderr)
-        section = build_section(plan.experiment, results)
+        section = build_section(plan.experiment, results, options=options)
         write_tables(store.tables(name), section.tables)
         sections.append(section)
         for claim in section.claims:
             print(f"{name}: {claim.verdict}: {claim.statement}", file=sys.stderr)
-    write_report(store.report, sections, facts=_facts(cmdstan, time.perf_counter() - started))
-    return store.report
+    facts = _facts(cmdstan, time.perf_counter() - started)
+    if settings.form == "md":
+        return write_markdown(store.report, sections, facts=facts)
+    return write_site(
+        store.report, sections, facts=facts, fits=settings.fits, workers=settings.workers
+    )
 
 
 def _facts(cmdstan: CmdStan, seconds: float) -> dict[str, str]:

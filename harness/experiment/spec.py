@@ -250,6 +250,9 @@ class Results:
         Number of tasks in the whole grid.
     failures
         Tasks that failed.
+    draws
+        Reads the target's draws alone, arrays (chains, draws, ...) by name, which is quicker than
+        reading the fit; by default the fit is read.
     """
 
     profile: Profile
@@ -258,6 +261,17 @@ class Results:
     load: Callable[[Cell, int], Fit]
     planned: int
     failures: tuple[Failure, ...] = ()
+    draws: Callable[[Cell, int], dict[str, np.ndarray]] | None = None
+
+    def target_draws(self, cell: Cell, replication: int) -> dict[str, np.ndarray]:
+        """Return the draws of the target of a cell's replication, (chains, draws, ...) by name."""
+        if self.draws is not None:
+            return self.draws(cell, replication)
+        posterior = self.load(cell, replication).posterior
+        return {
+            str(name): variable.transpose("chain", "draw", ...).to_numpy()
+            for name, variable in posterior.items()
+        }
 
     def replications(self, cell: Cell) -> list[int]:
         """Return the replications of a cell that are finished."""

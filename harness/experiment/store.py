@@ -21,12 +21,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 from harness.errors import StoreError
 from harness.experiment.spec import Task
 from harness.files import write_text
 from harness.fit import Fit
+from harness.netcdf import read_arrays
 
 _LEFT_OVER = ".writing-"
 
@@ -45,8 +47,8 @@ class Store:
 
     @property
     def report(self) -> Path:
-        """The report's page."""
-        return self.root / "report" / "index.html"
+        """Folder of the report."""
+        return self.root / "report"
 
     def tables(self, experiment: str) -> Path:
         """Folder of an experiment's tables."""
@@ -155,6 +157,21 @@ class Store:
         """
         self.checked(task)
         return Fit.load(self.folder(task) / "fit.nc")
+
+    def target_draws(self, task: Task) -> dict[str, np.ndarray]:
+        """Read a finished task's draws of the target alone, (chains, draws, ...) by name.
+
+        Raises
+        ------
+        StoreError
+            If it is not there, or damaged.
+        """
+        self.checked(task)
+        path = self.folder(task) / "fit.nc"
+        try:
+            return read_arrays(path, "posterior")
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise StoreError(f"{path} is damaged or no NetCDF file ({error})") from error
 
     def write(
         self, task: Task, fit: Fit, metrics: Mapping[str, float], facts: Mapping[str, Any]

@@ -1,9 +1,11 @@
-"""One style for all figures: colours per method, sizes, and the bytes of a picture."""
+"""One style for all figures: a colour and a mark per method, sizes, and the bytes of a picture."""
 
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass, replace
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MplFigure
@@ -12,27 +14,119 @@ from matplotlib.figure import Figure as MplFigure
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 _LARGEST_SVG = 150_000
+# At the least: a coordinate pair of a path.
+_BYTES_A_POINT = 10
 
 INK = "#1f2933"
 GRID = "#d5dbe1"
+BAND = "#c3ccd5"
+GOOD, BAD = COLOURS[2], COLOURS[1]
+
+
+@dataclass(frozen=True)
+class MethodStyle:
+    """How a method is named and drawn on every page.
+
+    Attributes
+    ----------
+    label
+        Its name in words.
+    colour, marker
+        Matplotlib's; the marker tells apart what the colour alone may not.
+    """
+
+    label: str
+    colour: str
+    marker: str
+
+
+METHODS: dict[str, MethodStyle] = {
+    "target": MethodStyle("NUTS on the target", COLOURS[0], "o"),
+    "pseudo_extended": MethodStyle("Pseudo-extended MCMC", COLOURS[1], "s"),
+    "collapsed_pseudo_extended": MethodStyle("Collapsed pseudo-extended", COLOURS[3], "D"),
+    "continuous_tempering": MethodStyle("Continuous tempering", COLOURS[2], "^"),
+    "collapsed_tempering": MethodStyle("Collapsed tempering", COLOURS[4], "v"),
+    "gibbs_tempering": MethodStyle("Gibbs continuous tempering", COLOURS[5], "<"),
+    "extended_hamiltonian": MethodStyle("Extended Hamiltonian", COLOURS[6], ">"),
+    # Tol's muted scheme for the baselines, which are drawn beside one or two of the above.
+    "sequential_monte_carlo": MethodStyle("Tempered SMC", "#882255", "P"),
+    "annealed_importance": MethodStyle("Annealed importance sampling", "#44AA99", "X"),
+    "simulated_tempering": MethodStyle("Simulated tempering", "#332288", "*"),
+    "parallel_tempering": MethodStyle("Parallel tempering", "#999933", "h"),
+    "tempered_transitions": MethodStyle("Tempered transitions", "#AA4499", "p"),
+    "equi_energy": MethodStyle("Equi-energy sampler", "#117733", "d"),
+    "repelling_attracting": MethodStyle("Repelling-attracting Metropolis", "#661100", "8"),
+    "path_sampling": MethodStyle("Path sampling", "#6699CC", "H"),
+}
+"""Style of each method, by the name that its fits carry."""
+
+_FROM_PILOT = "_from_pilot"
+
+
+def method_style(method: str) -> MethodStyle:
+    """Return how a method is drawn: one that starts from a pilot as it is without.
+
+    A method that is not listed is grey, under its own name.
+    """
+    plain = method.removesuffix(_FROM_PILOT)
+    style = METHODS.get(plain, MethodStyle(plain.replace("_", " ").capitalize(), "#666666", "."))
+    if plain == method:
+        return style
+    return replace(style, label=f"{style.label}, from a pilot")
 
 
 def new_figure(
     rows: int = 1, columns: int = 1, *, width: float = 9.0, height: float = 3.2
 ) -> tuple[MplFigure, list[Axes]]:
-    """Return a figure and its axes, row by row; sizes in inches.
+    """Return a figure and its axes, row by row, laid out to fit what they hold; sizes in inches.
 
     Made without pyplot, so nothing global is touched and threads can draw at once.
     """
     figure = MplFigure(figsize=(width, height), layout="constrained")
+    return figure, _styled_axes(figure, rows, columns)
+
+
+def column_figure(
+    rows: int = 1, columns: int = 1, *, height: float = 2.8, title: bool = False
+) -> tuple[MplFigure, list[Axes]]:
+    """Return a figure as wide as a column of a page, with margins that are known beforehand.
+
+    Fitting them takes as long as drawing: too long for pages with many pictures.
+
+    Parameters
+    ----------
+    rows, columns
+        Axes; those of a column of axes share their label below, and those of a row theirs on the
+        left.
+    height
+        In inches; the width is 4.8.
+    title
+        Whether the axes have titles.
+    """
+    width = 4.8
+    figure = MplFigure(figsize=(width, height))
+    figure.subplots_adjust(
+        left=0.75 / width,
+        right=1 - 0.12 / width,
+        bottom=0.48 / height,
+        top=1 - (0.3 if title else 0.1) / height,
+        hspace=0.25,
+        wspace=0.3,
+    )
+    return figure, _styled_axes(figure, rows, columns)
+
+
+def _styled_axes(figure: MplFigure, rows: int, columns: int) -> list[Axes]:
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axis in axes:
         axis.grid(visible=True, color=GRID, linewidth=0.6)
         axis.set_axisbelow(True)
         axis.tick_params(colors=INK, labelsize=8)
+        for part in (axis.xaxis.label, axis.yaxis.label):
+            part.set(size=9, color=INK)
         for side in ("top", "right"):
             axis.spines[side].set_visible(False)
-    return figure, axes
+    return axes
 
 
 def to_image(figure: MplFigure) -> bytes:
@@ -40,8 +134,12 @@ def to_image(figure: MplFigure) -> bytes:
 
     As SVG where that is small, with text as text; else, with thousands of points, as PNG.
     """
-    vector = _rendered(figure, "svg")
-    return vector if len(vector) <= _LARGEST_SVG else _rendered(figure, "png")
+    points = sum(np.size(line.get_xdata()) for axis in figure.axes for line in axis.lines)
+    if points * _BYTES_A_POINT <= _LARGEST_SVG:
+        vector = _rendered(figure, "svg")
+        if len(vector) <= _LARGEST_SVG:
+            return vector
+    return _rendered(figure, "png")
 
 
 def _rendered(figure: MplFigure, kind: str) -> bytes:

@@ -1,0 +1,111 @@
+"""The coordinates of a fit's draws as labelled columns, and which of them mix worst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import xarray as xr
+
+from harness import weights
+from harness.weights import FloatArray
+
+# R-hat of many coordinates is for choosing among them alone.
+_DRAWS_TO_CHOOSE_BY = 500
+_FEWEST_FOR_R_HAT = 8
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Coordinates with their draws.
+
+    Attributes
+    ----------
+    names
+        As ArviZ writes them, ``x[0, 1]``.
+    values
+        Shape (chains, draws, K).
+    total
+        Coordinates of the whole fit, of which these are some.
+    """
+
+    names: tuple[str, ...]
+    values: FloatArray
+    total: int
+
+    def first(self, most: int) -> Columns:
+        """Return the first few."""
+        return Columns(self.names[:most], self.values[..., :most], self.total)
+
+    def in_order(self, posterior: xr.Dataset) -> Columns:
+        """Return them in the order of the fit's parameters."""
+        place = {name: index for index, name in enumerate(_names(posterior))}
+        order = sorted(range(len(self.names)), key=lambda k: place[self.names[k]])
+        return Columns(
+            tuple(self.names[k] for k in order),
+            np.ascontiguousarray(self.values[..., order]),
+            self.total,
+        )
+
+    def halves(self) -> Columns:
+        """Return a single chain as two, so that there is something to compare it with."""
+        if len(self.values) > 1:
+            return self
+        half = self.values.shape[1] // 2
+        both = np.concatenate([self.values[:, :half], self.values[:, -half:]])
+        return Columns(self.names, both, self.total)
+
+    def dataset(self) -> xr.Dataset:
+        """Return each column as a variable of its own, as ArviZ takes them."""
+        return xr.Dataset(
+            {
+                name: (("chain", "draw"), self.values[..., index])
+                for index, name in enumerate(self.names)
+            }
+        )
+
+
+def worst_columns(posterior: xr.Dataset, most: int) -> Columns:
+    """Return the coordinates with the largest R-hat, worst first.
+
+    Parameters
+    ----------
+    posterior
+        Draws, axes (chain, draw, ...).
+    most
+        How many at most.
+    """
+    values = np.concatenate(
+        [
+            variable.transpose("chain", "draw", ...)
+            .to_numpy()
+            .reshape(posterior.sizes["chain"], posterior.sizes["draw"], -1)
+            for variable in posterior.values()
+        ],
+        axis=-1,
+    ).astype(np.float64)
+    names = _names(posterior)
+    order = np.argsort(-_r_hat(values), kind="stable")[:most]
+    return Columns(
+        tuple(names[k] for k in order), np.ascontiguousarray(values[..., order]), len(names)
+    )
+
+
+def _r_hat(values: FloatArray) -> FloatArray:
+    """R-hat for sorting, from some of the draws; what stands still comes last."""
+    if values.shape[1] < _FEWEST_FOR_R_HAT:
+        return np.zeros(values.shape[-1])
+    step = -(-values.shape[1] // _DRAWS_TO_CHOOSE_BY)
+    return np.nan_to_num(weights.r_hat(values[:, ::step]), nan=-1.0, posinf=np.inf)
+
+
+def _names(posterior: xr.Dataset) -> list[str]:
+    names = []
+    for name, variable in posterior.items():
+        sizes = [size for dim, size in variable.sizes.items() if dim not in ("chain", "draw")]
+        names += [
+            f"{name}[{', '.join(map(str, index))}]" if index else str(name)
+            for index in product(*map(range, sizes))
+        ]
+    return names

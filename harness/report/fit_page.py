@@ -1,0 +1,255 @@
+"""A page for one fit: what it says of itself, its draws in pictures, what made it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import arviz_stats
+import numpy as np
+import pandas as pd
+
+from harness import weights
+from harness.diagnosis import Finding
+from harness.errors import DataError
+from harness.experiment.spec import Figure
+from harness.files import write_text
+from harness.fit import Fit
+from harness.model import StanProgram
+from harness.report.columns import worst_columns
+from harness.report.draw_figures import draw_figures
+from harness.report.pages import render
+from harness.report.path_figures import path_figures
+from harness.report.program_text import ProgramText, program_text
+from harness.report.style import method_style
+
+_ROWS_OF_SUMMARY = 40
+_ROWS_OF_SNIPPET = 8
+_COORDINATES_DRAWN = 3
+_FEWEST_FOR_SUMMARY = 4
+_FEWEST_FOR_R_HAT = 8
+_LONGEST_SETTING = 200
+# Shown elsewhere on the page, or of no use to a reader.
+_NOT_PROVENANCE = ("settings", "format", "program", "gradients_", "seconds_", "log_evidence")
+
+
+@dataclass(frozen=True)
+class FitPage:
+    """All that a fit's page shows.
+
+    Attributes
+    ----------
+    title, opening
+        Heading, and a sentence that says what was run.
+    findings
+        The fit's diagnosis, worst first.
+    evidence
+        Log Z in words; empty if there is none.
+    summary, summary_caption
+        ArviZ's summary and what it is of.
+    draw_figures, path_figures
+        Pictures of the target's draws, and of the way from the base.
+    cost
+        Gradients and seconds by phase.
+    settings, provenance
+        Names and values.
+    program
+        The Stan program; None if there is none.
+    command
+        What runs it again; empty if not known.
+    """
+
+    title: str
+    opening: str
+    findings: Sequence[Finding]
+    evidence: str
+    summary: pd.DataFrame
+    summary_caption: str
+    draw_figures: Sequence[Figure]
+    path_figures: Sequence[Figure]
+    cost: pd.DataFrame
+    settings: dict[str, str]
+    provenance: dict[str, str]
+    program: ProgramText | None
+    command: str = ""
+
+
+def build_fit_page(
+    fit: Fit,
+    *,
+    title: str = "",
+    program: StanProgram | None = None,
+    command: str = "",
+    pictures: bool = True,
+    rows: int = _ROWS_OF_SUMMARY,
+) -> FitPage:
+    """Evaluate a fit for its page; what it does not have is left out.
+
+    Parameters
+    ----------
+    fit
+        Result of any method.
+    title
+        Heading; by default method and model.
+    program
+        The Stan program, if it is not one of those that are shipped.
+    command
+        What runs it again.
+    pictures
+        Whether to draw any.
+    rows
+        Coordinates in the summary at most, those with the largest R-hat.
+    """
+    attrs = fit.tree.attrs
+    summary, caption = _summary(fit, rows)
+    drawn = pictures and fit.posterior.sizes["draw"] > 1
+    return FitPage(
+        title=title or f"{method_style(attrs['method']).label}: {attrs.get('model', 'a model')}",
+        opening=_opening(fit),
+        findings=fit.diagnose(),
+        evidence=_evidence(fit),
+        summary=summary,
+        summary_caption=caption,
+        draw_figures=(
+            draw_figures(worst_columns(fit.posterior, _COORDINATES_DRAWN)) if drawn else ()
+        ),
+        path_figures=path_figures(fit) if drawn else (),
+        cost=_cost(fit),
+        settings=_flat(fit.settings),
+        provenance=_provenance(fit),
+        program=program_text(fit, program) if pictures else None,
+        command=command,
+    )
+
+
+def render_fit_page(page: FitPage, trail: Sequence[tuple[str, str]] = ()) -> str:
+    """Return the page as HTML.
+
+    Parameters
+    ----------
+    page
+        What it shows.
+    trail
+        Names and addresses of the pages above it.
+    """
+    return render("fit.html", page=page, trail=trail)
+
+
+def write_fit_page(fit: Fit, path: Path, *, title: str = "") -> None:
+    """Write a fit's page as one HTML file that needs nothing else.
+
+    Raises
+    ------
+    StoreError
+        If the file cannot be written.
+    """
+    write_text(path, render_fit_page(build_fit_page(fit, title=title)))
+
+
+def fit_snippet(fit: Fit) -> str:
+    """Return a fit in short, as HTML for a notebook."""
+    page = build_fit_page(fit, pictures=False, rows=_ROWS_OF_SNIPPET)
+    return render("snippet.html", page=page)
+
+
+def _opening(fit: Fit) -> str:
+    attrs, sizes = fit.tree.attrs, fit.posterior.sizes
+    chains = "1 chain" if sizes["chain"] == 1 else f"{sizes['chain']} chains"
+    sentence = (
+        f"{method_style(attrs['method']).label} on {attrs.get('model', 'a model')}: {chains} of "
+        f"{sizes['draw']:,} draws"
+    )
+    if "seed" in attrs:
+        sentence += f", seed {int(attrs['seed'])}"
+    if int(attrs.get("kept_every", 1)) > 1:
+        sentence += f"; of every {int(attrs['kept_every'])} draws one was kept"
+    return f"{sentence}. {fit.gradients:,} gradients in {fit.seconds:,.1f} s."
+
+
+def _evidence(fit: Fit) -> str:
+    try:
+        value, mcse = fit.log_evidence
+    except DataError:
+        return ""
+    sentence = f"log Z = {value:.3f} ± {mcse:.3f} (Monte Carlo standard error)"
+    try:
+        both = fit.two_sided_log_evidence
+    except DataError:
+        both = None
+    if both is None:
+        return f"{sentence}."
+    return (
+        f"{sentence}; {both.forward.value:.3f} from the base's side, {both.backward.value:.3f} "
+        "from the target's."
+    )
+
+
+def _summary(fit: Fit, rows: int) -> tuple[pd.DataFrame, str]:
+    posterior = fit.posterior
+    chosen = worst_columns(posterior, rows)
+    columns = chosen.in_order(posterior)
+    caption = "ArviZ's summary of the unweighted draws of the target."
+    if len(columns.names) < columns.total:
+        caption += (
+            f" Of {columns.total:,} coordinates the {len(columns.names)} with the largest R-hat."
+        )
+    if posterior.sizes["draw"] < _FEWEST_FOR_SUMMARY:
+        mean = columns.values.mean(axis=(0, 1))
+        return pd.DataFrame({"mean": mean}, index=list(columns.names)), caption
+    with np.errstate(divide="ignore", invalid="ignore"):
+        summary: pd.DataFrame = arviz_stats.summary(columns.dataset(), round_to="none")
+    if posterior.sizes["chain"] == 1 and posterior.sizes["draw"] >= _FEWEST_FOR_R_HAT:
+        # ArviZ gives none for a single chain; our diagnosis compares its halves, too.
+        summary["r_hat"] = weights.r_hat(columns.values)
+        caption += " R-hat compares the halves of the single chain."
+    return summary, caption
+
+
+def _cost(fit: Fit) -> pd.DataFrame:
+    attrs = fit.tree.attrs
+    phases = {
+        label: [float(np.sum(attrs[f"{kind}_{phase}"])) for kind in ("gradients", "seconds")]
+        for phase, label in (("pilot", "pilot"), ("warmup", "warm-up"), ("sampling", "sampling"))
+        if f"gradients_{phase}" in attrs and f"seconds_{phase}" in attrs
+    }
+    phases["in all"] = [float(fit.gradients), fit.seconds]
+    return pd.DataFrame.from_dict(phases, orient="index", columns=["gradients", "seconds"])
+
+
+def _provenance(fit: Fit) -> dict[str, str]:
+    return {
+        key.replace("_", " ").replace("sha256", "SHA-256"): _shown(value)
+        for key, value in fit.provenance().items()
+        if not key.startswith(_NOT_PROVENANCE)
+    }
+
+
+def _flat(settings: dict[str, Any], above: str = "") -> dict[str, str]:
+    """Settings with those of settings, ``nuts.chains``."""
+    flat: dict[str, str] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{above}{name}.")
+        else:
+            flat[f"{above}{name}"] = _shown(value)
+    return flat
+
+
+def _shown(value: Any) -> str:
+    """Write a value; of a long array its shape."""
+    if value is None:
+        return "none"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if not isinstance(value, list):
+        return str(value)
+    parts = ", ".join(_shown(part) for part in value)
+    if len(parts) <= _LONGEST_SETTING:
+        return f"[{parts}]"
+    try:
+        shape = " × ".join(map(str, np.shape(value)))
+    except ValueError:
+        return f"{len(value)} arrays"
+    return f"an array of {shape} numbers"

@@ -1,0 +1,64 @@
+"""The Stan program that made a fit, as long as it is still the one that is here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.compile import source_digest, source_files
+from harness.errors import CompileError
+from harness.fit import Fit
+from harness.model import StanProgram
+from harness.paths import shipped
+
+
+@dataclass(frozen=True)
+class ProgramText:
+    """A program and the files that it is made of.
+
+    Attributes
+    ----------
+    name, digest
+        Name and hash that the fit remembers.
+    files
+        Name and text of the program and of all that it includes; none if those that are here
+        have another hash.
+    """
+
+    name: str
+    digest: str
+    files: tuple[tuple[str, str], ...]
+
+
+def program_text(fit: Fit, program: StanProgram | None = None) -> ProgramText | None:
+    """Return the program that made a fit, or None if it was made by none.
+
+    Parameters
+    ----------
+    fit
+        The fit.
+    program
+        Where the program is expected; by default among those that are shipped.
+    """
+    attrs = fit.tree.attrs
+    if "program_sha256" not in attrs:
+        return None
+    name, digest = str(attrs["program"]), str(attrs["program_sha256"])
+    program = program or _shipped_program(name)
+    files: tuple[tuple[str, str], ...] = ()
+    if program is not None:
+        try:
+            if source_digest(program) == digest:
+                files = tuple(
+                    (f"{path.parent.name}/{path.name}", path.read_text(encoding="utf-8"))
+                    for path in source_files(program)
+                )
+        except (CompileError, OSError, UnicodeDecodeError):
+            files = ()
+    return ProgramText(name, digest, files)
+
+
+def _shipped_program(name: str) -> StanProgram | None:
+    """Find a program by its name, ``gaussian_mixture-target``."""
+    folder, _, stem = name.rpartition("-")
+    path = shipped("stan") / folder / f"{stem}.stan"
+    return StanProgram(path, (shipped("stan"),)) if folder and path.is_file() else None
