@@ -9,24 +9,14 @@ from harness import weights
 from harness.fit import Fit
 from harness.weights import FloatArray
 
-PARTS = 12
-"""Parts of a run after each of which there is an estimate; they double every two."""
 
-
-def shares() -> FloatArray:
-    """Share of a run's draws at the end of each part, ascending to 1, shape (PARTS,)."""
-    return np.exp2(0.5 * np.arange(1 - PARTS, 1, dtype=np.float64))
-
-
-def curve_metrics(fit: Fit, *, before: float | None = None) -> dict[str, float]:
+def curve_metrics(fit: Fit) -> dict[str, float]:
     """Return log Z by the end of each part of a run, and the seconds until then, as metrics.
 
     Parameters
     ----------
     fit
         A run along the path from a base to the target; pseudo-extended ones included.
-    before
-        Seconds before the first draw; those of pilot and warm-up if not given.
 
     Returns
     -------
@@ -39,25 +29,33 @@ def curve_metrics(fit: Fit, *, before: float | None = None) -> dict[str, float]:
         If the draws follow no path.
     """
     tempered = fit.tempered
-    if before is None:
-        attrs = fit.tree.attrs
-        before = float(
-            np.sum(attrs.get("seconds_pilot", 0.0)) + np.sum(attrs.get("seconds_warmup", 0.0))
-        )
-    sampling = fit.seconds - before
-    ratio = tempered.log_g[-1][1] - tempered.log_g[0][1]
-    draws = tempered.log_w1.shape[1]
-    metrics = {}
-    for part, share in enumerate(shares(), start=1):
-        kept = max(4, round(share * draws))
-        metrics[f"log_evidence_{part}"] = weights.log_evidence(
-            tempered.log_w1[:, :kept],
-            tempered.log_w0[:, :kept],
-            log_zeta=tempered.log_zeta,
-            log_g_ratio=ratio,
-        ).value
-        metrics[f"seconds_{part}"] = before + sampling * kept / draws
-    return metrics
+    attrs = fit.tree.attrs
+    before = sum(float(np.sum(attrs.get(f"seconds_{name}", 0.0))) for name in ("pilot", "warmup"))
+    values = weights.log_evidence_by_parts(
+        tempered.log_w1,
+        tempered.log_w0,
+        log_zeta=tempered.log_zeta,
+        log_g_ratio=tempered.log_g[-1][1] - tempered.log_g[0][1],
+    )
+    return curve_of(values, before, fit.seconds)
+
+
+def curve_of(values: FloatArray, before: float, seconds: float) -> dict[str, float]:
+    """Name the estimates after each part of a run, and the seconds until then.
+
+    Parameters
+    ----------
+    values
+        Estimates, shape (12,), after the parts of :func:`harness.weights.part_shares`.
+    before, seconds
+        Seconds before the first draw and of the whole run.
+    """
+    until = before + (seconds - before) * weights.part_shares()
+    return {
+        f"{name}_{part}": float(value)
+        for name, series in (("log_evidence", values), ("seconds", until))
+        for part, value in enumerate(series, start=1)
+    }
 
 
 def curve(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -75,7 +73,7 @@ def curve(metrics: pd.DataFrame) -> pd.DataFrame:
         ``runs``.
     """
     rows = []
-    for part in range(1, PARTS + 1):
+    for part in range(1, len(weights.part_shares()) + 1):
         value = metrics[f"log_evidence_{part}"].to_numpy(dtype=np.float64)
         rows.append(
             {
