@@ -41,10 +41,10 @@ TAIL = 0.01  # probability of both tails of the banana's first coordinate togeth
 # Runs, those of ours, warm-up and draws.
 PROFILES: dict[Profile, tuple[int, int, int]] = {
     "smoke": (2, 2, 200),
-    "quick": (6, 2, 5000),
+    "quick": (4, 2, 5000),
     "paper": (20, 20, 5000),
 }
-METHODS = {"hmc": "HMC", "pe": "PE N=2", "pe-pilot": "PE N=2, base from a pilot (ours)"}
+METHODS = {"hmc": "HMC", "pe": "PE N=2", "pe-pilot": "PE N=2, Gaussian base (ours)"}
 
 
 def grid(profile: Profile) -> tuple[Cell, ...]:
@@ -291,7 +291,7 @@ EXPERIMENT = Experiment(
     ),
     reductions={
         "smoke": "400 iterations and not 10,000; no claim is judged",
-        "quick": "6 runs of each, of ours 2; the preprint shows one",
+        "quick": "4 runs of each, of ours 2; the preprint shows one",
         "paper": "",
     },
     grid=grid,
