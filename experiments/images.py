@@ -191,6 +191,7 @@ def errors(results: Results, decoder: str) -> pd.DataFrame:
             continue
         runs = results.metrics[results.metrics["cell"] == cell.key]
         error = runs["log_evidence"].to_numpy() - sum(between) / 2
+        mcse = float(np.sqrt(np.square(runs["mcse"]).mean()))
         rms, seconds = float(np.sqrt(np.square(error).mean())), float(runs["seconds"].mean())
         rows.append(
             {
@@ -201,10 +202,12 @@ def errors(results: Results, decoder: str) -> pd.DataFrame:
                 "mean_error": float(error.mean()),
                 "se": float(error.std(ddof=1) / np.sqrt(len(error))),
                 "rmse": rms,
-                "mcse": float(np.sqrt(np.square(runs["mcse"]).mean())),
+                "mcse": mcse,
                 "seconds": seconds,
                 "kilogradients": float(runs["gradients"].mean() / 1000),
-                "efficiency": 1 / (rms**2 * seconds),
+                # The RMSE of few runs is a noisy number, but twice the honest error it is not by
+                # chance: in 1 of 300 tables of 4 runs.
+                "efficiency": 1 / (max(mcse, rms / 2) ** 2 * seconds),
             }
         )
     return pd.DataFrame(rows).set_index("key") if rows else pd.DataFrame()
@@ -232,7 +235,7 @@ def tables(results: Results) -> list[Table]:
                 "by MCSE": table["mcse"].round(3),
                 "seconds a run": table["seconds"].round(2),
                 "thousand gradients": table["kilogradients"].round(0),
-                "1 / (RMSE² s)": table["efficiency"].round(2),
+                "1 / (error² s)": table["efficiency"].round(2),
             }
         ).set_index(table["label"])
         shown.index.name = "method"
@@ -241,8 +244,9 @@ def tables(results: Results) -> list[Table]:
                 f"errors-{decoder}",
                 f"Log joint evidence of the images of {decoder}, in nats: error against the "
                 f"middle of the bounds {between[0]:.2f} and {between[1]:.2f}; what the runs' own "
-                "Monte Carlo standard errors predict; and runs of RMSE 1 that a second is worth. "
-                "Seconds are of one process.",
+                "Monte Carlo standard errors predict; and runs of error 1 that a second is worth, the "
+                "error being what they predict, or half the RMSE if that is more. Seconds are of "
+                "one process.",
                 shown,
             )
         )
@@ -332,7 +336,7 @@ def _efficiency(table: pd.DataFrame, method: str) -> float:
 def _similar(results: Results, decoder: str, table: pd.DataFrame) -> tuple[str, bool]:
     ratio = _efficiency(table, "gibbs") / _efficiency(table, "ais")
     return (
-        f"1 / (RMSE² s) of Gibbs CT is {ratio:.2f} times that of AIS at its best length; similar "
+        f"1 / (error² s) of Gibbs CT is {ratio:.2f} times that of AIS at its best length; similar "
         "means within a factor of 4.",
         bool(0.25 <= ratio <= 4),
     )
@@ -345,7 +349,7 @@ def _below_gibbs(method: str) -> Judge:
         return (
             f"RMSE {ours['rmse']:.2f} in {ours['seconds']:.1f} s, Gibbs CT "
             f"{gibbs['rmse']:.2f} in {gibbs['seconds']:.1f} s: "
-            f"1 / (RMSE² s) is {ratio:.2f} times that of Gibbs CT.",
+            f"1 / (error² s) is {ratio:.2f} times that of Gibbs CT.",
             ratio < 1,
         )
 
@@ -354,7 +358,7 @@ def _below_gibbs(method: str) -> Judge:
 
 def _collapsed(results: Results, decoder: str, table: pd.DataFrame) -> tuple[str, bool]:
     ratio = _efficiency(table, "collapsed") / _efficiency(table, "joint")
-    return f"1 / (RMSE² s) is {ratio:.2f} times that of joint CT.", ratio > 1
+    return f"1 / (error² s) is {ratio:.2f} times that of joint CT.", ratio > 1
 
 
 CLAIMS: tuple[tuple[str, tuple[str, ...], Judge], ...] = (
