@@ -244,9 +244,9 @@ def tables(results: Results) -> list[Table]:
                 f"errors-{decoder}",
                 f"Log joint evidence of the images of {decoder}, in nats: error against the "
                 f"middle of the bounds {between[0]:.2f} and {between[1]:.2f}; what the runs' own "
-                "Monte Carlo standard errors predict; and runs of error 1 that a second is worth, the "
-                "error being what they predict, or half the RMSE if that is more. Seconds are of "
-                "one process.",
+                "Monte Carlo standard errors predict; and runs of error 1 that a second is "
+                "worth, the error being what they predict, or half the RMSE if that is more. "
+                "Seconds are of one process.",
                 shown,
             )
         )
