@@ -17,7 +17,7 @@ tempering: a scalable highly parallel MCMC scheme. Journal of the Royal Statisti
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.methods.method import Method
 from harness.model import Model
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.ladders import checked_ladder
@@ -39,6 +40,8 @@ _ROUNDS = (1 / 32, 1 / 32, 1 / 16, 1 / 8, 1 / 4)
 _INITIAL_STEP = 0.1
 # A pair that never rejects still has room for a rung.
 _LEAST_REJECTION = 1e-3
+
+METHOD = "parallel_tempering"
 
 
 def parallel_tempering(
@@ -106,7 +109,7 @@ def parallel_tempering(
     integral = thermodynamic_integration(kept.delta, replicas.ladder, base.log_zeta, kept.inside)
     rejection = 1 - kept.swap.mean(axis=(0, 2))
     return plain_fit(
-        "parallel_tempering",
+        METHOD,
         path,
         np.ascontiguousarray(kept.points.transpose(1, 0, 2)),
         settings={
@@ -338,3 +341,23 @@ def _sample(replicas: Replicas, draws: int) -> _Kept:
         kept.acceptance[t] = made.acceptance[-1]
         kept.swap[t], kept.delta[t], kept.inside[t] = made.swap, made.delta, made.inside
     return kept
+
+
+def sample_parallel_tempering(
+    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
+) -> Fit:
+    """Run :func:`parallel_tempering` as an experiment does.
+
+    Parameters
+    ----------
+    model, seed
+        As for :func:`parallel_tempering`.
+    nuts, compiled
+        Left alone: the method has neither.
+    **settings
+        ``base`` and ``ladder``, which it needs, and its other settings.
+    """
+    return parallel_tempering(model, seed=seed, **settings)
+
+
+PARALLEL_TEMPERING = Method(METHOD, None, sample_parallel_tempering, driven_by="python")
