@@ -13,7 +13,7 @@ from scipy.stats import chi2, ks_2samp
 
 from harness.bases import gaussian_base
 from harness.errors import DataError
-from harness.samplers.kernels import Hmc
+from harness.samplers.kernels import Hmc, RandomWalk
 from harness.samplers.parallel_tempering import (
     PARALLEL_TEMPERING,
     Replicas,
@@ -319,3 +319,24 @@ def test_an_experiment_runs_it_on_a_model() -> None:
     # 4 standard errors of four coordinates, and a quarter for what they are known to.
     assert np.all(np.abs(mean.value - exact) < 5 * mean.mcse)
     assert np.all(mean.mcse < 0.3)
+
+
+def test_random_walks_move_the_rungs_as_well() -> None:
+    known = one_dimensional_mixture()
+    fit = parallel_tempering(
+        known.target,
+        known.base,
+        ladder=LADDER,
+        kernel=RandomWalk(),
+        chains=16,
+        draws=600,
+        warmup=300,
+        seed=3,
+    )
+    mean = fit.expectation(lambda draws: draws["x"])
+    assert np.all(np.abs(mean.value - known.mean) < 4.5 * mean.mcse)
+    assert abs(fit.log_evidence.value - known.log_z) < 4.5 * fit.log_evidence.mcse
+    # Tuned to the kernel's own acceptance rate, at beta = 1 as well.
+    rate = float(fit.sample_stats["acceptance_rate"].mean())
+    assert abs(rate - RandomWalk().target_acceptance) < 0.1
+    assert fit.settings["kernel"].startswith("RandomWalk")

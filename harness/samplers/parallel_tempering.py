@@ -1,6 +1,7 @@
 """Parallel tempering over many independent ladders at once.
 
-Every rung of a ladder has a replica that moves by HMC, the base's by independent draws; then
+Every rung of a ladder has a replica that moves by HMC or another kernel, the base's by independent
+draws; then
 neighbours swap, even pairs and odd pairs in turn, whether or not the last swap succeeded, so that
 replicas travel along the ladder rather than diffuse.  Warm-up tunes a step size a rung and moves
 the rungs until neighbours reject equally often.
@@ -27,7 +28,7 @@ from harness.errors import DataError
 from harness.fit import Fit
 from harness.methods.method import Method
 from harness.model import Model
-from harness.samplers.kernels import Hmc, StepSizes
+from harness.samplers.kernels import Hmc, Kernel, StepSizes
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path import Path, State
 from harness.samplers.result import plain_fit
@@ -53,7 +54,7 @@ def parallel_tempering(
     draws: int = 1000,
     warmup: int = 1000,
     adapt_ladder: bool = True,
-    kernel: Hmc | None = None,
+    kernel: Kernel | None = None,
     seed: int,
 ) -> Fit:
     """Sample a target by parallel tempering from a Gaussian base.
@@ -79,11 +80,11 @@ def parallel_tempering(
     chains
         Independent ladders.
     draws, warmup
-        Iterations, of one HMC trajectory a rung and one round of swaps, to keep and before.
+        Iterations, of one move a rung and one round of swaps, to keep and before.
     adapt_ladder
         Whether warm-up moves the rungs, so that neighbours reject equally often.
     kernel
-        HMC of every rung; by default that of :class:`Hmc`.
+        Moves of every rung; by default :class:`~harness.samplers.kernels.Hmc`.
     seed
         Seed.
 
@@ -99,10 +100,10 @@ def parallel_tempering(
             f"parallel tempering needs 1 chain, 4 draws and 0 iterations of warm-up or more; got "
             f"{chains}, {draws} and {warmup}"
         )
-    hmc = kernel or Hmc()
+    moves = kernel or Hmc()
     path = Path(target_of(what), base)
     rng = np.random.default_rng(seed)
-    replicas = Replicas(path, hmc, start, chains, rng)
+    replicas = Replicas(path, moves, start, chains, rng)
     _warm_up(replicas, warmup, adapt_ladder)
     kept = _sample(replicas, draws)
     stones = stepping_stones(kept.delta, replicas.ladder, base.log_zeta, kept.inside)
@@ -118,9 +119,7 @@ def parallel_tempering(
             "draws": draws,
             "warmup": warmup,
             "adapt_ladder": adapt_ladder,
-            "leapfrog_steps": hmc.leapfrog_steps,
-            "jitter": hmc.jitter,
-            "target_acceptance": hmc.target_acceptance,
+            "kernel": repr(moves),
             "log_zeta": base.log_zeta,
         },
         seed=seed,
@@ -209,7 +208,7 @@ class Replicas:
     """States of all ladders, row k C + c that of rung k of chain c, and their travels."""
 
     def __init__(
-        self, path: Path, kernel: Hmc, ladder: FloatArray, chains: int, rng: np.random.Generator
+        self, path: Path, kernel: Kernel, ladder: FloatArray, chains: int, rng: np.random.Generator
     ) -> None:
         self.path = path
         self.ladder = ladder
@@ -265,7 +264,7 @@ class Iteration(NamedTuple):
     """What an iteration of all ladders did."""
 
     acceptance: FloatArray
-    """HMC's acceptance probabilities above the base, shape (K - 1, C)."""
+    """Acceptance probabilities of the moves above the base, shape (K - 1, C)."""
     swap: FloatArray
     """Probabilities that neighbours swap, shape (K - 1, C)."""
     delta: FloatArray
@@ -282,7 +281,7 @@ class _Kept(NamedTuple):
     log_gamma: FloatArray
     """There, shape (T, C)."""
     acceptance: FloatArray
-    """HMC's acceptance probability at beta = 1, shape (T, C)."""
+    """Acceptance probability of the moves at beta = 1, shape (T, C)."""
     swap: FloatArray
     """Swap probabilities, shape (T, K - 1, C)."""
     delta: FloatArray
