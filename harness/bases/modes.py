@@ -39,7 +39,7 @@ class FoldSettings:
         If a number is out of range.
     """
 
-    searches: int = 256
+    searches: int = 512
     separation: float = 1.0
     iterations: int = 20
     widen: float = 1.1
@@ -133,28 +133,32 @@ def _climb(start: FloatArray, log_density: LogDensity, spread: FloatArray) -> _F
         return np.asarray(0.5 * (bent + bent.transpose(0, 2, 1)))
 
     points = np.array(start)
-    height, slope = (np.asarray(each) for each in log_density(points))
+    height, slope = (np.array(each) for each in log_density(points))
     gradients += count
     length, step = np.ones(count), np.full(count, np.inf)
     hessian = curvature(points)
+    active = np.arange(count)
     for _ in range(_SEARCH_STEPS):
-        value, vector = np.linalg.eigh(hessian)
+        value, vector = np.linalg.eigh(hessian[active])
         size = np.maximum(np.abs(value), 1e-8)
-        along = np.einsum("nij,ni->nj", vector, slope)
-        step = np.sqrt(np.sum(along**2 / size, axis=1))
-        if np.all(step < _ARRIVED):
+        along = np.einsum("nij,ni->nj", vector, slope[active])
+        step[active] = np.sqrt(np.sum(along**2 / size, axis=1))
+        left = step[active] >= _ARRIVED
+        active = active[left]
+        if not active.size:
             break
-        reach = length * np.minimum(1.0, _LONGEST_STEP / np.maximum(step, 1e-300))
-        proposed = points + reach[:, None] * np.einsum("nij,nj->ni", vector, along / size)
-        new_height, new_slope = (np.asarray(each) for each in log_density(proposed))
-        gradients += count
-        better = new_height > height
-        length = np.where(better, np.minimum(1.0, 2 * length), 0.5 * length)
-        points = np.where(better[:, None], proposed, points)
-        slope = np.where(better[:, None], new_slope, slope)
-        height = np.where(better, new_height, height)
-        if better.any():
-            hessian[better] = curvature(points[better])
+        towards = np.einsum("nij,nj->ni", vector[left], along[left] / size[left])
+        reach = length[active] * np.minimum(1.0, _LONGEST_STEP / step[active])
+        proposed = points[active] + reach[:, None] * towards
+        new_height, new_slope = log_density(proposed)
+        gradients += len(active)
+        better = new_height > height[active]
+        length[active] = np.where(better, np.minimum(1.0, 2 * length[active]), 0.5 * length[active])
+        moved = active[better]
+        points[moved], height[moved] = proposed[better], new_height[better]
+        slope[moved] = new_slope[better]
+        if moved.size:
+            hessian[moved] = curvature(points[moved])
     at_mode = (step < 0.1) & (np.linalg.eigvalsh(hessian)[:, -1] < 0)
     return _Found(points[at_mode], height[at_mode], -hessian[at_mode], gradients)
 
