@@ -395,7 +395,6 @@ def test_claims_when_all_is_as_published() -> None:
         (8, {"a_pe_2_fixed_5": 0.9}, {}),
         (11, {"a_pe_2_narrow": 0.05}, {}),
         (11, {"a_pe_2_wide": 0.2}, {}),
-        (13, {"b_ct": 0.05}, {}),
         (14, {"a_pt_hmc": 0.0008}, {}),
         (15, {"b_fold_is": 0.002}, {}),
     ],
@@ -407,6 +406,16 @@ def test_each_claim_can_fail_alone(
     expected: list[Verdict] = ["reproduced"] * 16
     expected[claim] = "not reproduced"
     assert verdicts(results) == expected
+
+
+def test_our_best_row_must_be_ten_times_the_papers() -> None:
+    ours = ("ct", "cpe_2", "pe_2_flat", "pe_2_gaussian", "fold")
+    # PE N=2 takes 4 seconds and so does what has N=2 here, the others 1: equal errors are a
+    # factor 4, errors of 0.7 times a factor 4 / 0.49 = 8.2.
+    for size, verdict in ((0.7, "not reproduced"), (0.6, "reproduced")):
+        errors = errors_like("quick", **{f"b_{key}": size * 0.04 for key in ours})
+        results = synthetic("quick", errors, modes_like("quick"))
+        assert verdicts(results)[13] == verdict
 
 
 def test_noise_beyond_the_published_factor_is_not_held_against_us() -> None:
@@ -441,7 +450,7 @@ def test_claims_whose_cells_are_missing_are_not_run() -> None:
         ("b-pe-5", {2, 3, 6, 10}),
         ("a-pe-2", {0, 2, 3, 5, 6, 10, 11, 13}),
         ("b-ram", {4, 5}),
-        ("a-fold", {14, 15}),
+        ("a-fold", {13, 14, 15}),
     ):
         part = dataclasses.replace(
             whole,

@@ -231,7 +231,7 @@ def _ranges(make: _Maker) -> Iterator[Cell]:
 def _ours(make: _Maker) -> Iterator[Cell]:
     """Rows beyond the paper; their settings are the same in every profile."""
     from_base = {"base": BASE, "settings": _PILOT}
-    many = NutsSettings(chains=16, warmup=150, draws=1000, max_treedepth=4)
+    many = NutsSettings(chains=16, warmup=150, draws=2000, max_treedepth=4)
     few = NutsSettings(chains=4, warmup=150, draws=1000, max_treedepth=4, metric="unit_e")
     rows: list[tuple[str, str, Method, dict[str, Any], int, NutsSettings | None]] = [
         (
