@@ -201,9 +201,9 @@ def _printed(_: Results) -> tuple[str, bool]:
 def _mistaken(results: Results) -> tuple[str, bool]:
     frame = mistaken_weights(results)
     frame = frame[frame["preprint"].notna()]
-    shift = frame["mistaken"] - frame["exact"]
+    shift = frame["shift"]
     theirs = frame["preprint"] - frame["exact"]
-    error = np.hypot(frame["mistaken_se"], frame["preprint_sd"] / np.sqrt(20))
+    error = np.hypot(frame["shift_se"], frame["preprint_sd"] / np.sqrt(20))
     scale = float(np.max(np.abs(shift - theirs) / error))
     most = frame["N"] == frame["N"].max()
     said = ", ".join(
@@ -212,7 +212,7 @@ def _mistaken(results: Results) -> tuple[str, bool]:
     )
     number = int(frame["N"].max())
     return (
-        f"Ours with (a)'s density in the weights (the preprint's) minus exact, N={number}: {said}. "
+        f"What the mistake adds to our estimates (the preprint's minus exact), N={number}: {said}. "
         f"Largest gap over all N: {scale:.1f} standard errors.",
         scale < 4,
     )

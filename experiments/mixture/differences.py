@@ -69,7 +69,8 @@ def errors_of_the_printed_truth() -> pd.DataFrame:
 def mistaken_weights(results: Results) -> pd.DataFrame:
     """Mean estimates in scenario (b) by right weights and by (a)'s, beside the preprint's means.
 
-    A row a number of pseudo-samples and moment, with standard errors over runs.
+    A row a number of pseudo-samples and moment, with standard errors over runs; ``shift`` is
+    the difference that the mistake makes run by run.
     """
     means = preprint().rename(columns={"mean": "preprint", "sd": "preprint_sd"})
     rows = []
@@ -83,6 +84,8 @@ def mistaken_weights(results: Results) -> pd.DataFrame:
                 values = runs[column].to_numpy()
                 row[label] = values.mean()
                 row[f"{label}_se"] = values.std(ddof=1) / np.sqrt(len(values))
+            shift = (runs[f"{name}_mistaken"] - runs[name]).to_numpy()
+            row |= {"shift": shift.mean(), "shift_se": shift.std(ddof=1) / np.sqrt(len(shift))}
             rows.append(row | {"exact": exact_moments("b")[name]})
     frame = pd.DataFrame(rows)
     return (

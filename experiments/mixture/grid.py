@@ -271,7 +271,7 @@ def _ours(make: _Maker) -> Iterator[Cell]:
             "fold-is",
             "importance sampling from the same mixture",
             FOLD_IMPORTANCE,
-            {**from_base, "draws": 150},
+            {**from_base, "draws": 500},
             1,
             None,
         ),
