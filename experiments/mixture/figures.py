@@ -90,7 +90,8 @@ def rmse_chart(results: Results) -> Figure:
         axis.plot([], [], "x", color="black", label="published")
         axis.set(yscale="log", ylabel="RMSE", title=f"Scenario ({scenario})")
         axis.set_xticks(range(len(cells)), [c.label.split(" (")[0] for c in cells])
-    axes[0].legend(fontsize=8)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=8)
     return Figure(
         "rmse-chart",
         "Error of the four moments: dots ours with two standard errors, crosses published. "
