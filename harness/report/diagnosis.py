@@ -45,7 +45,8 @@ def diagnose_cell(results: Results, cell: Cell) -> CellDiagnosis:
     summary: pd.DataFrame = arviz_stats.summary(tree, round_to="none")
     figures = [_ranks(cell, posterior), _ess(cell, tree)]
     if extended is not None:
-        figures.append(_inverse_temperatures(cell, extended))
+        if "inv_temp" in extended:
+            figures.append(_inverse_temperatures(cell, extended))
         if PSEUDO_SAMPLE in extended.sizes:
             figures.append(_weights(cell, extended))
     return CellDiagnosis(cell, summary, _facts(together), tuple(figures))
@@ -53,8 +54,11 @@ def diagnose_cell(results: Results, cell: Cell) -> CellDiagnosis:
 
 def _facts(fit: Fit) -> tuple[str, ...]:
     """Say in words what the draws and the sampler's statistics show, worst first."""
+    findings = tuple(str(finding) for finding in fit.diagnose())
+    if "n_steps" not in fit.sample_stats:  # not a run of NUTS
+        return findings
     steps = f"{int(fit.sample_stats['n_steps'].mean()):,} leapfrog steps a draw on average."
-    return (*(str(finding) for finding in fit.diagnose()), steps)
+    return (*findings, steps)
 
 
 def _ranks(cell: Cell, posterior: xr.Dataset) -> Figure:
