@@ -19,6 +19,7 @@ from harness.report.style import COLOURS, new_figure, to_image
 
 # The rank plot's simultaneous bands are simulated for independent draws; their cost grows with
 # the square of the draws, and thinning brings autocorrelated draws nearer to what they assume.
+_PANELS = 6  # numbers that are pictured; the summary has all
 _RANK_DRAWS = 200
 
 
@@ -43,13 +44,31 @@ def diagnose_cell(results: Results, cell: Cell) -> CellDiagnosis:
     posterior, extended = together.posterior, together.extended
     tree = xr.DataTree.from_dict({"/posterior": posterior})
     summary: pd.DataFrame = arviz_stats.summary(tree, round_to="none")
-    figures = [_ranks(cell, posterior), _ess(cell, tree)]
+    few = _few(posterior)
+    figures = [_ranks(cell, few), _ess(cell, xr.DataTree.from_dict({"/posterior": few}))]
     if extended is not None:
         if "inv_temp" in extended:
             figures.append(_inverse_temperatures(cell, extended))
         if PSEUDO_SAMPLE in extended.sizes:
             figures.append(_weights(cell, extended))
     return CellDiagnosis(cell, summary, _facts(together), tuple(figures))
+
+
+def _few(posterior: xr.Dataset) -> xr.Dataset:
+    """Keep the first numbers of the posterior, for pictures with a panel each."""
+    kept: dict[str, xr.DataArray] = {}
+    left = _PANELS
+    for name, values in posterior.data_vars.items():
+        first, *others = values.dims[2:] or (None,)
+        if first is not None:
+            values = values.isel({first: slice(left), **dict.fromkeys(others, 0)})
+            left -= values.sizes[first]
+        else:
+            left -= 1
+        kept[str(name)] = values
+        if left <= 0:
+            break
+    return xr.Dataset(kept)
 
 
 def _facts(fit: Fit) -> tuple[str, ...]:
