@@ -16,7 +16,7 @@ from .claims import claims
 from .figures import figures
 from .instances import AUTHORS_CT, AUTHORS_PE, users_instance
 from .measure import measure
-from .rows import SIZES, ct_rows, grid, pe_rows
+from .rows import SIZES, ct_cells, grid, pe_cells
 from .tables import tables
 
 
@@ -32,16 +32,12 @@ def user_grid(profile: Profile, folder: Path) -> tuple[Cell, ...]:
     cells: list[Cell] = []
     if (folder / AUTHORS_PE).is_file():
         instance = users_instance("authors-d28", folder / AUTHORS_PE)
-        cells += [row.cell(instance, "PE authors", number) for row, number in pe_rows(size)]
+        cells += pe_cells(instance, size, "PE authors")
     found = [(i, name) for i, name in enumerate(AUTHORS_CT) if (folder / name).is_file()]
     instances = [
         users_instance(f"authors-i{i}", folder / name) for i, name in found[: size.instances]
     ]
-    cells += [
-        row.cell(instance, "CT authors", size.ct_replications)
-        for row in ct_rows(size)
-        for instance in instances
-    ]
+    cells += ct_cells(instances, size, "CT authors")
     if not cells:
         raise DataError(
             f"{folder} holds neither {AUTHORS_PE} nor any of {AUTHORS_CT[0]} to {AUTHORS_CT[-1]}"

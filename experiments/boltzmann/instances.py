@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.bases import GaussianBase
+from harness.bases.fold import Fold
 from harness.errors import DataError
 from harness.model import Model
 from harness.models.boltzmann import (
@@ -22,6 +23,7 @@ from harness.models.boltzmann import (
     generate,
     relax,
 )
+from harness.models.boltzmann_fold import mean_field_fold
 from harness.models.boltzmann_mean_field import mean_field_base
 from harness.weights import FloatArray
 
@@ -56,6 +58,11 @@ class Instance:
     name: str
     relaxation: BoltzmannRelaxation
     base: GaussianBase
+
+    @property
+    def fold(self) -> Fold:
+        """Mixture of the mean-field approximations with the highest bounds, to fold by."""
+        return mean_field_fold(self.relaxation, np.random.default_rng(_BASE_SEED))
 
     @property
     def model(self) -> Model:

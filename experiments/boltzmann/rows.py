@@ -15,6 +15,7 @@ from harness.bases import PilotSettings
 from harness.experiment.spec import Cell, Profile
 from harness.methods.continuous_tempering import CONTINUOUS_TEMPERING
 from harness.methods.extended_hamiltonian import EXTENDED_HAMILTONIAN
+from harness.methods.folded import FOLDED
 from harness.methods.from_pilot import (
     COLLAPSED_PSEUDO_EXTENDED_FROM_PILOT,
     COLLAPSED_TEMPERING_FROM_PILOT,
@@ -100,7 +101,7 @@ SIZES: dict[Profile, Size] = {
 }  # fmt: skip
 
 
-def pe_rows(size: Size) -> Iterator[tuple[Row, int]]:
+def pe_rows(instance: Instance, size: Size) -> Iterator[tuple[Row, int]]:
     """Rows of the pseudo-extended half with their replications, the longest first."""
     nuts = NutsSettings(chains=1, warmup=size.warmup, draws=size.draws)
     for n in sorted(size.pseudo_samples, reverse=True):
@@ -146,6 +147,7 @@ def pe_rows(size: Size) -> Iterator[tuple[Row, int]]:
     yield Row("hmc", "HMC", "HMC", TARGET, {}, nuts, needs_base=False), size.replications
     for row in our_rows(size):
         yield row, size.replications
+    yield folded(instance, size), size.replications
 
 
 def our_rows(size: Size) -> Iterator[Row]:
@@ -173,7 +175,7 @@ def our_rows(size: Size) -> Iterator[Row]:
     )  # fmt: skip
     yield Row(
         "pt", "Parallel tempering", "PT", PARALLEL_TEMPERING,
-        {"ladder": uniform_ladder(8), "chains": 64, "draws": size.draws_each,
+        {"ladder": uniform_ladder(8), "chains": 32, "draws": size.draws_each,
          "warmup": size.draws_each // 4, "kernel": Hmc(5)}, ours=True,
     )  # fmt: skip
     yield Row("smc", "SMC", "SMC", SEQUENTIAL_MONTE_CARLO, {"settings": PilotSettings()}, ours=True)
@@ -185,6 +187,18 @@ def collapsed_tempering(size: Size) -> Row:
         "collapsed-ct", "Collapsed CT, from a pilot", "collapsed CT",
         COLLAPSED_TEMPERING_FROM_PILOT, {"settings": PILOT, "rungs": 8, "highest": 0.9},
         unit_metric(size.chains, size.draws_each), ours=True,
+    )  # fmt: skip
+
+
+def folded(instance: Instance, size: Size) -> Row:
+    """The target folded by mean-field fixed points: of all rows the one that knows the modes."""
+    nuts = NutsSettings(
+        chains=size.chains, warmup=100, draws=max(100, size.draws_each * 3 // 5),
+        max_treedepth=3, metric="unit_e", target_accept=0.7,
+    )  # fmt: skip
+    return Row(
+        "fold", "Folded target", "fold", FOLDED, {"fold": instance.fold}, nuts,
+        needs_base=False, ours=True,
     )  # fmt: skip
 
 
@@ -224,15 +238,15 @@ def ct_rows(size: Size) -> Iterator[Row]:
     yield collapsed_tempering(size)
 
 
-def pe_cells(instance: Instance, size: Size) -> tuple[Cell, ...]:
+def pe_cells(instance: Instance, size: Size, half: str = "PE") -> tuple[Cell, ...]:
     """Cells of the pseudo-extended half."""
-    return tuple(row.cell(instance, "PE", number) for row, number in pe_rows(size))
+    return tuple(row.cell(instance, half, number) for row, number in pe_rows(instance, size))
 
 
-def ct_cells(instances: list[Instance], size: Size) -> tuple[Cell, ...]:
+def ct_cells(instances: list[Instance], size: Size, half: str = "CT") -> tuple[Cell, ...]:
     """Cells of the continuous-tempering half, method by method."""
     return tuple(
-        row.cell(instance, "CT", size.ct_replications)
+        row.cell(instance, half, size.ct_replications)
         for row in ct_rows(size)
         for instance in instances
     )
