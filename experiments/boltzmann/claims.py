@@ -12,6 +12,7 @@ from .curves import efficiency_of, equal_cost, error_of, of_family, of_half, run
 from .tables import EVIDENCE
 
 Judged = tuple[str, bool | None]
+OUR_FORMS = ("fold", "collapsed CT", "collapsed PE", "PE pilot")
 PAPER_CT = ("log_z", "mean", "covariance")
 
 
@@ -195,14 +196,15 @@ def _joint_better(results: Results) -> Judged:
 
 def _ten_times(results: Results) -> Judged:
     paper = _rate(results, "PE")
-    ours = {c.factors["method"]: c for c in of_half(results, "PE") if c.factors["ours"]}
-    best = max(ours.values(), key=lambda cell: efficiency_of(results, cell).per_second)
-    rate = efficiency_of(results, best)
+    cells = [_one(results, family) for family in OUR_FORMS]
+    rates = {cell.label: efficiency_of(results, cell) for cell in cells if cell is not None}
+    label, rate = max(rates.items(), key=lambda pair: pair[1].per_second)
+    collapsed = _rate(results, "collapsed CT")
     return (
-        f"Best: {best.label}, {rate.per_second:,.0f} [{rate.per_second_interval[0]:,.0f}, "
-        f"{rate.per_second_interval[1]:,.0f}] a second; PE N=2 as in the paper {paper:.1f} "
-        f"({rate.per_second / paper:.0f} times), with a Gaussian base "
-        f"{_rate(results, 'PE base'):.1f}.",
+        f"Best: {label}, {rate.per_second:,.0f} [{rate.per_second_interval[0]:,.0f}, "
+        f"{rate.per_second_interval[1]:,.0f}] a second; collapsed CT, without the modes, "
+        f"{collapsed:,.0f}; PE N=2 as in the paper {paper:.1f} ({rate.per_second / paper:.0f} and "
+        f"{collapsed / paper:.0f} times), with a Gaussian base {_rate(results, 'PE base'):.1f}.",
         rate.per_second >= 10 * paper,
     )
 

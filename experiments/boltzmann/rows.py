@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from harness.bases import PilotSettings
 from harness.experiment.spec import Cell, Profile
@@ -252,8 +253,9 @@ def ct_cells(instances: list[Instance], size: Size, half: str = "CT") -> tuple[C
     )
 
 
+@cache
 def grid(profile: Profile) -> tuple[Cell, ...]:
-    """Both halves."""
+    """Both halves; made once, since bases and the fold are fitted for it."""
     size = SIZES[profile]
     instances = [ct_instance(number) for number in range(size.instances)]
     return pe_cells(pe_instance(), size) + ct_cells(instances, size)
