@@ -185,7 +185,7 @@ def test_grid(profile: Profile) -> None:
     families = {cell.factors["method"] for cell in cells if cell.factors["half"] == "PE"}
     assert {"HMC", "PE", "PE fixed", "AIS", "ST", "CT", "PT", "fold", "collapsed CT"} <= families
     ct = [cell for cell in cells if cell.factors["half"] == "CT"]
-    assert {"AIS", "H-AIS", "ST", "Gibbs CT", "joint CT", "extended Hamiltonian"} <= {
+    assert {"AIS", "H-AIS", "ST", "Gibbs CT", "joint CT", "joint HMC", "extended Hamiltonian"} <= {
         cell.factors["method"] for cell in ct
     }
     instances = {cell.factors["instance"] for cell in ct}
@@ -348,7 +348,7 @@ AS_CLAIMED = {
     "d28-pe-10": 4.0, "d28-pe-15": 3.9, "d28-pe-20": 3.8, "PE:ST": 3.0, "d28-fixed-50": 6.0,
     "d28-fixed-10": 20.0, "PE:PT": 1.0, "PE:fold": 0.5, "PE:fold:second": 4.0,
     "PE:fold:log_z": 4.0, "PE:collapsed CT": 1.6, "CT:AIS": 4.0, "CT:H-AIS": 4.0, "CT:ST": 3.0,
-    "CT:Gibbs CT": 1.1, "CT:joint CT": 1.0, "PE:PE base:log_z": 0.1,
+    "CT:Gibbs CT": 1.1, "CT:joint HMC": 1.0, "PE:PE base:log_z": 0.1,
 }  # fmt: skip
 
 
@@ -382,14 +382,14 @@ def test_claims_when_all_is_as_claimed() -> None:
         (6, {"CT:AIS:log_z": 0.2}),
         (7, {"CT:ST": 1.05}),
         (8, {"CT:ST": 1.05}),
-        (9, {"CT:joint CT": 1.3}),
+        (9, {"CT:joint HMC": 1.3}),
         (10, {"CT:collapsed CT": 5.0}),
         (11, {"d28-pe-2": 1.0}),
         (12, {"PE:fold": 1.2}),
         (13, {"PE:fold:second": 1.0}),
         (14, {"PE:collapsed CT": 0.8}),
         (15, {"d28-pe-2": 4.0}),
-        (16, {"PE:PE base:log_z": 3.0}),
+        (16, {f"PE:{name}:log_z": 3.0 for name in ("PE base", "PE pilot", "collapsed PE")}),
     ],
 )
 def test_each_claim_can_turn(claim: int, changed: dict[str, float]) -> None:

@@ -59,8 +59,10 @@ EXPERIMENT = Experiment(
         "paper does not say what bounds it. The base of every other method is the Gaussian with "
         "the moments of the mixture of mean-field fixed points, and its guess at log Z. AIS, ST "
         "and Gibbs CT move by HMC whitened by the base with step sizes tuned along the path, not "
-        "the fixed 0.5 of the paper; CT and joint CT are Stan's NUTS. ST and Gibbs CT have ten "
-        "chains. Rows marked as ours are in neither paper. Our instance with d_b = 28 has d = 25: "
+        "the fixed 0.5 of the paper; CT and joint CT are Stan's NUTS, joint HMC has trajectories "
+        "of fixed length and a unit mass matrix as in the paper. ST, Gibbs CT and joint HMC have "
+        "ten chains in all. Rows marked as ours are in neither paper. Our instance with d_b = 28 "
+        "has d = 25: "
         "three eigenvalues of W + D are zero at the optimum, the paper has one."
     ),
     reductions={

@@ -185,12 +185,15 @@ def _dominates(
 
 
 def _joint_better(results: Results) -> Judged:
-    groups = [of_family(results, "CT", family) for family in ("joint CT", "Gibbs CT")]
-    pairs = [equal_cost(results, groups, k, "work", relative=True)[1] for k in ("log_z", "mean")]
+    groups = [of_family(results, "CT", family) for family in ("joint HMC", "joint CT", "Gibbs CT")]
+    log_z, mean = (
+        equal_cost(results, groups, key, "work", relative=True)[1] for key in ("log_z", "mean")
+    )
     return (
-        f"Relative error at equal gradients, joint (NUTS) and Gibbs: log Z {pairs[0][0]:.2f} and "
-        f"{pairs[0][1]:.2f}, E[x] {pairs[1][0]:.2f} and {pairs[1][1]:.2f}.",
-        all(joint < gibbs for joint, gibbs in pairs),
+        "Relative error at equal gradients, joint by HMC as in the paper, joint by NUTS, and "
+        f"Gibbs: log Z {log_z[0]:.2f}, {log_z[1]:.2f}, {log_z[2]:.2f}; E[x] {mean[0]:.2f}, "
+        f"{mean[1]:.2f}, {mean[2]:.2f}.",
+        log_z[0] < log_z[2] and mean[0] < mean[2],
     )
 
 
@@ -285,22 +288,22 @@ CLAIMS: tuple[tuple[str, str, tuple[str, ...], Callable[[Results], Judged]], ...
     (
         f"{CT_PAPER}both forms of continuous tempering are below AIS in all three errors (by equal "
         "gradients, on eight of ten instances).",
-        "CT", ("joint CT", "Gibbs CT", "AIS"),
-        _dominates(("AIS",), ("joint CT", "Gibbs CT"), "CT", "work"),
+        "CT", ("joint HMC", "Gibbs CT", "AIS"),
+        _dominates(("AIS",), ("joint HMC", "Gibbs CT"), "CT", "work"),
     ),
     (
         f"{CT_PAPER}both are below simulated tempering in all three errors (likewise).",
-        "CT", ("joint CT", "Gibbs CT", "ST"),
-        _dominates(("ST",), ("joint CT", "Gibbs CT"), "CT", "work"),
+        "CT", ("joint HMC", "Gibbs CT", "ST"),
+        _dominates(("ST",), ("joint HMC", "Gibbs CT"), "CT", "work"),
     ),
     (
         f"{CT_PAPER}both are below AIS and simulated tempering at equal computing time.",
-        "CT", ("joint CT", "Gibbs CT", "AIS", "ST"),
-        _dominates(("AIS", "ST"), ("joint CT", "Gibbs CT"), "CT", "time"),
+        "CT", ("joint HMC", "Gibbs CT", "AIS", "ST"),
+        _dominates(("AIS", "ST"), ("joint HMC", "Gibbs CT"), "CT", "time"),
     ),
     (
         f"{CT_PAPER}joint CT is slightly better than Gibbs CT on log Z and E[x].",
-        "CT", ("joint CT", "Gibbs CT"), _joint_better,
+        "CT", ("joint HMC", "joint CT", "Gibbs CT"), _joint_better,
     ),
     (
         "Ours: collapsed CT from a pilot is below AIS and simulated tempering in all three errors.",

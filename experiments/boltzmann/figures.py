@@ -26,7 +26,7 @@ COLOUR = {
     "H-AIS": "#7a7a7a",
     "HMC": "#9a9a9a",
     "PT": COLOURS[4],
-    "collapsed CT": COLOURS[5],
+    "collapsed CT": "#4b0082",
     "fold": "#8b1a1a",
     "extended Hamiltonian": "#b8860b",
 }

@@ -27,6 +27,7 @@ from harness.methods.target import TARGET
 from harness.nuts import NutsSettings
 from harness.samplers.annealed_importance import ANNEALED_IMPORTANCE
 from harness.samplers.gibbs_tempering import GIBBS_TEMPERING
+from harness.samplers.joint_tempering import JOINT_TEMPERING
 from harness.samplers.kernels import Hmc, PartialHmc
 from harness.samplers.ladders import sigmoidal_ladder, uniform_ladder
 from harness.samplers.parallel_tempering import PARALLEL_TEMPERING
@@ -230,6 +231,7 @@ def ct_rows(size: Size) -> Iterator[Row]:
         {"ladder": sigmoidal_ladder(rungs), "pilot_draws": warmup // 5, **ten}, number=rungs,
     )  # fmt: skip
     yield Row("gibbs", "Gibbs CT", "Gibbs CT", GIBBS_TEMPERING, ten)
+    yield Row("joint-hmc", "Joint CT, HMC", "joint HMC", JOINT_TEMPERING, ten)
     nuts = NutsSettings(chains=1, warmup=size.warmup, draws=size.ct_draws)
     yield Row("joint", "Joint CT, NUTS", "joint CT", CONTINUOUS_TEMPERING, nuts=nuts)
     yield Row(
