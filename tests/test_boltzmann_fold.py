@@ -72,7 +72,7 @@ def test_folding_keeps_log_z_and_the_moments() -> None:
     total = np.exp(logsumexp(log_weight, axis=1) - truth.log_z)
     assert abs(total.mean() - 1) < 5 * total.std() / np.sqrt(len(y))
     share = np.exp(log_weight - truth.log_z)
-    first = np.einsum("nf,nfd->nd", share, FOLD.points(y))
+    first = np.einsum("tf,tfk->tk", share, FOLD.points(y))
     error = first.mean(axis=0) - truth.expected_x
     assert np.all(np.abs(error) < 5 * first.std(axis=0) / np.sqrt(len(y)))
 

@@ -23,7 +23,8 @@ transformed data {
   matrix[F, D] slope; // what of log w_f + D_f is linear in y
   vector[F] height; // and what is constant
   if (S != 1 || D_f != D) {
-    reject("a Boltzmann machine relaxation in ", D, " dimensions is folded by ",
+    reject("a Boltzmann machine relaxation in ", D,
+           " dimensions is folded by ",
            "Gaussians with one scale matrix that all share; found ", S,
            " in ", D_f, " dimensions");
   }
@@ -43,8 +44,7 @@ transformed data {
       height[f] = log(fold_weight[f]) - 0.5 * dot_self(fold_mean[ : , f])
                   - 0.5 * sum(start[ : , f]);
     }
-    height += 0.5 * D * log(2 * pi()) + log_determinant(scale)
-              - D_b * log2();
+    height += 0.5 * D * log(2 * pi()) + log_determinant(scale) - D_b * log2();
   }
 }
 parameters {
@@ -57,7 +57,8 @@ transformed parameters {
     vector[F] along = centre * y;
     vector[F] log_base; // but for what all share
     for (f in 1 : F) {
-      log_base[f] = log_sum_exp(apart[ : , f]
+      log_base[f] = log_sum_exp(
+                                apart[ : , f]
                                 + fold_sign[f] * (along - along[f]));
     }
     log_weight = height + slope * y
