@@ -1,7 +1,4 @@
-"""Small data for the programs of ``tests/corpus``, drawn with a fixed seed.
-
-No size is :data:`corpus_oracle.NUM`, so that the axis of pseudo-samples is told from all others.
-"""
+"""Small data for the programs of ``tests/corpus``, drawn with a fixed seed."""
 
 from __future__ import annotations
 
@@ -248,7 +245,7 @@ def _truncated(rng: np.random.Generator) -> Data:
 def _lotka(rng: np.random.Generator) -> Data:
     return {
         "N": 4,
-        "ts": [1.0, 2.0, 3.0, 4.0],
+        "ts": [0.05, 0.1, 0.15, 0.2],
         "y_init": [30.0, 4.0],
         "y": rng.lognormal(2.5, 0.5, (4, 2)),
     }
@@ -451,4 +448,50 @@ def _horseshoe(rng: np.random.Generator) -> Data:
         "X": rng.normal(size=(8, 4)),
         "y": rng.normal(size=8),
         "scale_global": 0.3,
+    }
+
+
+_plain("conjugate_beta_binomial", n=20, y=14, a=2.0, b=3.5)
+_plain("conjugate_gamma_poisson", N=6, k=[3, 5, 1, 4, 2, 6], shape=2.5, rate=0.8)
+
+
+@_data("conjugate_normal")
+def _conjugate_normal(rng: np.random.Generator) -> Data:
+    y = rng.normal(1.5, 1.2, 8)
+    return {"N": 8, "y": y, "sigma": 1.2, "prior_mean": -0.5, "prior_sd": 2.0}
+
+
+@_data("conjugate_regression")
+def _conjugate_regression(rng: np.random.Generator) -> Data:
+    X = np.column_stack([np.ones(10), rng.normal(size=10)])
+    y = X @ [1.0, -2.0] + rng.normal(0, 0.8, 10)
+    V0 = [[2.0, 0.3], [0.3, 1.5]]
+    return {"N": 10, "K": 2, "X": X, "y": y, "m0": [0.5, 0.0], "V0": V0, "a0": 3.0, "b0": 2.0}
+
+
+@_data("bimodal_mixture")
+def _bimodal_mixture(rng: np.random.Generator) -> Data:
+    y = np.concatenate([rng.normal(-2, 1, 9), rng.normal(2.5, 1, 11)])
+    return {"N": 20, "y": y, "share": 0.45}
+
+
+_plain("bimodal_variance", J=8, y=[-0.02, 0.05, 0.03, -0.06, 0.08, 0.0, 2.6, -2.4])
+
+
+@_data("periodic_signal")
+def _periodic(rng: np.random.Generator) -> Data:
+    t = np.arange(12) + rng.uniform(-0.1, 0.1, 12)
+    y = 0.7 * np.cos(2 * np.pi * 0.31 * t) + 0.4 * np.sin(2 * np.pi * 0.31 * t)
+    return {"N": 12, "t": t, "y": y + rng.normal(0, 0.8, 12), "sigma": 0.8}
+
+
+@_data("radon_homes")
+def _radon_homes(rng: np.random.Generator) -> Data:
+    return {
+        "H": 12,
+        "J": 4,
+        "county": [1, 1, 2, 2, 2, 3, 3, 4, 4, 4, 1, 3],
+        "first_floor": rng.integers(0, 2, 12).astype(float),
+        "log_uranium": rng.normal(0, 1, 12),
+        "log_radon": rng.normal(1.2, 0.8, 12),
     }
