@@ -45,7 +45,7 @@ _plain(
 )
 _plain("no_data")
 _plain("no_prior_statement", N=10, y=[0, 1, 0, 0, 0, 0, 0, 0, 0, 1])
-_plain("dirichlet_multinomial", K=4, counts=[3, 0, 5, 2], alpha=[1.0, 2.0, 0.5, 1.5])
+_plain("dirichlet_multinomial", K=4, counts=[3, 0, 5, 2], alpha=[1.0, 2.0, 1.5, 1.5])
 _plain("hierarchical_binomial", J=5, n=[45, 48, 20, 12, 30], y=[18, 8, 4, 2, 11])
 _plain("change_point", r_e=0.5, r_l=1.0, T=9, D=[4, 5, 4, 1, 0, 4, 3, 0, 1])
 _plain("zero_inflated_poisson", "hurdle_truncated_poisson", N=9, y=[0, 3, 0, 1, 0, 5, 2, 0, 4])
