@@ -147,7 +147,7 @@ def _unit(name: str, others: Sequence[Parameter]) -> Parameter:
 
 
 def _vector(name: str, others: Sequence[Parameter]) -> Parameter:
-    prior = _density(name, "normal", "0, 1.5") + [_each(name, 3, "cauchy", "0, 1")]
+    prior = [*_density(name, "normal", "0, 1.5"), _each(name, 3, "cauchy", "0, 1")]
     square = f"target += -0.5 * dot_self({name});"
     prior += [(f"{name} ~ laplace(0, 1.2);", f"target += laplace_lpdf({name} | 0, 1.2);")]
     prior += [(square, square)]
@@ -245,10 +245,10 @@ def _likelihoods(real: str, positive: str, unit: str) -> list[tuple[str, str]]:
          "for (n in 1 : N) { real m = " + real + "; if (b[n]) { m += x[n]; "
          "target += normal_lpdf(y[n] | m, 1); } "
          f"else {{ target += cauchy_lpdf(y[n] | m, {positive}); }} }}"),
-        (f"{{ int n = 0; while (n < N) {{ n += 1; if (k[n] > 4) {{ continue; }} "
-         f"y[n] ~ normal({real}, 2); }} }}",
-         f"{{ int n = 0; while (n < N) {{ n += 1; if (k[n] > 4) {{ continue; }} "
-         f"target += normal_lpdf(y[n] | {real}, 2); }} }}"),
+        (f"{{ int at = 0; while (at < N) {{ at += 1; if (k[at] > 4) {{ continue; }} "
+         f"y[at] ~ normal({real}, 2); }} }}",
+         f"{{ int at = 0; while (at < N) {{ at += 1; if (k[at] > 4) {{ continue; }} "
+         f"target += normal_lpdf(y[at] | {real}, 2); }} }}"),
         (f"for (v in t) {{ v ~ lognormal({real}, 1); }}",
          f"for (v in t) {{ target += lognormal_lpdf(v | {real}, 1); }}"),
         (f"0 ~ bernoulli({unit});", f"target += bernoulli_lpmf(0 | {unit});"),
@@ -325,9 +325,10 @@ def fuzz_program(seed: int) -> FuzzProgram:
         reference += f"  if (with_likelihood) {{ {kept} }}\n" if piece.likelihood else f"  {kept}\n"
     parameters = "".join(f"  {p.declaration}\n" for p in draw.parameters)
     middle = f"{_TRANSFORMED_DATA}parameters {{\n{parameters}}}\n{block}model {{\n{declared}"
+    switched = f"{_DATA}  int with_likelihood;\n"
     return FuzzProgram(
         f"{_FUNCTIONS}data {{\n{_DATA}}}\n{middle}{text}}}\n",
-        f"{_REFERENCE_FUNCTIONS}data {{\n{_DATA}  int with_likelihood;\n}}\n{middle}{reference}}}\n",
+        f"{_REFERENCE_FUNCTIONS}data {{\n{switched}}}\n{middle}{reference}}}\n",
         _data(rng),
         {p.name: p.size for p in draw.parameters},
     )

@@ -20,6 +20,7 @@ from tempered_oracle import (
     pseudo_extended,
 )
 
+from harness.errors import HarnessError
 from harness.temper import TemperedProgram, temper
 from harness.temper.classify import What
 from harness.temper.program import TemperMethod
@@ -30,7 +31,14 @@ POINTS = 2
 BETA = np.array([0.0, 0.15, 0.6, 1.0])
 FREE = np.array([0.03, 0.35, 0.7, 0.96])
 TEMPERABLE = [name for name in names() if name != "no_data"]
-INTERPRETED = [name for name in TEMPERABLE if name not in COMPILED_ONLY | AMBIGUOUS]
+INDICES_ALONE = "lda_small"
+"""Its data choose among parameters and have no density of their own."""
+
+INTERPRETED = [
+    name for name in TEMPERABLE if name not in COMPILED_ONLY | AMBIGUOUS | {INDICES_ALONE}
+]
+
+SOME = ("eight_schools_centred", "mixture_k_local", "truncated_both_ends", "user_lp_likelihood")
 
 
 class Case:
@@ -41,7 +49,7 @@ class Case:
         self.folder = folder
         self.what: What = "all" if everything else "likelihood"
         self.programs: dict[TemperMethod, TemperedProgram] = {}
-        parameters = self.temper("pseudo-extended").parameters
+        parameters = tuple(self.temper("pseudo-extended").parameters)
         self.values = self.reference.points(parameters, NUM * POINTS, seed=5)
         self.free = self.reference.free(self.values)
         joint = self._at(self.reference.joint)
@@ -96,3 +104,52 @@ def test_tempered_likelihood(name: str, tmp_path: Path) -> None:
     case = Case(name, tmp_path)
     case.check("pseudo-extended", "sampled")
     case.check("continuous", "sampled")
+
+
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_classification(name: str) -> None:
+    """The lines that are tempered are those that somebody marked."""
+    program = temper(CORPUS / f"{name}.stan", method="continuous", include_paths=(CORPUS,))
+    tempered = {each.line for each in program.statements if each.tempered}
+    assert tempered == {number for number, _ in marked_lines(name)}
+    assert all(each.why for each in program.statements)
+
+
+@pytest.mark.parametrize("name", ["no_data", INDICES_ALONE])
+def test_refused_for_want_of_a_likelihood(name: str) -> None:
+    with pytest.raises(HarnessError, match="no statement to temper"):
+        temper(CORPUS / f"{name}.stan", method="continuous")
+
+
+@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize(
+    ("method", "setting"),
+    [
+        ("pseudo-extended", "fixed"),
+        ("continuous", "fixed"),
+        ("collapsed", "integrated"),
+        ("collapsed", "ladder"),
+        ("collapsed-pseudo-extended", "integrated"),
+        ("collapsed-pseudo-extended", "ladder"),
+    ],
+)
+def test_other_forms(name: str, method: TemperMethod, setting: str, tmp_path: Path) -> None:
+    Case(name, tmp_path).check(method, setting)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_everything_tempered(name: str, tmp_path: Path) -> None:
+    case = Case(name, tmp_path, everything=True)
+    case.check("pseudo-extended", "sampled")
+    case.check("continuous", "sampled")
+
+
+@pytest.mark.parametrize("name", sorted(AMBIGUOUS))
+def test_prior_and_likelihood_in_one_statement(name: str, tmp_path: Path) -> None:
+    """Split or refused."""
+    try:
+        case = Case(name, tmp_path)
+    except HarnessError as error:
+        assert "line" in str(error)
+        return
+    case.check("pseudo-extended", "sampled")
