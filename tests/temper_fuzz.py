@@ -294,6 +294,10 @@ class _Draw:
         )
 
 
+def _piece(forms: tuple[str, str], *, likelihood: bool) -> Piece:
+    return Piece(forms[0], forms[1], likelihood)
+
+
 def fuzz_program(seed: int) -> FuzzProgram:
     """Return the random program of a seed."""
     rng = np.random.default_rng([4, seed])
@@ -302,7 +306,7 @@ def fuzz_program(seed: int) -> FuzzProgram:
     for name in names:
         kind = draw.one(_KINDS)
         draw.parameters.append(kind(str(name), draw.parameters))
-    pieces = [draw.wrapped(Piece(*draw.one(p.prior), likelihood=False)) for p in draw.parameters]
+    pieces = [draw.wrapped(_piece(draw.one(p.prior), likelihood=False)) for p in draw.parameters]
     local = "middle" if rng.random() < 0.4 else None
     transformed = "bend" if rng.random() < 0.4 else None
     declared = "" if local is None else f"  real {local} = {draw.real()};\n"
@@ -315,7 +319,7 @@ def fuzz_program(seed: int) -> FuzzProgram:
         positive = f"(0.5 + exp(tanh({draw.one([draw.real(), *extra])})))"
         unit = f"inv_logit({draw.real()})"
         found = draw.one(_likelihoods(real, positive, unit))
-        pieces.append(draw.wrapped(Piece(*found, likelihood=True)))
+        pieces.append(draw.wrapped(_piece(found, likelihood=True)))
     order = rng.permutation(len(pieces))
     text, reference = "", ""
     for each in order:

@@ -129,7 +129,8 @@ def _ends(delta: FloatArray, *, ladder: bool) -> FloatArray:
 def compare(said: Expected, expected: Expected) -> None:
     """Assert that a program says what the definition does, to rounding."""
     scale = max(1.0, float(np.max(np.abs(expected.delta))))
-    for name, found, wanted in zip(Expected._fields, said, expected, strict=True):
+    for name in Expected._fields:
+        found, wanted = (np.asarray(getattr(each, name)) for each in (said, expected))
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-8 * scale, err_msg=name)
 
 
