@@ -205,9 +205,7 @@ def errors(results: Results, decoder: str) -> pd.DataFrame:
                 "mcse": mcse,
                 "seconds": seconds,
                 "kilogradients": float(runs["gradients"].mean() / 1000),
-                # The RMSE of few runs is a noisy number, but twice the honest error it is not by
-                # chance: in 1 of 300 tables of 4 runs.
-                "efficiency": 1 / (max(mcse, rms / 2) ** 2 * seconds),
+                "efficiency": 1 / (rms**2 * seconds),
             }
         )
     return pd.DataFrame(rows).set_index("key") if rows else pd.DataFrame()
@@ -244,9 +242,8 @@ def tables(results: Results) -> list[Table]:
                 f"errors-{decoder}",
                 f"Log joint evidence of the images of {decoder}, in nats: error against the "
                 f"middle of the bounds {between[0]:.2f} and {between[1]:.2f}; what the runs' own "
-                "Monte Carlo standard errors predict; and runs of error 1 that a second is "
-                "worth, the error being what they predict, or half the RMSE if that is more. "
-                "Seconds are of one process.",
+                "Monte Carlo standard errors predict; and runs of RMSE 1 that a second is worth, a "
+                "noisy number of few runs. Seconds are of one process.",
                 shown,
             )
         )
