@@ -86,8 +86,11 @@ class Model:
     log_density
         The target's density as a NumPy function of many points in base coordinates, constants
         included, where there is one: what is driven from Python then calls it in place of the
-        Stan program, which is slower.  The model has one parameter then, a vector; outside
-        its bounds the density is -inf, whatever the function says.
+        Stan program, which is slower.  Outside the model's bounds the density is -inf, whatever
+        the function says.
+    shapes
+        Shape of each parameter, () for a real; a model with one parameter, a vector, may leave
+        it out, and so may one without a NumPy density, whose Stan program knows.
 
     Raises
     ------
@@ -110,6 +113,7 @@ class Model:
     own_base: OwnBase = "flat"
     no_gaussian_base: str | None = None
     log_density: LogDensity | None = field(default=None, compare=False, repr=False)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = {*self.transforms, *self.bounds} - set(self.parameters)

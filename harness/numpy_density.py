@@ -25,7 +25,7 @@ class NumpyDensity:
         The same density as the model's Stan program, constants included: log densities (n,) and
         gradients (n, D) at points (n, D) inside the bounds.
     shapes
-        Shape of each parameter; if not given, the model has one, a vector.
+        Shape of each parameter; if neither given nor in the model, it has one, a vector.
 
     Raises
     ------
@@ -35,7 +35,7 @@ class NumpyDensity:
 
     def __init__(self, model: Model, log_density: LogDensity, shapes: Shapes | None = None) -> None:
         self.model = model
-        self.shapes: Shapes = shapes or {model.parameters[0]: (model.dimension,)}
+        self.shapes: Shapes = shapes or model.shapes or {model.parameters[0]: (model.dimension,)}
         self._log_density = log_density
         self._coordinates = StanCoordinates(model, self.shapes)
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from known_targets import one_dimensional_mixture, ten_dimensional_gaussian
+from log_gaussian import log_gaussian
 from scipy.stats import chi2, kstest, norm
 
 from harness.bases import gaussian_base
 from harness.errors import DataError
 from harness.models.gaussian_mixture import kou_mixture
-from harness.samplers.equi_energy import Level, Rings, equi_energy, flattened
+from harness.samplers.equi_energy import EQUI_ENERGY, Level, Rings, equi_energy, flattened
 from harness.samplers.path import Path
 from harness.samplers.target import function_target
 from harness.weights import FloatArray
@@ -235,3 +236,29 @@ def test_bad_settings_are_one_clear_error(settings: dict[str, Any], says: str) -
     given |= {"scale": 1.0, "seed": 1} | settings
     with pytest.raises(DataError, match=says):
         equi_energy(known.target, known.base, **given)
+
+
+def test_an_experiment_runs_it_on_a_model() -> None:
+    pytest.importorskip("stanli", reason="stanli, which evaluates Stan programs, is missing")
+    model, truth = log_gaussian()
+    base = gaussian_base(truth.mean + 0.3, 2 * truth.covariance)
+    fit = EQUI_ENERGY.sample(
+        model,
+        nuts=None,
+        seed=1,
+        compiled=None,
+        base=base,
+        scale=0.5,
+        temperatures=TEMPERATURES,
+        energies=10 + ENERGIES,
+        chains=8,
+        draws=400,
+        warmup=200,
+    )
+    assert fit.tree.attrs["method"] == EQUI_ENERGY.name
+    assert set(fit.posterior) == {"x", "scale"}
+    mean = fit.expectation(lambda draws: draws["x"])
+    exact = truth.mean[:4].reshape(2, 2).T  # column-major
+    # 4 standard errors of four coordinates, and a quarter for what they are known to.
+    assert np.all(np.abs(mean.value - exact) < 5 * mean.mcse)
+    assert np.all(mean.mcse < 0.3)

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from known_targets import KNOWN, one_dimensional_mixture
+from log_gaussian import log_gaussian
 from scipy.stats import chi2, ks_2samp
 
 from harness.bases import gaussian_base
 from harness.errors import DataError
-from harness.samplers.kernels import Hmc
+from harness.samplers.kernels import Hmc, RandomWalk
 from harness.samplers.parallel_tempering import (
+    PARALLEL_TEMPERING,
     Replicas,
     equal_rejection_ladder,
     even_odd_swaps,
@@ -292,3 +294,49 @@ def test_a_target_without_density_near_the_base_is_refused() -> None:
             ladder=LADDER,
             seed=1,
         )
+
+
+def test_an_experiment_runs_it_on_a_model() -> None:
+    pytest.importorskip("stanli", reason="stanli, which evaluates Stan programs, is missing")
+    model, truth = log_gaussian()
+    base = gaussian_base(truth.mean + 0.3, 2 * truth.covariance)
+    fit = PARALLEL_TEMPERING.sample(
+        model,
+        nuts=None,
+        seed=1,
+        compiled=None,
+        base=base,
+        ladder=LADDER,
+        chains=8,
+        draws=300,
+        warmup=100,
+    )
+    assert fit.tree.attrs["method"] == PARALLEL_TEMPERING.name
+    assert set(fit.posterior) == {"x", "scale"}
+    assert abs(fit.log_evidence.value - truth.log_zeta) < 4 * fit.log_evidence.mcse
+    mean = fit.expectation(lambda draws: draws["x"])
+    exact = truth.mean[:4].reshape(2, 2).T  # column-major
+    # 4 standard errors of four coordinates, and a quarter for what they are known to.
+    assert np.all(np.abs(mean.value - exact) < 5 * mean.mcse)
+    assert np.all(mean.mcse < 0.3)
+
+
+def test_random_walks_move_the_rungs_as_well() -> None:
+    known = one_dimensional_mixture()
+    fit = parallel_tempering(
+        known.target,
+        known.base,
+        ladder=LADDER,
+        kernel=RandomWalk(),
+        chains=16,
+        draws=600,
+        warmup=300,
+        seed=3,
+    )
+    mean = fit.expectation(lambda draws: draws["x"])
+    assert np.all(np.abs(mean.value - known.mean) < 4.5 * mean.mcse)
+    assert abs(fit.log_evidence.value - known.log_z) < 4.5 * fit.log_evidence.mcse
+    # Tuned to the kernel's own acceptance rate, at beta = 1 as well.
+    rate = float(fit.sample_stats["acceptance_rate"].mean())
+    assert abs(rate - RandomWalk().target_acceptance) < 0.1
+    assert fit.settings["kernel"].startswith("RandomWalk")

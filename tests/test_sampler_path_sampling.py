@@ -7,12 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 from known_targets import KNOWN, one_dimensional_mixture
+from log_gaussian import log_gaussian
 from scipy.stats import chi2
 
 from harness.bases import gaussian_base
 from harness.errors import DataError
 from harness.samplers.kernels import Hmc
-from harness.samplers.path_sampling import Curve, flattening, integrand, path_sampling
+from harness.samplers.path_sampling import (
+    PATH_SAMPLING,
+    Curve,
+    flattening,
+    integrand,
+    path_sampling,
+)
 from harness.samplers.target import function_target
 from harness.weights import FloatArray, expectation
 
@@ -168,3 +175,20 @@ def test_bad_settings_are_one_clear_error(settings: dict[str, Any], says: str) -
     given: dict[str, Any] = {"seed": 1} | settings
     with pytest.raises(DataError, match=says):
         path_sampling(known.target, known.base, **given)
+
+
+def test_an_experiment_runs_it_on_a_model() -> None:
+    pytest.importorskip("stanli", reason="stanli, which evaluates Stan programs, is missing")
+    model, truth = log_gaussian()
+    base = gaussian_base(truth.mean + 0.3, 2 * truth.covariance)
+    fit = PATH_SAMPLING.sample(
+        model, nuts=None, seed=1, compiled=None, base=base, chains=8, draws=300, warmup=100
+    )
+    assert fit.tree.attrs["method"] == PATH_SAMPLING.name
+    assert set(fit.posterior) == {"x", "scale"}
+    assert abs(fit.log_evidence.value - truth.log_zeta) < 4 * fit.log_evidence.mcse
+    mean = fit.expectation(lambda draws: draws["x"])
+    exact = truth.mean[:4].reshape(2, 2).T  # column-major
+    # 4 standard errors of four coordinates, and a quarter for what they are known to.
+    assert np.all(np.abs(mean.value - exact) < 5 * mean.mcse)
+    assert np.all(mean.mcse < 0.3)

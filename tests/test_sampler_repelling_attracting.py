@@ -7,11 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 from known_targets import one_dimensional_mixture, ten_dimensional_gaussian
+from log_gaussian import log_gaussian
 from scipy.stats import chi2, kstest, norm
 
 from harness.bases import gaussian_base
 from harness.errors import DataError, SamplingError
-from harness.samplers.repelling_attracting import Place, down_up, repelling_attracting
+from harness.samplers.repelling_attracting import (
+    REPELLING_ATTRACTING,
+    Place,
+    down_up,
+    repelling_attracting,
+)
 from harness.samplers.target import function_target
 from harness.weights import FloatArray
 
@@ -156,3 +162,27 @@ def test_a_move_that_finds_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None
     start = Place(np.zeros((3, 1)), np.full(3, -300.0), np.full(3, -300.0))
     with pytest.raises(SamplingError, match="3 chains found no point to move down"):
         down_up(well, start, np.array([[1.0]]), np.random.default_rng(1))
+
+
+def test_an_experiment_runs_it_on_a_model() -> None:
+    pytest.importorskip("stanli", reason="stanli, which evaluates Stan programs, is missing")
+    model, truth = log_gaussian()
+    base = gaussian_base(truth.mean + 0.3, 2 * truth.covariance)
+    fit = REPELLING_ATTRACTING.sample(
+        model,
+        nuts=None,
+        seed=1,
+        compiled=None,
+        base=base,
+        scale=0.7,
+        chains=8,
+        draws=400,
+        warmup=100,
+    )
+    assert fit.tree.attrs["method"] == REPELLING_ATTRACTING.name
+    assert set(fit.posterior) == {"x", "scale"}
+    mean = fit.expectation(lambda draws: draws["x"])
+    exact = truth.mean[:4].reshape(2, 2).T  # column-major
+    # 4 standard errors of four coordinates, and a quarter for what they are known to.
+    assert np.all(np.abs(mean.value - exact) < 5 * mean.mcse)
+    assert np.all(mean.mcse < 0.3)

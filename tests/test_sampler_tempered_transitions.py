@@ -7,6 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from discrete_walk import DiscreteWalk, record_directions, scanning_walk
+from known_targets import ten_unit_relaxation
 from log_gaussian import log_gaussian
 from scipy.stats import norm
 from tempered_truth import MIXTURE, MIXTURE_BASE, gaussian_target, mixture_case
@@ -195,6 +196,30 @@ def test_moments_of_a_gaussian() -> None:
         (np.diag(covariance) + mean**2, fit.expectation(lambda draws: draws["x"] ** 2)),
     ):
         assert np.all(np.abs(estimate.value - truth) < bound * estimate.mcse)
+
+
+@pytest.mark.parametrize("variant", get_args(Variant))
+def test_draws_are_of_the_relaxation(variant: Variant) -> None:
+    """Whose modes are far apart: the mean against the sum over all states of the machine."""
+    known = ten_unit_relaxation()
+    fit = tempered_transitions(
+        known.target,
+        known.base,
+        ladder=np.linspace(0, 1, 21),
+        variant=variant,
+        chains=60,
+        draws=60,
+        warmup=10,
+        kernel=PartialHmc(Hmc(leapfrog_steps=3)),
+        seed=4,
+    )
+    assert 0.1 < float(fit.sample_stats["accepted"].mean()) < 0.98
+    mean = fit.expectation(lambda draws: draws["x"])
+    # The largest of D normal scores, three variants: one run in 10^4 is beyond.
+    bound = norm.isf(1e-4 / (2 * 3 * known.mean.size))
+    assert np.all(np.abs(mean.value - known.mean) < bound * mean.mcse)
+    sd = fit.posterior["x"].std(("chain", "draw")).to_numpy()
+    assert np.all(mean.mcse < 0.25 * sd)  # no run that is stuck
 
 
 @pytest.mark.parametrize("variant", get_args(Variant))

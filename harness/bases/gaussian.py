@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,11 @@ class GaussianBase:
         covariance: FloatArray = self.cholesky @ self.cholesky.T
         return covariance
 
+    @cached_property
+    def _whitener(self) -> FloatArray:
+        """Inverse of the Cholesky factor: solved once, for a base is evaluated at every step."""
+        return np.asarray(np.linalg.inv(self.cholesky), dtype=np.float64)
+
     def whiten(self, points: npt.ArrayLike) -> FloatArray:
         """Return z with point = mean + cholesky z, standard normal under the base.
 
@@ -53,8 +59,7 @@ class GaussianBase:
         if x.ndim == 0 or x.shape[-1] != size:
             raise DataError(f"the base has dimension {size}; got points of shape {x.shape}")
         flat = (x - self.mean).reshape(-1, size)
-        whitened = np.linalg.solve(self.cholesky, flat.T).T
-        return np.asarray(whitened, dtype=np.float64).reshape(x.shape)
+        return np.asarray(flat @ self._whitener.T, dtype=np.float64).reshape(x.shape)
 
     def log_density(self, points: npt.ArrayLike) -> FloatArray:
         """Log density, normalised, at points of shape (..., D); shape (...)."""
@@ -66,7 +71,7 @@ class GaussianBase:
     def log_density_gradient(self, points: npt.ArrayLike) -> FloatArray:
         """Gradient of :meth:`log_density` at points of shape (..., D); shape (..., D)."""
         z = self.whiten(points)
-        gradient = np.linalg.solve(self.cholesky.T, -z.reshape(-1, self.mean.size).T).T
+        gradient = -z.reshape(-1, self.mean.size) @ self._whitener
         return np.asarray(gradient, dtype=np.float64).reshape(z.shape)
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:

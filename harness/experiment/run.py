@@ -282,8 +282,10 @@ class _Run:
             self.store.fail(task, message)
             self.progress.say(f"{task.name} failed: {message.splitlines()[0]}")
             return
-        metrics = self.plan.experiment.measure(task.cell, outcome.fit)
-        fit = outcome.fit
+        experiment, fit = self.plan.experiment, outcome.fit
+        if experiment.condense is not None:
+            fit = experiment.condense(task.cell, fit)
+        metrics = experiment.measure(task.cell, fit)
         if self.keep == "summaries":
             fit = fit.thinned(_DRAWS_IN_A_SUMMARY)
         facts = {"seconds_in_all": outcome.seconds, "kept": self.keep, "pid": os.getpid()}
@@ -315,4 +317,4 @@ def _outcome(future: Future[Outcome]) -> Outcome:
 def _job(task: Task, programs: Mapping[StanProgram, CompiledProgram | SentProgram]) -> Job:
     cell = task.cell
     program = None if cell.program is None else programs[cell.program]
-    return Job(task.name, cell.model, cell.method, cell.settings, cell.nuts, task.seed, program)
+    return Job(task.name, task.model, cell.method, cell.settings, cell.nuts, task.seed, program)

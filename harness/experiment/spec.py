@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
+from harness.errors import DataError
 from harness.fit import Fit
 from harness.methods.method import Method
 from harness.model import Model, StanProgram
@@ -47,6 +48,17 @@ class Cell:
         Settings of NUTS.
     replications
         Number of independent runs.
+    models
+        Model of each replication where they are not one and the same, as when every run has its
+        own random split of the data; ``model`` is then the first of them.
+    extras
+        What the experiment's functions need besides the fit, as data held out; draws do not
+        depend on it.
+
+    Raises
+    ------
+    DataError
+        If models are given and there are fewer than replications.
     """
 
     key: str
@@ -57,17 +69,31 @@ class Cell:
     settings: Mapping[str, Any]
     nuts: NutsSettings
     replications: int
+    models: tuple[Model, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if 0 < len(self.models) < self.replications:
+            raise DataError(
+                f"the {self.replications} replications of {self.key} need a model each, or all "
+                f"one; got {len(self.models)}"
+            )
+
+    def model_of(self, replication: int) -> Model:
+        """Return the model of a replication."""
+        return self.models[replication] if self.models else self.model
 
     @property
     def program(self) -> StanProgram | None:
         """Stan program that the method runs."""
         return None if self.method.variant is None else self.model.program(self.method.variant)
 
-    def content(self) -> str:
-        """Return the data and settings that the draws depend on, as JSON."""
-        data = {name: np.asarray(value).tolist() for name, value in self.model.data.items()}
+    def content(self, replication: int = 0) -> str:
+        """Return the data and settings that a replication's draws depend on, as JSON."""
+        model = self.model_of(replication)
+        data = {name: np.asarray(value).tolist() for name, value in model.data.items()}
         content = {
-            "model": self.model.name,
+            "model": model.name,
             "data": data,
             "method": self.method.name,
             "settings": dict(self.settings),
@@ -107,6 +133,11 @@ class Task:
     digest: str
 
     @property
+    def model(self) -> Model:
+        """Model that the replication samples."""
+        return self.cell.model_of(self.replication)
+
+    @property
     def seed(self) -> int:
         """Seed of the run; see :func:`task_seed`."""
         return task_seed(self.experiment, self.cell.key, self.replication)
@@ -142,11 +173,13 @@ def tasks_of(
     """
     for cell in cells:
         program = "" if cell.program is None else program_digests[cell.program]
-        shared = hashlib.sha256(f"{program}\0{stan_version}\0{cell.content()}\0".encode())
+        content = ""
         for replication in range(cell.replications):
-            content = shared.copy()
-            content.update(str(task_seed(experiment, cell.key, replication)).encode())
-            yield Task(experiment, cell, replication, content.hexdigest())
+            if replication == 0 or cell.models:
+                content = cell.content(replication)
+            seed = task_seed(experiment, cell.key, replication)
+            whole = f"{program}\0{stan_version}\0{content}\0{seed}"
+            yield Task(experiment, cell, replication, hashlib.sha256(whole.encode()).hexdigest())
 
 
 @dataclass(frozen=True)
@@ -270,6 +303,9 @@ class Experiment:
         names; None if there are none.
     measure
         Metrics of one fit, by name.
+    condense
+        Reduces a fit before it is measured and kept, where all of its draws would be too much to
+        keep: to what the experiment's functions read.  None keeps fits whole.
     tables, figures, claims
         What the report shows, from finished fits; each copes with cells that are not there.
     """
@@ -285,3 +321,4 @@ class Experiment:
     figures: Callable[[Results], list[Figure]]
     claims: Callable[[Results], list[Claim]]
     user_grid: Callable[[Profile, Path], tuple[Cell, ...]] | None = None
+    condense: Callable[[Cell, Fit], Fit] | None = None

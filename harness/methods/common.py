@@ -163,8 +163,9 @@ def _named_inits(inits: Inits, names: Mapping[str, str]) -> Inits:
 
 
 def _parameters(model: Model, run: NutsRun, names: Mapping[str, str]) -> dict[str, FloatArray]:
-    """Return the target's parameters in a run, by their own names."""
-    found = {name: run.variables[names.get(name, name)] for name in model.parameters}
+    """Return the target's parameters in a run, by their own names; a folded program has none."""
+    written = {name: names.get(name, name) for name in model.parameters}
+    found = {name: run.variables[n] for name, n in written.items() if n in run.variables}
     if names and model.pseudo_axis == "first":
         return {name: np.moveaxis(draws, 2, -1) for name, draws in found.items()}
     return found

@@ -21,6 +21,7 @@ from harness.methods.continuous_tempering import (
     sample_collapsed_tempered,
     sample_continuously_tempered,
 )
+from harness.methods.from_approximation import Approximation, approximate
 from harness.methods.method import Method
 from harness.methods.pseudo_extended import (
     COLLAPSED_PSEUDO_EXTENDED,
@@ -144,7 +145,7 @@ def sample_from_pilot(
     model: Model,
     *,
     form: Form,
-    base: GaussianBase,
+    base: GaussianBase | Approximation,
     settings: PilotSettings | None = None,
     refine: bool = False,
     rungs: int | None = None,
@@ -169,7 +170,8 @@ def sample_from_pilot(
     form
         What runs after the pilot.
     base
-        Where the pilot starts.
+        Where the pilot starts; or by which of Stan's approximations that is found first, at the
+        pilot's cost (:func:`harness.methods.from_approximation.approximate`).
     settings
         Settings of the pilot.
     refine
@@ -209,6 +211,11 @@ def sample_from_pilot(
             f"{model.name} is bounded, so that NUTS moves in coordinates other than the base's: "
             "leave base_metric out"
         )
+    gradients, seconds = 0, 0.0
+    if isinstance(base, str):
+        (own_seed,) = (int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(1))
+        made = approximate(model, base, seed=own_seed)
+        base, gradients, seconds = made.base, made.gradients, made.seconds
     scouted = scout(model, base, settings=settings, refine=refine, seed=seed)
     found = scouted.found
     nuts = nuts or NutsSettings()
@@ -231,8 +238,8 @@ def sample_from_pilot(
         **own,
     )
     fit.tree.attrs |= {
-        "gradients_pilot": scouted.gradients,
-        "seconds_pilot": scouted.seconds,
+        "gradients_pilot": gradients + scouted.gradients,
+        "seconds_pilot": seconds + scouted.seconds,
         "pilot_log_evidence": found.log_evidence.value,
         "pilot_log_evidence_mcse": found.log_evidence.mcse,
         "pilot_rungs": len(found.inv_temp),

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from harness.errors import DataError
 from harness.model import Model
+from harness.models.radon_density import RadonDensity
 from harness.paths import shipped
 from harness.weights import FloatArray
 
@@ -144,7 +145,19 @@ class RadonData:
             len(self.county_names) + 7,
             transforms={"sigma_a": "log", "sigma_b": "log", "eps": "log"},
             own_base="prior",
+            log_density=self.log_density,
+            shapes=dict.fromkeys(PARAMETERS, ()) | {"n": (len(self.county_names),), "m": (2,)},
         )
+
+    @property
+    def log_density(self) -> RadonDensity:
+        """The posterior's log density at many points at once, as the Stan program has it."""
+        home = np.column_stack(
+            [self.first_floor, self.log_uranium, self.log_radon, np.ones(len(self.log_radon))]
+        )
+        totals = np.zeros((len(self.county_names), 4))
+        np.add.at(totals, self.county, home)
+        return RadonDensity(home.T @ home, totals)
 
 
 def load_radon() -> RadonData:

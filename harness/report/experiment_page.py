@@ -11,7 +11,7 @@ from typing import get_args
 import numpy as np
 import xarray as xr
 
-from harness.diagnosis import Finding, r_hat_finding
+from harness.diagnosis import Finding, Severity, r_hat_finding
 from harness.experiment.spec import (
     Cell,
     Claim,
@@ -143,11 +143,15 @@ def render_experiment_page(
 def across_runs(results: Results, cell: Cell) -> Finding:
     """Say whether a cell's runs agree, taken as the chains of one.
 
+    They need not where every run has a model of its own.
+
     Raises
     ------
     StoreError
         If a fit is damaged.
     """
+    if cell.models:
+        return Finding(Severity.FINE, "Every run has a model of its own: they need not agree.")
     runs = [_thinned(results.target_draws(cell, each)) for each in results.replications(cell)]
     shortest = min(array.shape[1] for run in runs for array in run.values())
     draws = xr.Dataset(

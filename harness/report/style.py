@@ -56,7 +56,10 @@ METHODS: dict[str, MethodStyle] = {
     "tempered_transitions": MethodStyle("Tempered transitions", "#AA4499", "p"),
     "equi_energy": MethodStyle("Equi-energy sampler", "#117733", "d"),
     "repelling_attracting": MethodStyle("Repelling-attracting Metropolis", "#661100", "8"),
+    "joint_tempering": MethodStyle("Joint continuous tempering by HMC", "#1B7837", "1"),
     "path_sampling": MethodStyle("Path sampling", "#6699CC", "H"),
+    "folded": MethodStyle("Folded target", "#DDCC77", "D"),
+    "fold_importance": MethodStyle("Importance sampling from a fold", "#888888", "X"),
 }
 """Style of each method, by the name that its fits carry."""
 

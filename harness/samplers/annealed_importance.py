@@ -53,7 +53,9 @@ class Sandwich(NamedTuple):
     upper: LogEvidence
     """From exact draws of the target down: minus the log of an unbiased estimate of 1/Z."""
     forward: Fit
-    """The fit of the way up."""
+    """The fit of the way up; its cost includes the way down."""
+    log_weight_down: FloatArray
+    """Log weights of the passes down, shape (n,), in the order of the exact draws."""
 
     @property
     def gap(self) -> float:
@@ -154,7 +156,8 @@ def bidirectional(
     log_weight = run.reverse(exact)
     down = _log_mean(-log_weight)
     upper = LogEvidence(base.log_zeta - down.value, down.mcse)
-    return Sandwich(fit.log_evidence, upper, fit)
+    fit.tree.attrs |= run.cost()
+    return Sandwich(fit.log_evidence, upper, fit, log_weight)
 
 
 def sample_annealed_importance(
@@ -230,6 +233,14 @@ class _Run:
         """Log weights of passes down from exact draws, shape (n,)."""
         start = self._walk.at(self._path.start(exact))
         return anneal_back(self._walk, self._ladder, start, np.ones(len(exact), bool))[1]
+
+    def cost(self) -> dict[str, Any]:
+        """Cost so far, as attributes of a fit."""
+        cost = self._path.cost
+        return {
+            "gradients_sampling": np.array([float(cost.gradients)]),
+            "seconds_sampling": np.array([cost.seconds]),
+        }
 
 
 def _log_mean(log_weight: FloatArray) -> LogEvidence:

@@ -13,7 +13,7 @@ inference and statistical mechanics. Annals of Statistics 34, 1581-1619.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.methods.method import Method
 from harness.model import Model
 from harness.samplers.path import Path
 from harness.samplers.result import plain_fit
@@ -31,6 +32,8 @@ MIXTURE_TEMPERATURES = (1.0, 2.8, 7.7, 21.6, 60.0)
 """Temperatures of five levels that suit the mixture of 20 Gaussians, as is usual for it."""
 MIXTURE_ENERGIES = (0.2, 2.0, 6.3, 20.0, 63.2)
 """Energies H_i of these levels, for the normalised density."""
+
+METHOD = "equi_energy"
 
 
 def equi_energy(
@@ -117,7 +120,7 @@ def equi_energy(
         rates.append(float(kept.acceptance.mean()))
         above = Rings(kept.points, kept.log_gamma, energy, temperature[level], energy[level])
     return plain_fit(
-        "equi_energy",
+        METHOD,
         path,
         kept.points,
         settings={
@@ -314,3 +317,23 @@ def _levels(temperatures: npt.ArrayLike, energies: npt.ArrayLike) -> tuple[Float
             f"{energy.tolist()}"
         )
     return temperature, energy
+
+
+def sample_equi_energy(
+    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
+) -> Fit:
+    """Run :func:`equi_energy` as an experiment does.
+
+    Parameters
+    ----------
+    model, seed
+        As for :func:`equi_energy`.
+    nuts, compiled
+        Left alone: the method has neither.
+    **settings
+        ``base`` and ``scale``, which it needs, and its other settings.
+    """
+    return equi_energy(model, seed=seed, **settings)
+
+
+EQUI_ENERGY = Method(METHOD, None, sample_equi_energy, driven_by="python")

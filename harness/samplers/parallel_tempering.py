@@ -1,6 +1,7 @@
 """Parallel tempering over many independent ladders at once.
 
-Every rung of a ladder has a replica that moves by HMC, the base's by independent draws; then
+Every rung of a ladder has a replica that moves by HMC or another kernel, the base's by independent
+draws; then
 neighbours swap, even pairs and odd pairs in turn, whether or not the last swap succeeded, so that
 replicas travel along the ladder rather than diffuse.  Warm-up tunes a step size a rung and moves
 the rungs until neighbours reject equally often.
@@ -17,7 +18,7 @@ tempering: a scalable highly parallel MCMC scheme. Journal of the Royal Statisti
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,9 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.methods.method import Method
 from harness.model import Model
-from harness.samplers.kernels import Hmc, StepSizes
+from harness.samplers.kernels import Hmc, Kernel, StepSizes
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path import Path, State
 from harness.samplers.result import plain_fit
@@ -40,6 +42,8 @@ _INITIAL_STEP = 0.1
 # A pair that never rejects still has room for a rung.
 _LEAST_REJECTION = 1e-3
 
+METHOD = "parallel_tempering"
+
 
 def parallel_tempering(
     what: Model | Target,
@@ -50,7 +54,7 @@ def parallel_tempering(
     draws: int = 1000,
     warmup: int = 1000,
     adapt_ladder: bool = True,
-    kernel: Hmc | None = None,
+    kernel: Kernel | None = None,
     seed: int,
 ) -> Fit:
     """Sample a target by parallel tempering from a Gaussian base.
@@ -76,11 +80,11 @@ def parallel_tempering(
     chains
         Independent ladders.
     draws, warmup
-        Iterations, of one HMC trajectory a rung and one round of swaps, to keep and before.
+        Iterations, of one move a rung and one round of swaps, to keep and before.
     adapt_ladder
         Whether warm-up moves the rungs, so that neighbours reject equally often.
     kernel
-        HMC of every rung; by default that of :class:`Hmc`.
+        Moves of every rung; by default :class:`~harness.samplers.kernels.Hmc`.
     seed
         Seed.
 
@@ -96,17 +100,17 @@ def parallel_tempering(
             f"parallel tempering needs 1 chain, 4 draws and 0 iterations of warm-up or more; got "
             f"{chains}, {draws} and {warmup}"
         )
-    hmc = kernel or Hmc()
+    moves = kernel or Hmc()
     path = Path(target_of(what), base)
     rng = np.random.default_rng(seed)
-    replicas = Replicas(path, hmc, start, chains, rng)
+    replicas = Replicas(path, moves, start, chains, rng)
     _warm_up(replicas, warmup, adapt_ladder)
     kept = _sample(replicas, draws)
     stones = stepping_stones(kept.delta, replicas.ladder, base.log_zeta, kept.inside)
     integral = thermodynamic_integration(kept.delta, replicas.ladder, base.log_zeta, kept.inside)
     rejection = 1 - kept.swap.mean(axis=(0, 2))
     return plain_fit(
-        "parallel_tempering",
+        METHOD,
         path,
         np.ascontiguousarray(kept.points.transpose(1, 0, 2)),
         settings={
@@ -115,9 +119,7 @@ def parallel_tempering(
             "draws": draws,
             "warmup": warmup,
             "adapt_ladder": adapt_ladder,
-            "leapfrog_steps": hmc.leapfrog_steps,
-            "jitter": hmc.jitter,
-            "target_acceptance": hmc.target_acceptance,
+            "kernel": repr(moves),
             "log_zeta": base.log_zeta,
         },
         seed=seed,
@@ -206,7 +208,7 @@ class Replicas:
     """States of all ladders, row k C + c that of rung k of chain c, and their travels."""
 
     def __init__(
-        self, path: Path, kernel: Hmc, ladder: FloatArray, chains: int, rng: np.random.Generator
+        self, path: Path, kernel: Kernel, ladder: FloatArray, chains: int, rng: np.random.Generator
     ) -> None:
         self.path = path
         self.ladder = ladder
@@ -262,7 +264,7 @@ class Iteration(NamedTuple):
     """What an iteration of all ladders did."""
 
     acceptance: FloatArray
-    """HMC's acceptance probabilities above the base, shape (K - 1, C)."""
+    """Acceptance probabilities of the moves above the base, shape (K - 1, C)."""
     swap: FloatArray
     """Probabilities that neighbours swap, shape (K - 1, C)."""
     delta: FloatArray
@@ -279,7 +281,7 @@ class _Kept(NamedTuple):
     log_gamma: FloatArray
     """There, shape (T, C)."""
     acceptance: FloatArray
-    """HMC's acceptance probability at beta = 1, shape (T, C)."""
+    """Acceptance probability of the moves at beta = 1, shape (T, C)."""
     swap: FloatArray
     """Swap probabilities, shape (T, K - 1, C)."""
     delta: FloatArray
@@ -338,3 +340,23 @@ def _sample(replicas: Replicas, draws: int) -> _Kept:
         kept.acceptance[t] = made.acceptance[-1]
         kept.swap[t], kept.delta[t], kept.inside[t] = made.swap, made.delta, made.inside
     return kept
+
+
+def sample_parallel_tempering(
+    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
+) -> Fit:
+    """Run :func:`parallel_tempering` as an experiment does.
+
+    Parameters
+    ----------
+    model, seed
+        As for :func:`parallel_tempering`.
+    nuts, compiled
+        Left alone: the method has neither.
+    **settings
+        ``base`` and ``ladder``, which it needs, and its other settings.
+    """
+    return parallel_tempering(model, seed=seed, **settings)
+
+
+PARALLEL_TEMPERING = Method(METHOD, None, sample_parallel_tempering, driven_by="python")

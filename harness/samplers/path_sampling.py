@@ -13,7 +13,7 @@ bridge sampling to path sampling. Statistical Science 13, 163-185.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from harness import weights
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.methods.method import Method
 from harness.model import Model
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.path import Path
@@ -34,6 +35,8 @@ _ROUNDS = (1 / 16, 1 / 16, 1 / 8, 1 / 4)
 _LEAST_IN_A_BAND = 20  # draws, of all chains
 _INITIAL_STEP = 0.1
 _BASE_DRAWS = 1000  # for its mass within the target's support
+
+METHOD = "path_sampling"
 
 
 def path_sampling(
@@ -111,7 +114,7 @@ def path_sampling(
     _warm_up(runs, warmup, adapt_g)
     kept = runs.sample(draws)
     return path_fit(
-        "path_sampling",
+        METHOD,
         runs,
         kept,
         settings={
@@ -243,3 +246,23 @@ def _log_evidence(path: Path, kept: Draws, bands: int, rng: np.random.Generator)
     )
     value = path.base.log_zeta + np.log(mass) + curve.integral[-1]
     return LogEvidence(float(value), float(error))
+
+
+def sample_path_sampling(
+    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
+) -> Fit:
+    """Run :func:`path_sampling` as an experiment does.
+
+    Parameters
+    ----------
+    model, seed
+        As for :func:`path_sampling`.
+    nuts, compiled
+        Left alone: the method has neither.
+    **settings
+        ``base``, which it needs, and its other settings.
+    """
+    return path_sampling(model, seed=seed, **settings)
+
+
+PATH_SAMPLING = Method(METHOD, None, sample_path_sampling, driven_by="python")

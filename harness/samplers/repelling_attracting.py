@@ -14,7 +14,7 @@ multimodality. Journal of Computational and Graphical Statistics 27, 479-490.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError, SamplingError
 from harness.fit import Fit
+from harness.methods.method import Method
 from harness.model import Model
 from harness.samplers.path import Path
 from harness.samplers.result import plain_fit
@@ -32,6 +33,8 @@ from harness.weights import FloatArray
 # power of ten in double precision, as in the paper.
 _LOG_EPSILON = -308 * np.log(10)
 _MOST_TRIES = 100_000  # of a forced move
+
+METHOD = "repelling_attracting"
 
 
 def repelling_attracting(
@@ -96,7 +99,7 @@ def repelling_attracting(
             stats["acceptance_rate"][:, t] = made.acceptance
             stats["proposals"][:, t] = made.proposals
     return plain_fit(
-        "repelling_attracting",
+        METHOD,
         path,
         points,
         settings={"scale": scale, "chains": chains, "draws": draws, "warmup": warmup},
@@ -215,3 +218,23 @@ def _padded(log_gamma: FloatArray) -> FloatArray:
     """Log of gamma + epsilon."""
     value: FloatArray = np.logaddexp(log_gamma, _LOG_EPSILON)
     return value
+
+
+def sample_repelling_attracting(
+    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
+) -> Fit:
+    """Run :func:`repelling_attracting` as an experiment does.
+
+    Parameters
+    ----------
+    model, seed
+        As for :func:`repelling_attracting`.
+    nuts, compiled
+        Left alone: the method has neither.
+    **settings
+        ``base`` and ``scale``, which it needs, and its other settings.
+    """
+    return repelling_attracting(model, seed=seed, **settings)
+
+
+REPELLING_ATTRACTING = Method(METHOD, None, sample_repelling_attracting, driven_by="python")

@@ -36,6 +36,8 @@ from harness.weights.evidence import (
     LogEvidence,
     TwoSidedLogEvidence,
     log_evidence,
+    log_evidence_by_parts,
+    part_shares,
     two_sided_log_evidence,
 )
 from harness.weights.resampling import (
@@ -59,9 +61,11 @@ __all__ = [
     "expectation",
     "inv_temp_log_conditionals",
     "log_evidence",
+    "log_evidence_by_parts",
     "log_path_weight",
     "normalised_weights",
     "pareto_k",
+    "part_shares",
     "r_hat",
     "resample",
     "round_trips",

@@ -76,6 +76,30 @@ def log_evidence(
     return LogEvidence(float(value), float(expectation(up - down).mcse))
 
 
+def part_shares() -> FloatArray:
+    """Share of a run's draws by the end of each of twelve parts, shape (12,).
+
+    Ascending to 1; they double every two.
+    """
+    return np.exp2(0.5 * np.arange(-11, 1, dtype=np.float64))
+
+
+def log_evidence_by_parts(
+    log_w1: npt.ArrayLike, log_w0: npt.ArrayLike, *, log_zeta: float, log_g_ratio: float = 0.0
+) -> FloatArray:
+    """Estimate log Z from the first part of each chain, by :func:`part_shares`, shape (12,).
+
+    Parameters and what is raised are as for :func:`log_evidence`; a part has four draws or more.
+    """
+    one, zero = (np.asarray(log_w, dtype=np.float64) for log_w in (log_w1, log_w0))
+    values = []
+    for share in part_shares():
+        kept = max(4, round(float(share) * one.shape[1]))
+        up, down = (np.logaddexp.reduce(w[:, :kept], axis=None) for w in (one, zero))
+        values.append(log_zeta + float(up - down) - log_g_ratio)
+    return np.array(values)
+
+
 def two_sided_log_evidence(
     delta: npt.ArrayLike,
     inv_temp: npt.ArrayLike,

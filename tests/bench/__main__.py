@@ -10,11 +10,13 @@ from .forms import COMPARISONS
 from .gradients import print_gradients
 from .overhead import print_overhead
 from .reading import print_reading
+from .samplers import print_samplers
 from .scaling import print_scaling
 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     **{model: partial(print_gradients, model) for model in COMPARISONS},
     "reading": print_reading,
+    "samplers": print_samplers,
     "overhead": print_overhead,
     "scaling": print_scaling,
 }
@@ -25,11 +27,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument(
-        "--rounds", type=int, default=9, help="rounds of each model, and of 'reading'"
+        "--rounds", type=int, default=9, help="rounds of each model, of 'reading' and of 'samplers'"
     )
     parser.add_argument("--tasks", type=int, default=5000, help="tasks of 'overhead'")
     options = parser.parse_args()
-    names = options.benchmarks or [*COMPARISONS, "reading", "overhead"]
+    names = options.benchmarks or [*COMPARISONS, "reading", "samplers", "overhead"]
     if unknown := set(names) - set(BENCHMARKS):
         parser.error(
             f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"

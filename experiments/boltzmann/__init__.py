@@ -1,0 +1,82 @@
+"""Boltzmann machine relaxations: both papers' experiment on them, with exact answers.
+
+The pseudo-extended half is one instance with d_b = 28 (Nemeth et al. 2019, section 4.2 and
+supplement D), the continuous-tempering half ten with d_b = 30 (Graham and Storkey 2017, section
+7.2 and appendix B).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.errors import DataError
+from harness.experiment.spec import Cell, Experiment, Profile
+
+from .claims import claims
+from .figures import figures
+from .instances import AUTHORS_CT, AUTHORS_PE, users_instance
+from .measure import measure
+from .rows import SIZES, ct_cells, grid, pe_cells
+from .tables import tables
+
+
+def user_grid(profile: Profile, folder: Path) -> tuple[Cell, ...]:
+    """Both halves on the authors' own instances, as far as their files are in a folder.
+
+    Raises
+    ------
+    DataError
+        If there is none of the files, or one cannot be used.
+    """
+    size = SIZES[profile]
+    cells: list[Cell] = []
+    if (folder / AUTHORS_PE).is_file():
+        instance = users_instance("authors-d28", folder / AUTHORS_PE)
+        cells += pe_cells(instance, size, "PE authors")
+    found = [(i, name) for i, name in enumerate(AUTHORS_CT) if (folder / name).is_file()]
+    instances = [
+        users_instance(f"authors-i{i}", folder / name) for i, name in found[: size.instances]
+    ]
+    cells += ct_cells(instances, size, "CT authors")
+    if not cells:
+        raise DataError(
+            f"{folder} holds neither {AUTHORS_PE} nor any of {AUTHORS_CT[0]} to {AUTHORS_CT[-1]}"
+        )
+    return tuple(cells)
+
+
+EXPERIMENT = Experiment(
+    name="boltzmann",
+    title="Boltzmann machine relaxations",
+    source=(
+        "Nemeth et al. (2019), section 4.2 and supplement D, Figures 3, 4, 8; Graham and Storkey "
+        "(2017), section 7.2 and appendix B, Figures 2, 5"
+    ),
+    summary=(
+        "Mixtures of 2^28 and 2^30 Gaussians whose means are the states of a Boltzmann machine; "
+        "log Z, moments and exact draws come from a sum over all states. PE is pure tempering "
+        "with inverse temperatures sampled in [0.1, 1]: down to 0 its mass is infinite, and the "
+        "paper does not say what bounds it. The base of every other method is the Gaussian with "
+        "the moments of the mixture of mean-field fixed points, and its guess at log Z. AIS, ST "
+        "and Gibbs CT move by HMC whitened by the base with step sizes tuned along the path, not "
+        "the fixed 0.5 of the paper; CT and joint CT are Stan's NUTS, joint HMC has trajectories "
+        "of fixed length and a unit mass matrix as in the paper. ST, Gibbs CT and joint HMC have "
+        "ten chains in all. Rows marked as ours are in neither paper. Our instance with d_b = 28 "
+        "has d = 25: "
+        "three eigenvalues of W + D are zero at the optimum, the paper has one."
+    ),
+    reductions={
+        "smoke": "2 short runs of few methods: it shows that everything works, not more.",
+        "quick": "PE half: 4 or 10 runs of 2,500 draws, N up to 10, fixed β = 0.1, 0.5, 0.9, "
+        "ladders of 200 (published: 10 runs of 10,000, N up to 20, 1,000). CT half: 3 instances "
+        "and 4 runs (published: 10 and 10), AIS with 200 and 1,000 temperatures (1,000 to "
+        "10,000).",
+        "paper": "AIS of the PE half has 1,000 chains, not 10,000.",
+    },
+    grid=grid,
+    user_grid=user_grid,
+    measure=measure,
+    tables=tables,
+    figures=figures,
+    claims=claims,
+)

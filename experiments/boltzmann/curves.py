@@ -1,0 +1,133 @@
+"""Errors of a method's runs against what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from harness.experiment.efficiency import Efficiency, efficiency, rmse
+from harness.experiment.spec import Cell, Results
+from harness.weights import FloatArray
+
+from .measure import SHARES
+
+SUFFIXES = tuple("" if share == 1 else f"_{k}" for k, share in enumerate(SHARES))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Error against cost, from the cheapest point on.
+
+    Attributes
+    ----------
+    cost
+        Mean cost of a run, ascending.
+    error, se
+        Error over runs and its standard error.
+    """
+
+    cost: FloatArray
+    error: FloatArray
+    se: FloatArray
+
+    def at(self, budget: float) -> float:
+        """Error at a cost, linear between points in the logarithms of both, flat beyond them."""
+        if not self.cost.size:
+            return float("nan")
+        return float(np.exp(np.interp(np.log(budget), np.log(self.cost), np.log(self.error))))
+
+
+def of_half(results: Results, half: str) -> list[Cell]:
+    """Cells of one half, in the grid's order."""
+    return [cell for cell in results.cells if cell.factors["half"] == half]
+
+
+def of_family(results: Results, half: str, family: str) -> list[Cell]:
+    """Cells of one half and family, over all instances and numbers."""
+    return [cell for cell in of_half(results, half) if cell.factors["method"] == family]
+
+
+def runs_of(results: Results, cells: Sequence[Cell]) -> pd.DataFrame:
+    """Metrics of the runs of some cells."""
+    return results.metrics[results.metrics["cell"].isin([cell.key for cell in cells])]
+
+
+def curve(
+    results: Results, cells: Sequence[Cell], name: str, cost: str, *, relative: bool = False
+) -> Curve:
+    """Error of some cells against cost: a point for each number N and share of the draws.
+
+    Parameters
+    ----------
+    cells
+        Cells of one family; runs on several instances are taken together.
+    name
+        Which error: a key of :data:`ERRORS`.
+    cost
+        ``work``, gradients of the target, or ``time``, seconds.
+    relative
+        Whether errors are divided by the base's own and averaged over runs, as Graham and
+        Storkey do; else the root of the mean square over runs.
+    """
+    runs = runs_of(results, cells)
+    points = []
+    for _, same in runs.groupby("N"):
+        for suffix in SUFFIXES:
+            if f"{name}{suffix}" not in same:
+                continue
+            error = same[f"{name}{suffix}"].to_numpy(float)
+            taken = same[f"{cost}{suffix}"].to_numpy(float)
+            if len(error) < 2 or not np.all(np.isfinite(error)):
+                continue
+            if relative:
+                ratio = error / same[f"base_{name}"].to_numpy(float)
+                value, se = ratio.mean(), ratio.std(ddof=1) / np.sqrt(len(ratio))
+            else:
+                found = rmse(error)
+                value, se = found.value, found.se
+            points.append((taken.mean(), value, se))
+    table = np.array(sorted(points)).reshape(-1, 3)
+    return Curve(table[:, 0], table[:, 1], table[:, 2])
+
+
+def efficiency_of(results: Results, cell: Cell) -> Efficiency:
+    """Equivalent independent draws of a cell's estimates of E[x], by cost."""
+    runs = runs_of(results, [cell])
+    return efficiency(
+        runs["mean"].to_numpy(float),
+        float(runs["variance"].iloc[0]),
+        runs["time"].to_numpy(float),
+        runs["work"].to_numpy(float),
+    )
+
+
+def error_of(results: Results, cell: Cell, name: str) -> tuple[float, float]:
+    """Root mean squared error over a cell's runs and its standard error; NaN if not estimated."""
+    runs = runs_of(results, [cell])
+    if name not in runs or not np.all(np.isfinite(runs[name])):
+        return float("nan"), float("nan")
+    found = rmse(runs[name].to_numpy(float))
+    return found.value, found.se
+
+
+def equal_cost(
+    results: Results,
+    groups: Sequence[Sequence[Cell]],
+    name: str,
+    cost: str,
+    *,
+    relative: bool = False,
+) -> tuple[float, list[float]]:
+    """Errors of several groups of cells at the largest cost that all of them reach.
+
+    Returns
+    -------
+    tuple
+        That cost, and the error of each group at it.
+    """
+    curves = [curve(results, cells, name, cost, relative=relative) for cells in groups]
+    budget = min((c.cost[-1] for c in curves if c.cost.size), default=float("nan"))
+    return float(budget), [c.at(budget) for c in curves]

@@ -1,0 +1,165 @@
+"""Instances of the experiment, their bases and their exact answers.
+
+Exact answers are computed from a model's own data, W + D = QQ', so that they are exact for the
+density that was sampled; once a process, since each is a sum over 2^28 or 2^30 states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from harness.bases import GaussianBase
+from harness.bases.fold import Fold
+from harness.errors import DataError
+from harness.model import Model
+from harness.models.boltzmann import (
+    BoltzmannMachine,
+    BoltzmannRelaxation,
+    RelaxationTruth,
+    generate,
+    relax,
+)
+from harness.models.boltzmann_fold import mean_field_fold
+from harness.models.boltzmann_mean_field import mean_field_base
+from harness.weights import FloatArray
+
+PE_UNITS, CT_UNITS = 28, 30
+"""Units d_b of the one instance of Nemeth et al. (2019) and of the ten of Graham and Storkey."""
+
+_PE_SEED = 20191
+_CT_SEED = 2017
+_BASE_SEED = 0
+
+AUTHORS_CT = tuple(f"params_and_moms_{i}.npz" for i in range(10))
+"""Files of the continuous-tempering authors' ten instances: arrays ``weights``, ``biases``."""
+AUTHORS_PE = "pe_paper_params_and_moms_d28.npz"
+"""File of the pseudo-extended authors' instance, with the same arrays."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A relaxation with its base.
+
+    Attributes
+    ----------
+    name
+        Name for keys and factors of cells.
+    relaxation
+        The relaxation.
+    base
+        Gaussian with the moments of the mixture of mean-field approximations, and its guess at
+        Z.
+    """
+
+    name: str
+    relaxation: BoltzmannRelaxation
+    base: GaussianBase
+
+    @property
+    def fold(self) -> Fold:
+        """Mixture of the mean-field approximations with the highest bounds, to fold by."""
+        return mean_field_fold(self.relaxation, np.random.default_rng(_BASE_SEED))
+
+    @property
+    def model(self) -> Model:
+        """The relaxation as a model."""
+        return self.relaxation.model(f"boltzmann-{self.name}")
+
+
+def made(name: str, machine: BoltzmannMachine) -> Instance:
+    """Relax a machine and fit its base."""
+    relaxation = relax(machine)
+    base = mean_field_base(relaxation, np.random.default_rng(_BASE_SEED))
+    return Instance(name, relaxation, base)
+
+
+@cache
+def pe_instance() -> Instance:
+    """Draw the instance of the pseudo-extended half, d_b = 28, by the papers' recipe."""
+    return made("d28", generate(PE_UNITS, np.random.default_rng(_PE_SEED)))
+
+
+@cache
+def ct_instance(number: int) -> Instance:
+    """Draw one of the instances of the continuous-tempering half, d_b = 30."""
+    rng = np.random.default_rng([_CT_SEED, number])
+    return made(f"i{number}", generate(CT_UNITS, rng))
+
+
+def users_instance(name: str, path: Path) -> Instance:
+    """Read the machine of a file of the user's and relax it.
+
+    Parameters
+    ----------
+    name
+        Name of the instance.
+    path
+        NumPy archive with ``weights`` (d_b, d_b) and ``biases`` (d_b,); the moments that the
+        authors keep beside them belong to their own choice of Q and are not read.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, lacks an array, or holds no Boltzmann machine.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            weights, biases = (
+                np.asarray(stored[key], dtype=np.float64) for key in ("weights", "biases")
+            )
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(
+            f"{path} is not an archive with the arrays 'weights' and 'biases' ({error})"
+        ) from None
+    np.fill_diagonal(weights, 0)
+    return made(name, BoltzmannMachine((weights + weights.T) / 2, biases))
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Exact answers of an instance.
+
+    Attributes
+    ----------
+    log_z
+        log Z, in nats.
+    mean, second, covariance
+        E[x], shape (d,), E[xx'] and the covariance, shape (d, d).
+    """
+
+    log_z: float
+    mean: FloatArray
+    second: FloatArray
+    covariance: FloatArray
+
+
+def exact_of(model: Model) -> Exact:
+    """Return exact answers for a model of an instance."""
+    q, biases = (np.asarray(model.data[name], dtype=np.float64) for name in ("Q", "b"))
+    return _exact(q.shape, q.tobytes(), biases.tobytes())
+
+
+@cache
+def _exact(shape: tuple[int, int], q: bytes, biases: bytes) -> Exact:
+    truth = _relaxation(shape, q, biases).truth()
+    # The tables over states are not kept: 10 instances' would hold memory for nothing.
+    return Exact(truth.log_z, truth.expected_x, truth.expected_xx, truth.covariance)
+
+
+def truth_of(model: Model) -> RelaxationTruth:
+    """Return sums over the states, from which exact draws are made."""
+    q, biases = (np.asarray(model.data[name], dtype=np.float64) for name in ("Q", "b"))
+    return _relaxation(q.shape, q.tobytes(), biases.tobytes()).truth()
+
+
+def _relaxation(shape: tuple[int, ...], q: bytes, biases: bytes) -> BoltzmannRelaxation:
+    factor = np.frombuffer(q).reshape(shape)
+    product = factor @ factor.T
+    diagonal = np.diag(product).copy()
+    np.fill_diagonal(product, 0)
+    machine = BoltzmannMachine((product + product.T) / 2, np.frombuffer(biases).copy())
+    return BoltzmannRelaxation(machine, diagonal, factor)

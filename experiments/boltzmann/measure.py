@@ -1,0 +1,181 @@
+"""Errors of one fit against the exact answers, after growing shares of its draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from harness.bases import GaussianBase
+from harness.errors import DataError
+from harness.experiment.spec import Cell
+from harness.fit import Fit
+from harness.fit.tempered import PSEUDO_SAMPLE
+from harness.weights import FloatArray
+
+from .instances import Exact, exact_of
+
+SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
+"""Shares of the draws after which errors are taken."""
+
+ERRORS = {
+    "log_z": "log Z",
+    "mean": "E[x]",
+    "second": "E[xx′]",
+    "covariance": "cov[x]",
+}
+"""What is estimated; an error of several numbers is their root mean square."""
+
+_PARTICLES = ("annealed_importance", "sequential_monte_carlo")
+"""Methods whose draws are particles of one pass, not iterations."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run took up to a share of its draws.
+
+    Attributes
+    ----------
+    gradients
+        Gradients of the target: a pseudo-extended one takes N.
+    seconds
+        Seconds of all chains together, pilot and warm-up included.
+    """
+
+    gradients: float
+    seconds: float
+
+
+def measure(cell: Cell, fit: Fit) -> dict[str, float]:
+    """Errors and costs by name, those after share k of the draws with the suffix ``_k``.
+
+    ``log_z``, ``mean``, ``second``, ``covariance`` are absolute errors, root mean squares over
+    entries; ``base_...`` the base's own; ``variance`` is Var[x] averaged over coordinates;
+    ``work`` and ``seconds`` what it took.  What a method does not estimate is left out.
+    """
+    exact = exact_of(cell.model)
+    found = {"variance": float(np.diag(exact.covariance).mean())}
+    base = cell.settings.get("base")
+    if base is not None:
+        found |= {f"base_{name}": error for name, error in base_errors(base, exact).items()}
+    shares = SHARES[-1:] if fit.tree.attrs["method"] in _PARTICLES else SHARES
+    for share in shares:
+        suffix = "" if share == 1 else f"_{SHARES.index(share)}"
+        cost = cost_of(fit, share)
+        part = first(fit, share)
+        if not _has_weight(part):
+            continue
+        errors = moment_errors(*moments(part), exact)
+        log_z = log_z_of(part) if share == 1 or "log_evidence" not in fit.tree.attrs else None
+        if log_z is not None:
+            errors["log_z"] = abs(log_z - exact.log_z)
+        found |= {f"{name}{suffix}": error for name, error in errors.items()}
+        found |= {f"work{suffix}": cost.gradients, f"time{suffix}": cost.seconds}
+    if "diverging" in fit.sample_stats:
+        found["divergences"] = float(fit.sample_stats["diverging"].sum())
+    return found
+
+
+def base_errors(base: GaussianBase, exact: Exact) -> dict[str, float]:
+    """Errors of a base's own moments and of its guess at log Z."""
+    second = base.covariance + np.outer(base.mean, base.mean)
+    return {
+        "log_z": abs(base.log_zeta - exact.log_z),
+        **moment_errors(base.mean, second, exact),
+    }
+
+
+def moment_errors(mean: FloatArray, second: FloatArray, exact: Exact) -> dict[str, float]:
+    """Root mean square errors over coordinates of E[x], and over entries of E[xx'] and cov[x]."""
+    covariance = second - np.outer(mean, mean)
+    return {
+        "mean": _rms(mean - exact.mean),
+        "second": _rms(second - exact.second),
+        "covariance": _rms(covariance - exact.covariance),
+    }
+
+
+def moments(fit: Fit) -> tuple[FloatArray, FloatArray]:
+    """Estimate E[x] and E[xx'] as :meth:`harness.fit.Fit.expectation` does, without errors."""
+    extended = fit.extended
+    points = fit.posterior["x"] if extended is None else extended["x"]
+    axes = ["chain", "draw", *([PSEUDO_SAMPLE] if PSEUDO_SAMPLE in points.dims else [])]
+    array = points.transpose(*axes, ...).to_numpy()
+    flat = array.reshape(-1, array.shape[-1])
+    if extended is None:
+        weight = np.full(len(flat), 1 / len(flat))
+    else:
+        name = "log_w1" if "log_w1" in extended else "log_weight"
+        weight = _weights(extended[name].transpose(*axes).to_numpy())
+    mean: FloatArray = weight @ flat
+    return mean, (flat * weight[:, None]).T @ flat
+
+
+def _has_weight(fit: Fit) -> bool:
+    """Whether any draw counts: an extended Hamiltonian's first may all be off the plateau."""
+    extended = fit.extended
+    if extended is None or "log_w1" not in extended:
+        return True
+    return bool(np.any(np.isfinite(extended["log_w1"])))
+
+
+def _weights(log_weight: FloatArray) -> FloatArray:
+    """Weights that add up to one, flat: pseudo-samples' compare within each draw only."""
+    if log_weight.ndim == 3:
+        within: FloatArray = np.exp(log_weight - log_weight.max(axis=-1, keepdims=True))
+        within = within / within.sum(axis=-1, keepdims=True)
+        return np.asarray(within.ravel() / np.prod(log_weight.shape[:2]))
+    weight = np.exp(log_weight.ravel() - log_weight.max())
+    return np.asarray(weight / weight.sum())
+
+
+def log_z_of(fit: Fit) -> float | None:
+    """Log Z of a fit, or None if its draws follow no path from a normalised base."""
+    try:
+        return float(fit.log_evidence.value)
+    except DataError:
+        return None
+
+
+def first(fit: Fit, share: float) -> Fit:
+    """Return the fit with the first draws of every chain only."""
+    if share == 1:
+        return fit
+    keep = max(1, round(share * fit.posterior.sizes["draw"]))
+    groups = {
+        f"/{name}": node.to_dataset().isel(draw=slice(keep))
+        if "draw" in node.sizes
+        else node.to_dataset()
+        for name, node in fit.tree.children.items()
+    }
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = dict(fit.tree.attrs)
+    return Fit(tree)
+
+
+def cost_of(fit: Fit, share: float) -> Cost:
+    """What a run took up to a share of its draws.
+
+    Iterations of Python-driven samplers are alike, and their cost counts as sampling: of it
+    (warm-up + share draws) / (warm-up + draws) is taken.
+    """
+    extended = fit.extended
+    each = 1 if extended is None else extended.sizes.get(PSEUDO_SAMPLE, 1)
+    settings = {"warmup": 0, "pilots": 0, "pilot_draws": 0} | fit.settings
+    before = float(settings["warmup"] + settings["pilots"] * settings["pilot_draws"])
+    draws = float(settings.get("draws", fit.posterior.sizes["draw"]))
+    part = (before + share * draws) / (before + draws)
+
+    def total(kind: str, factor: int) -> float:
+        pilot, warmup, sampling = (
+            float(np.sum(fit.tree.attrs.get(f"{kind}_{phase}", 0)))
+            for phase in ("pilot", "warmup", "sampling")
+        )
+        return pilot + factor * (warmup + part * sampling)
+
+    return Cost(total("gradients", each), total("seconds", 1))
+
+
+def _rms(errors: FloatArray) -> float:
+    return float(np.sqrt(np.mean(np.square(errors))))

@@ -1,0 +1,263 @@
+"""Rows of both halves by profile: the papers' methods, and ours beside them.
+
+Graham and Storkey integrate with an identity mass matrix; so do the rows from a pilot
+(``unit_e``), since no density on the path is curved more than the standard Gaussians that the
+relaxation mixes: one step size suits all inverse temperatures.  The Python-driven samplers are
+whitened by the base and tune a step size a band instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from harness.bases import PilotSettings
+from harness.experiment.spec import Cell, Profile
+from harness.methods.continuous_tempering import CONTINUOUS_TEMPERING
+from harness.methods.extended_hamiltonian import EXTENDED_HAMILTONIAN
+from harness.methods.folded import FOLDED
+from harness.methods.from_pilot import (
+    COLLAPSED_PSEUDO_EXTENDED_FROM_PILOT,
+    COLLAPSED_TEMPERING_FROM_PILOT,
+    PSEUDO_EXTENDED_FROM_PILOT,
+)
+from harness.methods.pseudo_extended import PSEUDO_EXTENDED
+from harness.methods.target import TARGET
+from harness.nuts import NutsSettings
+from harness.samplers.annealed_importance import ANNEALED_IMPORTANCE
+from harness.samplers.gibbs_tempering import GIBBS_TEMPERING
+from harness.samplers.joint_tempering import JOINT_TEMPERING
+from harness.samplers.kernels import Hmc, PartialHmc
+from harness.samplers.ladders import sigmoidal_ladder, uniform_ladder
+from harness.samplers.parallel_tempering import PARALLEL_TEMPERING
+from harness.samplers.sequential_monte_carlo import SEQUENTIAL_MONTE_CARLO
+from harness.samplers.simulated_tempering import SIMULATED_TEMPERING
+
+from .cells import Row
+from .instances import Instance, ct_instance, pe_instance
+
+LOWEST = 0.1
+"""Lowest inverse temperature of pure tempering, whose mass is infinite down to 0."""
+PILOT = PilotSettings(particles=512, moves=2)
+_PURE = ((LOWEST, 0.0), (1.0, 0.0))
+_WIDE = ((0.001, 0.0), (1.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a profile runs.
+
+    Attributes
+    ----------
+    pseudo_samples, fixed
+        N of the pseudo-extended rows, and the fixed inverse temperatures (N = 2).
+    warmup, draws
+        Of the one chain of each NUTS row of the papers.
+    replications, long_replications
+        Of a cell; and of those that take long.
+    chains, draws_each
+        Of the rows of ours.
+    particles
+        Chains of annealed importance sampling in the pseudo-extended half.
+    rungs
+        Rungs of its ladders and of simulated tempering's.
+    tempering
+        Warm-up and draws of each of the ten chains of Python-driven samplers.
+    instances
+        Of the continuous-tempering half.
+    ladders
+        Rungs of annealed importance sampling there.
+    ct_draws, ct_replications
+        Of its rows.
+    """
+
+    pseudo_samples: tuple[int, ...]
+    fixed: tuple[float, ...]
+    warmup: int
+    draws: int
+    replications: int
+    long_replications: int
+    chains: int
+    draws_each: int
+    particles: int
+    rungs: int
+    tempering: tuple[int, int]
+    instances: int
+    ladders: tuple[int, ...]
+    ct_draws: int
+    ct_replications: int
+
+
+_TENTHS = tuple(round(0.1 * k, 1) for k in range(1, 10))
+SIZES: dict[Profile, Size] = {
+    "smoke": Size((2,), (0.5,), 100, 100, 2, 2, 2, 100, 20, 20, (40, 20), 1, (20,), 200, 2),
+    "quick": Size(
+        (2, 5, 10), (0.1, 0.5, 0.9), 500, 2500, 10, 4, 16, 500, 64, 200, (100, 250), 3, (200, 1000),
+        2500, 4,
+    ),
+    "paper": Size(
+        (2, 5, 10, 15, 20), _TENTHS, 1000, 10_000, 10, 10, 16, 2000, 1000, 1000, (500, 1000), 10,
+        (1000, 5000, 10_000), 10_000, 10,
+    ),
+}  # fmt: skip
+
+
+def pe_rows(instance: Instance, size: Size) -> Iterator[tuple[Row, int]]:
+    """Rows of the pseudo-extended half with their replications, the longest first."""
+    nuts = NutsSettings(chains=1, warmup=size.warmup, draws=size.draws)
+    for n in sorted(size.pseudo_samples, reverse=True):
+        settings = {"num_pseudo_samples": n, "log_g": _PURE}
+        row = Row(
+            f"pe-{n}", f"PE N={n}", "PE", PSEUDO_EXTENDED, settings, nuts, n, needs_base=False
+        )
+        yield row, size.replications if n <= 5 else size.long_replications
+    warmup, draws = size.tempering
+    ten = {"chains": 10, "draws": draws, "warmup": warmup}
+    ladder = uniform_ladder(size.rungs)
+    yield (
+        Row(
+            "ais", "AIS", "AIS", ANNEALED_IMPORTANCE,
+            {"ladder": ladder, "chains": size.particles, "kernel": Hmc(5)}, number=size.rungs,
+        ),
+        size.replications,
+    )  # fmt: skip
+    yield (
+        Row(
+            "st", "ST", "ST", SIMULATED_TEMPERING,
+            {"ladder": ladder, "pilot_draws": 2 * warmup // 10, "kernel": Hmc(20), **ten},
+            number=size.rungs,
+        ),
+        size.replications,
+    )  # fmt: skip
+    yield Row("ct", "CT", "CT", CONTINUOUS_TEMPERING, nuts=nuts), size.replications
+    for beta in size.fixed:
+        settings = {"num_pseudo_samples": 2, "inv_temp": beta}
+        row = Row(
+            f"fixed-{round(100 * beta)}", f"PE N=2, β = {beta:g}", "PE fixed", PSEUDO_EXTENDED,
+            settings, nuts, 2, needs_base=False,
+        )  # fmt: skip
+        yield row, size.long_replications
+    wide = {"num_pseudo_samples": 2, "log_g": _WIDE}
+    yield (
+        Row(
+            "pe-wide", "PE N=2, β from 0.001", "PE wide", PSEUDO_EXTENDED, wide, nuts, 2,
+            needs_base=False, ours=True,
+        ),
+        size.long_replications,
+    )  # fmt: skip
+    yield Row("hmc", "HMC", "HMC", TARGET, {}, nuts, needs_base=False), size.replications
+    for row in our_rows(size):
+        yield row, size.replications
+    yield folded(instance, size), size.replications
+
+
+def our_rows(size: Size) -> Iterator[Row]:
+    """Rows that are not in the papers, on the pseudo-extended half's instance."""
+    one = NutsSettings(chains=1, warmup=size.warmup, draws=size.draws)
+    yield Row(
+        "pe-base-2", "PE N=2, Gaussian base", "PE base", PSEUDO_EXTENDED,
+        {"num_pseudo_samples": 2}, one, 2, ours=True,
+    )  # fmt: skip
+    many = unit_metric(size.chains, size.draws_each)
+    pilot = {"settings": PILOT}
+    yield Row(
+        "pe-pilot-2", "PE N=2, from a pilot", "PE pilot", PSEUDO_EXTENDED_FROM_PILOT, pilot,
+        many, 2, ours=True,
+    )  # fmt: skip
+    yield Row(
+        "collapsed-pe-2", "Collapsed PE N=2, from a pilot", "collapsed PE",
+        COLLAPSED_PSEUDO_EXTENDED_FROM_PILOT, {**pilot, "rungs": 8}, many, 2, ours=True,
+    )  # fmt: skip
+    yield collapsed_tempering(size)
+    yield Row(
+        "gibbs", "Gibbs CT, 64 chains", "Gibbs CT", GIBBS_TEMPERING,
+        {"chains": 64, "draws": size.draws_each, "warmup": size.draws_each // 4, "kernel": Hmc(5)},
+        ours=True,
+    )  # fmt: skip
+    yield Row(
+        "pt", "Parallel tempering", "PT", PARALLEL_TEMPERING,
+        {"ladder": uniform_ladder(8), "chains": 32, "draws": size.draws_each,
+         "warmup": size.draws_each // 4, "kernel": Hmc(5)}, ours=True,
+    )  # fmt: skip
+    yield Row("smc", "SMC", "SMC", SEQUENTIAL_MONTE_CARLO, {"settings": PilotSettings()}, ours=True)
+
+
+def collapsed_tempering(size: Size) -> Row:
+    """Collapsed continuous tempering from a pilot, our best form without knowledge of modes."""
+    return Row(
+        "collapsed-ct", "Collapsed CT, from a pilot", "collapsed CT",
+        COLLAPSED_TEMPERING_FROM_PILOT, {"settings": PILOT, "rungs": 8, "highest": 0.9},
+        unit_metric(size.chains, size.draws_each), ours=True,
+    )  # fmt: skip
+
+
+def folded(instance: Instance, size: Size) -> Row:
+    """The target folded by mean-field fixed points: of all rows the one that knows the modes."""
+    nuts = NutsSettings(
+        chains=size.chains, warmup=100, draws=max(100, size.draws_each * 3 // 5),
+        max_treedepth=3, metric="unit_e", target_accept=0.7,
+    )  # fmt: skip
+    return Row(
+        "fold", "Folded target", "fold", FOLDED, {"fold": instance.fold}, nuts,
+        needs_base=False, ours=True,
+    )  # fmt: skip
+
+
+def unit_metric(chains: int, draws: int) -> NutsSettings:
+    """Many short chains from a pilot's particles, whose warm-up tunes the step size alone."""
+    return NutsSettings(chains=chains, warmup=100, draws=draws, max_treedepth=4, metric="unit_e")
+
+
+def ct_rows(size: Size) -> Iterator[Row]:
+    """Rows of the continuous-tempering half, the longest first."""
+    for rungs in sorted(size.ladders, reverse=True):
+        ladder = {"ladder": sigmoidal_ladder(rungs), "chains": 100}
+        yield Row(
+            f"ais-{rungs}", f"AIS, {rungs:,} rungs", "AIS", ANNEALED_IMPORTANCE,
+            {**ladder, "kernel": Hmc(10)}, number=rungs,
+        )  # fmt: skip
+        # A leapfrog step a rung: ten times the rungs for the same gradients.
+        ladder["ladder"] = sigmoidal_ladder(10 * rungs)
+        yield Row(
+            f"hais-{10 * rungs}", f"H-AIS, {10 * rungs:,} rungs", "H-AIS", ANNEALED_IMPORTANCE,
+            {**ladder, "kernel": PartialHmc()}, number=10 * rungs,
+        )  # fmt: skip
+    warmup = size.tempering[0]
+    ten = {"chains": 10, "draws": size.ct_draws // 10, "warmup": warmup, "kernel": Hmc(20)}
+    rungs = 1000 if size.rungs > 20 else size.rungs
+    yield Row(
+        "st", "ST", "ST", SIMULATED_TEMPERING,
+        {"ladder": sigmoidal_ladder(rungs), "pilot_draws": warmup // 5, **ten}, number=rungs,
+    )  # fmt: skip
+    yield Row("gibbs", "Gibbs CT", "Gibbs CT", GIBBS_TEMPERING, ten)
+    yield Row("joint-hmc", "Joint CT, HMC", "joint HMC", JOINT_TEMPERING, ten)
+    nuts = NutsSettings(chains=1, warmup=size.warmup, draws=size.ct_draws)
+    yield Row("joint", "Joint CT, NUTS", "joint CT", CONTINUOUS_TEMPERING, nuts=nuts)
+    yield Row(
+        "extended", "Extended Hamiltonian", "extended Hamiltonian", EXTENDED_HAMILTONIAN,
+        {"lowest_inv_temp": 0.1}, nuts,
+    )  # fmt: skip
+    yield collapsed_tempering(size)
+
+
+def pe_cells(instance: Instance, size: Size, half: str = "PE") -> tuple[Cell, ...]:
+    """Cells of the pseudo-extended half."""
+    return tuple(row.cell(instance, half, number) for row, number in pe_rows(instance, size))
+
+
+def ct_cells(instances: list[Instance], size: Size, half: str = "CT") -> tuple[Cell, ...]:
+    """Cells of the continuous-tempering half, method by method."""
+    return tuple(
+        row.cell(instance, half, size.ct_replications)
+        for row in ct_rows(size)
+        for instance in instances
+    )
+
+
+@cache
+def grid(profile: Profile) -> tuple[Cell, ...]:
+    """Both halves; made once, since bases and the fold are fitted for it."""
+    size = SIZES[profile]
+    instances = [ct_instance(number) for number in range(size.instances)]
+    return pe_cells(pe_instance(), size) + ct_cells(instances, size)

@@ -1,0 +1,137 @@
+"""What is measured of a run of the mixture experiment."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from harness.experiment.spec import Cell
+from harness.fit import Fit
+from harness.fit.tempered import PSEUDO_SAMPLE
+from harness.models.gaussian_mixture import GaussianMixture, Scenario, kou_mixture
+from harness.weights import FloatArray, normalised_weights
+
+from .grid import OURS, TABLE_1
+
+MOMENTS = {"x1": "E[X₁]", "x2": "E[X₂]", "x1_squared": "E[X₁²]", "x2_squared": "E[X₂²]"}
+SHARES = {"sixteenth": 1 / 16, "quarter": 1 / 4}
+"""Parts of a run, from its start, of which the first moments are kept: RMSE against cost."""
+
+
+@cache
+def exact_moments(scenario: Scenario) -> dict[str, float]:
+    """Exact first and second moments by name."""
+    mixture = kou_mixture(scenario)
+    values = np.concatenate([mixture.expected_x, mixture.expected_x_squared])
+    return dict(zip(MOMENTS, values.tolist(), strict=True))
+
+
+@cache
+def variance(scenario: Scenario) -> float:
+    """Variance of the target, averaged over the two coordinates."""
+    mixture = kou_mixture(scenario)
+    return float(np.mean(mixture.expected_x_squared - mixture.expected_x**2))
+
+
+def moments(parameters: xr.Dataset) -> xr.DataArray:
+    """Return x and its squares, as a function of draws."""
+    x = parameters["x"]
+    return xr.concat([x, x**2], dim="x_dim_0")
+
+
+def measure(cell: Cell, fit: Fit) -> dict[str, float]:
+    """Estimates of the moments with their standard errors, what was found, and its cost."""
+    value, mcse = fit.expectation(moments)
+    scenario: Scenario = cell.factors["scenario"]
+    measured = {
+        **{name: float(v) for name, v in zip(MOMENTS, value, strict=True)},
+        **{f"{name}_mcse": float(e) for name, e in zip(MOMENTS, mcse, strict=True)},
+        "modes_visited": modes_visited(kou_mixture(scenario), fit.posterior["x"].to_numpy()),
+        **cost(fit),
+    }
+    if "diverging" in fit.sample_stats:
+        measured["divergences"] = float(fit.sample_stats["diverging"].sum())
+    if cell.factors["part"] == OURS:
+        measured["log_z"], measured["log_z_mcse"] = fit.log_evidence
+    for name, share in SHARES.items():
+        early = beginning(fit, share).expectation(moments).value
+        measured |= {f"x1_{name}": float(early[0]), f"x2_{name}": float(early[1])}
+    if scenario == "b" and cell.factors["method"] == "PE" and cell.factors["part"] == TABLE_1:
+        mistaken = mistaken_moments(fit)
+        measured |= {f"{n}_mistaken": v for n, v in zip(MOMENTS, mistaken.tolist(), strict=True)}
+    return measured
+
+
+def cost(fit: Fit) -> dict[str, float]:
+    """Evaluations of the target, in all and before the first draw, and seconds before it.
+
+    An evaluation of an extended density takes one of the target for each pseudo-sample, one of
+    the folded density one for each place.
+    """
+    attrs = fit.tree.attrs
+    extended = fit.extended
+    each = 1 if extended is None else extended.sizes.get(PSEUDO_SAMPLE, 1)
+
+    def part(kind: str, phase: str) -> float:
+        return float(np.sum(attrs.get(f"{kind}_{phase}", 0)))
+
+    # What is driven from Python counts its warm-up with its draws.
+    settings: dict[str, Any] = fit.settings
+    lost = 0.0
+    if part("gradients", "warmup") == 0 and "warmup" in settings and "draws" in settings:
+        lost = settings["warmup"] / (settings["warmup"] + settings["draws"])
+    sampling = each * part("gradients", "sampling") + float(attrs.get("densities", 0))
+    before = part("gradients", "pilot") + each * part("gradients", "warmup") + lost * sampling
+    seconds_before = part("seconds", "pilot") + part("seconds", "warmup")
+    return {
+        "evaluations": before + (1 - lost) * sampling,
+        "evaluations_before": before,
+        "seconds_before": seconds_before + lost * part("seconds", "sampling"),
+    }
+
+
+def beginning(fit: Fit, share: float) -> Fit:
+    """Return the fit with the first of its draws only, 8 of each chain at least."""
+    most = max(8, int(share * fit.posterior.sizes["draw"]))
+    groups = {
+        f"/{name}": node.to_dataset().isel(draw=slice(most))
+        if "draw" in node.sizes
+        else node.to_dataset()
+        for name, node in fit.tree.children.items()
+    }
+    tree = xr.DataTree.from_dict(groups)
+    tree.attrs = dict(fit.tree.attrs)
+    return Fit(tree)
+
+
+def modes_visited(mixture: GaussianMixture, x: np.ndarray) -> int:
+    """Count components that got at least a fifth of their share of the draws.
+
+    A draw belongs to the component most likely to have made it.
+    """
+    points = x.reshape(-1, x.shape[-1])
+    squared = np.square(points[:, None, :] - mixture.mean).sum(axis=-1)
+    log_share = (
+        np.log(mixture.weight) - x.shape[-1] * np.log(mixture.sd) - 0.5 * squared / mixture.sd**2
+    )
+    share = np.bincount(log_share.argmax(axis=1), minlength=len(mixture.weight)) / len(points)
+    return int(np.count_nonzero(share >= 0.2 * mixture.weight))
+
+
+def mistaken_moments(fit: Fit) -> FloatArray:
+    """Moments of a run in scenario (b) when its weights are made with (a)'s density.
+
+    Of a run with sampled inverse temperatures and no base: weights in proportion to
+    gamma(x_i)^(1 - beta_i), with gamma that of scenario (a).
+    """
+    extended = fit.tree["extended"]
+    x = extended["x"].transpose("chain", "draw", PSEUDO_SAMPLE, "x_dim_0").to_numpy()
+    inv_temp = extended["inv_temp"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy()
+    log_weight = (1 - inv_temp) * kou_mixture("a").log_density(x)
+    share = normalised_weights(log_weight)[..., None]
+    both = np.concatenate([x, x**2], axis=-1)
+    value: FloatArray = (share * both).sum(axis=2).mean(axis=(0, 1))
+    return value

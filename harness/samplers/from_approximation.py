@@ -1,0 +1,61 @@
+"""Annealed importance sampling from a base that one of Stan's approximations makes first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from harness.fit import Fit
+from harness.methods.from_approximation import Approximation, approximate
+from harness.methods.method import Method
+from harness.model import Model
+from harness.samplers.annealed_importance import annealed_importance
+
+
+def sample_annealed_importance_from_approximation(
+    model: Model,
+    *,
+    approximation: Approximation = "mean_field",
+    nuts: object = None,
+    seed: int,
+    compiled: object = None,
+    **settings: Any,
+) -> Fit:
+    """Make a base and run :func:`~harness.samplers.annealed_importance.annealed_importance`.
+
+    Parameters
+    ----------
+    model
+        Target density with its data.
+    approximation
+        What the base is made by; its cost is the run's ``gradients_pilot`` and ``seconds_pilot``.
+    nuts, compiled
+        Left alone.
+    seed
+        Seed; the approximation uses a stream of its own.
+    **settings
+        ``ladder``, which it needs, and its other settings.
+
+    Raises
+    ------
+    DataError, SamplingError
+        As both.
+    """
+    (own,) = (int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(1))
+    made = approximate(model, approximation, seed=own)
+    fit = annealed_importance(model, made.base, seed=seed, **settings)
+    fit.tree.attrs |= {
+        "gradients_pilot": made.gradients,
+        "seconds_pilot": made.seconds,
+        "approximation_log_zeta": made.base.log_zeta,
+    }
+    return fit.with_settings(approximation=approximation)
+
+
+ANNEALED_IMPORTANCE_FROM_APPROXIMATION = Method(
+    "annealed_importance_from_approximation",
+    None,
+    sample_annealed_importance_from_approximation,
+    driven_by="python",
+)

@@ -1,0 +1,222 @@
+"""Python-driven samplers: what they add to the density's own time, and their errors."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from harness.bases import GaussianBase, PilotSettings, gaussian_base, pilot
+from harness.density import TargetDensity
+from harness.fit import Fit
+from harness.model import LogDensity, Model
+from harness.models.boltzmann import BoltzmannRelaxation, generate, relax
+from harness.models.boltzmann_mean_field import mean_field_base
+from harness.models.gaussian_mixture import kou_mixture
+from harness.samplers.annealed_importance import annealed_importance
+from harness.samplers.gibbs_tempering import gibbs_tempering
+from harness.samplers.kernels import Hmc
+from harness.samplers.parallel_tempering import parallel_tempering
+from harness.samplers.target import Target
+from harness.weights import FloatArray
+
+_RUNGS, _CHAINS, _LEAPFROG_STEPS = 8, 32, 3
+_WARMUP, _DRAWS = 500, 2500
+_PART = 10
+"""The Stan program, a call a point, runs a tenth of the iterations."""
+
+_Result = TypeVar("_Result")
+
+
+def _timed(work: Callable[..., _Result], *args: object, **named: object) -> tuple[_Result, float]:
+    """Return what work returns, and its processor time in seconds."""
+    started = time.process_time()
+    result = work(*args, **named)
+    return result, time.process_time() - started
+
+
+def plain_parallel_tempering(
+    log_density: LogDensity,
+    base: GaussianBase,
+    ladder: FloatArray,
+    step_size: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Run the plainest batched parallel tempering there is: the yardstick of ours.
+
+    No tuning, no estimates, no checks; even and odd swaps in turn.
+
+    Parameters
+    ----------
+    ladder, step_size
+        Inverse temperature and step size of each rung, shape (K,).
+
+    Returns
+    -------
+    FloatArray
+        Points at the last rung, shape (iterations, chains, D).
+    """
+    beta = np.repeat(ladder, _CHAINS)
+    step = np.repeat(step_size, _CHAINS)[:, None]
+
+    def tempered(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        value, slope = log_density(x)
+        log_base = base.log_density(x)
+        log_ratio = value - log_base
+        gradient = beta[:, None] * slope
+        gradient += (1 - beta)[:, None] * base.log_density_gradient(x)
+        return log_base + beta * log_ratio, log_ratio, gradient
+
+    x = base.sample(rng, len(beta))
+    kept = np.empty((_WARMUP + _DRAWS, _CHAINS, x.shape[1]))
+    for t in range(len(kept)):
+        value, log_ratio, gradient = tempered(x)
+        p = rng.standard_normal(x.shape)
+        new, energy = x, value - 0.5 * np.square(p).sum(axis=1)
+        for _ in range(_LEAPFROG_STEPS):
+            p = p + 0.5 * step * gradient
+            new = new + step * p
+            new_value, new_ratio, gradient = tempered(new)
+            p = p + 0.5 * step * gradient
+        accepted = np.log(rng.random(len(beta))) < (
+            new_value - 0.5 * np.square(p).sum(axis=1) - energy
+        )
+        x = np.where(accepted[:, None], new, x)
+        log_ratio = np.where(accepted, new_ratio, log_ratio)
+        low = np.arange(len(beta) - _CHAINS).reshape(-1, _CHAINS)[t % 2 :: 2].ravel()
+        high = low + _CHAINS
+        swap = np.log(rng.random(len(low))) < (
+            (beta[low] - beta[high]) * (log_ratio[high] - log_ratio[low])
+        )
+        low, high = low[swap], high[swap]
+        x[np.concatenate([low, high])] = x[np.concatenate([high, low])]
+        kept[t] = x[-_CHAINS:]
+    return kept
+
+
+def _parallel_tempering(rounds: int) -> None:
+    """Ours on the mixture's NumPy density and on its Stan program, against the plainest form."""
+    mixture = kou_mixture("a")
+    model = mixture.model("mixture-a", lower=-5.5, upper=15.5)
+    base = gaussian_base([5.0, 5.0], 9 * np.eye(2))
+    stan = _through_stan(model)
+    start = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, _RUNGS - 1)])
+
+    def ours(target: Model | Target, part: int, seed: int) -> Fit:
+        return parallel_tempering(
+            target,
+            base,
+            ladder=start,
+            chains=_CHAINS,
+            draws=_DRAWS // part,
+            warmup=_WARMUP // part,
+            kernel=Hmc(_LEAPFROG_STEPS),
+            seed=seed,
+        )
+
+    taken, errors = np.empty((3, rounds)), []
+    for r in range(rounds):
+        fit, taken[1, r] = _timed(ours, model, 1, r)
+        errors.append(fit.posterior["x"].mean(("chain", "draw")).to_numpy() - mixture.expected_x)
+        ladder = np.asarray(fit.tree.attrs["ladder"])
+        step = 3.0 * np.concatenate([[1.0], fit.tree.attrs["step_size"]])
+        _, taken[0, r] = _timed(
+            plain_parallel_tempering,
+            mixture.log_density_and_gradient,
+            base,
+            ladder,
+            step,
+            np.random.default_rng(r),
+        )
+        _, tenth = _timed(ours, stan, _PART, r)
+        taken[2, r] = _PART * tenth
+    print(
+        f"\nparallel tempering, mixture (a), {_CHAINS} chains of {_RUNGS} rungs, "
+        f"{_WARMUP + _DRAWS:,} iterations of {_LEAPFROG_STEPS} leapfrog steps, {rounds} rounds, "
+        f"processor time:"
+    )
+    for name, seconds in zip(("plainest form", "ours", "ours, Stan program"), taken, strict=True):
+        print(
+            f"  {name:22} {np.median(seconds):6.2f} s, ratio {np.median(seconds / taken[0]):5.2f}"
+        )
+    print(
+        f"  RMSE of E[X] of ours: {np.sqrt(np.square(errors).mean()):.3f}\n"
+        f"  targets: 1.5 for the NumPy density, 8 for the Stan program, RMSE 0.044 or so"
+    )
+
+
+def _through_stan(model: Model) -> Target:
+    density = TargetDensity(model)
+    return Target(model.name, model.dimension, density, density.parameters, engine="stanli")
+
+
+def _relaxation() -> tuple[BoltzmannRelaxation, GaussianBase]:
+    rng = np.random.default_rng(1)
+    relaxation = relax(generate(28, rng))
+    return relaxation, mean_field_base(relaxation, rng)
+
+
+def _annealed_importance(rounds: int) -> None:
+    """1,000 chains over 1,000 inverse temperatures, against its 5,000 density calls alone."""
+    relaxation, base = _relaxation()
+    model, points = relaxation.model("boltzmann-28"), base.sample(np.random.default_rng(2), 1000)
+
+    def bare() -> None:
+        for _ in range(5 * 999):
+            relaxation.log_density_and_gradient(points)
+
+    ladder = np.linspace(0, 1, 1000)
+    seconds = np.empty((rounds, 2))
+    for r in range(rounds):
+        _, seconds[r, 0] = _timed(
+            annealed_importance, model, base, ladder=ladder, chains=1000, kernel=Hmc(5), seed=r
+        )
+        _, seconds[r, 1] = _timed(bare)
+    whole, density = np.median(seconds, axis=0)
+    print(
+        f"\nannealed importance sampling, d_b = 28, 1,000 chains, 1,000 inverse temperatures, 5 "
+        f"leapfrog steps, {rounds} rounds, processor time:\n  {whole:.2f} s, "
+        f"{np.median(seconds[:, 0] / seconds[:, 1]):.2f} times the {density:.2f} s of its density "
+        "calls alone (target: 8 s)"
+    )
+
+
+def _gibbs_tempering(rounds: int) -> None:
+    """Gibbs continuous tempering from a pilot."""
+    relaxation, base = _relaxation()
+    model, truth = relaxation.model("boltzmann-28"), relaxation.truth()
+    errors, taken, pilots = [], [], []
+    for seed in range(1, rounds + 1):
+        found, seconds = _timed(
+            pilot, model, base, settings=PilotSettings(particles=1024), seed=seed
+        )
+        pilots.append(seconds)
+        fit, seconds = _timed(
+            gibbs_tempering,
+            model,
+            found.base,
+            log_g=found.log_g,
+            chains=64,
+            warmup=300,
+            draws=2000,
+            kernel=Hmc(8),
+            starts=found.points[:64],
+            seed=seed,
+        )
+        taken.append(seconds)
+        errors.append(fit.expectation(lambda p: p["x"]).value - truth.expected_x)
+    print(
+        f"\nGibbs continuous tempering, d_b = 28, 64 chains of 2,300 iterations, {rounds} rounds: "
+        f"{np.median(taken):.2f} s and {np.median(pilots):.2f} s of pilot, processor time; RMSE "
+        f"of E[x] {np.sqrt(np.square(errors).mean()):.3f} (target: 0.10 in 3.75 s)"
+    )
+
+
+def print_samplers(options: argparse.Namespace) -> None:
+    """Print all three."""
+    _parallel_tempering(options.rounds)
+    _annealed_importance(max(1, options.rounds // 3))
+    _gibbs_tempering(options.rounds)

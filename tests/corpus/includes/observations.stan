@@ -1,0 +1,2 @@
+int<lower=1> N;
+vector[N] y;

@@ -1,0 +1,416 @@
+"""The Boltzmann experiment: exact answers, errors, costs, equal-cost comparisons, claims."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterable
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+
+from harness.bases import gaussian_base
+from harness.errors import DataError
+from harness.experiment.catalogue import load_experiment
+from harness.experiment.spec import PROFILES, Cell, Profile, Results
+from harness.fit import Fit, build_fit
+from harness.methods.target import TARGET
+from harness.models.boltzmann import BoltzmannMachine, generate, relax
+from harness.nuts import NutsSettings
+
+EXPERIMENT = load_experiment("boltzmann")
+RELAXATION = relax(
+    BoltzmannMachine(generate(6, np.random.default_rng(4)).weights, np.linspace(-0.4, 0.6, 6))
+)
+MODEL = RELAXATION.model("boltzmann-6")
+D = MODEL.dimension
+ERRORS = ("log_z", "mean", "second", "covariance")
+
+
+def part(module: str) -> Any:
+    """Return a module of the experiment, which is not an importable package."""
+    return sys.modules[f"harness_experiments.boltzmann.{module}"]
+
+
+def cell_of(settings: dict[str, Any] | None = None) -> Cell:
+    return Cell("c", "c", {"N": 1}, MODEL, TARGET, settings or {}, NutsSettings(), 2)
+
+
+def fit_of(x: np.ndarray, extended: dict[str, np.ndarray] | None = None, **attrs: Any) -> Fit:
+    return build_fit(
+        posterior={"x": x if x.ndim == 3 else x[..., 0]},
+        extended=None if extended is None else {"x": x, **extended},
+        sample_stats={"lp": np.zeros(x.shape[:2])},
+        constant_data={},
+        attrs={"method": "target", "settings": {}, **attrs},
+        pseudo_samples=x.ndim == 4,
+    )
+
+
+# Exact answers
+
+
+def test_exact_answers_are_those_of_enumeration() -> None:
+    """Over all 64 states one by one, and the mixture that they make of x."""
+    q, biases, weights = RELAXATION.q, RELAXATION.machine.biases, RELAXATION.machine.weights
+    states = np.array(list(product([-1.0, 1.0], repeat=6)))
+    energy = np.array([s @ weights @ s / 2 + biases @ s for s in states])
+    probability = np.exp(energy - logsumexp(energy))
+    centre = states @ q
+    exact = part("instances").exact_of(MODEL)
+    constant = RELAXATION.diagonal.sum() / 2 + D / 2 * np.log(2 * np.pi) - 6 * np.log(2)
+    assert exact.log_z == pytest.approx(logsumexp(energy) + constant, abs=1e-7)
+    np.testing.assert_allclose(exact.mean, probability @ centre, atol=1e-10)
+    second = centre.T @ (probability[:, None] * centre) + np.eye(D)
+    np.testing.assert_allclose(exact.second, second, atol=1e-10)
+    np.testing.assert_allclose(
+        exact.covariance, second - np.outer(exact.mean, exact.mean), atol=1e-10
+    )
+    assert part("instances").exact_of(MODEL) is exact  # once a process
+
+
+def test_published_recipe_of_the_instances() -> None:
+    instances = part("instances")
+    machines = [instances.pe_instance(), *(instances.ct_instance(k) for k in range(3))]
+    assert [len(m.relaxation.machine.biases) for m in machines] == [28, 30, 30, 30]
+    assert len({m.relaxation.machine.weights[0, 1] for m in machines}) == 4
+    assert len({m.model.name for m in machines}) == 4
+
+
+# Errors of one fit
+
+
+def test_errors_of_known_estimates() -> None:
+    instances, measure = part("instances"), part("measure")
+    exact = instances.exact_of(MODEL)
+    base = gaussian_base(exact.mean + 0.3, exact.covariance + 0.5 * np.eye(D), log_zeta=2.0)
+    found = measure.base_errors(base, exact)
+    assert found["mean"] == pytest.approx(0.3)
+    assert found["covariance"] == pytest.approx(0.5 / np.sqrt(D))
+    assert found["log_z"] == pytest.approx(abs(2 - exact.log_z))
+    moved = base.covariance + np.outer(base.mean, base.mean) - exact.second
+    assert found["second"] == pytest.approx(np.sqrt(np.mean(moved**2)))
+
+
+@pytest.mark.parametrize("kind", ["plain", "weighted", "pseudo-samples"])
+def test_moments_are_the_fits_own_expectations(kind: str) -> None:
+    rng = np.random.default_rng(6)
+    shape = (2, 50)
+    if kind == "plain":
+        fit = fit_of(rng.normal(size=(*shape, D)))
+    elif kind == "weighted":
+        fit = fit_of(rng.normal(size=(*shape, D)), {"log_w1": rng.normal(size=shape)})
+    else:
+        x = rng.normal(size=(*shape, D, 3))
+        log_weight = rng.normal(size=(*shape, 3)) + 50 * rng.normal(size=(*shape, 1))
+        fit = fit_of(x, {"log_weight": log_weight})
+    mean, second = part("measure").moments(fit)
+    np.testing.assert_allclose(mean, fit.expectation(lambda p: p["x"]).value, rtol=1e-10)
+    square = fit.expectation(lambda p: p["x"] ** 2).value
+    np.testing.assert_allclose(np.diag(second), square, rtol=1e-10)
+    cross = fit.expectation(lambda p: p["x"].isel(x_dim_0=0) * p["x"].isel(x_dim_0=1))
+    assert second[0, 1] == pytest.approx(float(cross.value), rel=1e-10)
+
+
+def test_errors_fall_with_the_draws_and_agree_with_their_theory() -> None:
+    """Exact draws: the squared error of E[x] is Var[x] / n, of 200 runs known to 10 %."""
+    truth, measure = RELAXATION.truth(), part("measure")
+    squared = []
+    for seed in range(200):
+        x = truth.draw(160, np.random.default_rng(seed))[None]
+        found = measure.measure(cell_of(), fit_of(x))
+        squared.append([found["mean_0"] ** 2, found["mean"] ** 2])
+    squared_mean = np.mean(squared, axis=0)
+    variance = found["variance"]
+    assert variance == pytest.approx(np.trace(truth.covariance) / D)
+    for value, draws in zip(squared_mean, (10, 160), strict=True):
+        spread = np.std([row[int(draws == 160)] for row in squared]) / np.sqrt(200)
+        assert abs(value - variance / draws) < 5 * spread
+    assert "log_z" not in found
+    assert "base_mean" not in found
+
+
+def test_cost_counts_pilot_warmup_and_pseudo_samples() -> None:
+    x = np.zeros((2, 8, D, 3))
+    fit = fit_of(
+        x, {"log_weight": np.zeros((2, 8, 3))},
+        gradients_pilot=100, gradients_warmup=np.array([10, 20]),
+        gradients_sampling=np.array([30, 50]), seconds_pilot=1.0,
+        seconds_warmup=np.array([0.5, 0.5]), seconds_sampling=np.array([1.0, 3.0]),
+    )  # fmt: skip
+    cost_of = part("measure").cost_of
+    assert cost_of(fit, 1.0).gradients == 100 + 3 * (30 + 80)
+    assert cost_of(fit, 0.25).gradients == 100 + 3 * (30 + 20)
+    assert cost_of(fit, 1.0).seconds == pytest.approx(6.0)
+    assert cost_of(fit, 0.25).seconds == pytest.approx(3.0)
+
+
+def test_cost_of_a_python_driven_run_includes_its_warmup() -> None:
+    settings = {"warmup": 20, "pilots": 2, "pilot_draws": 10, "draws": 60}
+    fit = fit_of(np.zeros((1, 60, D)), gradients_sampling=np.array([1000.0]), settings=settings)
+    assert part("measure").cost_of(fit, 1.0).gradients == 1000
+    assert part("measure").cost_of(fit, 0.5).gradients == pytest.approx(1000 * 70 / 100)
+
+
+def test_first_draws_of_each_chain() -> None:
+    x = np.arange(2 * 8 * D, dtype=float).reshape(2, 8, D)
+    part_of = part("measure").first(fit_of(x), 0.25)
+    np.testing.assert_array_equal(part_of.posterior["x"], x[:, :2])
+
+
+def test_draws_without_weight_are_not_measured() -> None:
+    """An extended Hamiltonian's first draws may all lie off the plateau."""
+    log_w1 = np.full((1, 160), -np.inf)
+    log_w1[0, 100:] = 0
+    x = RELAXATION.truth().draw(160, np.random.default_rng(0))[None]
+    found = part("measure").measure(cell_of(), fit_of(x, {"log_w1": log_w1}))
+    assert "mean" in found
+    assert "mean_0" not in found
+    assert all(np.isfinite(value) for value in found.values())
+
+
+# Grid
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_grid(profile: Profile) -> None:
+    cells = EXPERIMENT.grid(profile)
+    assert len({cell.key for cell in cells}) == len(cells)
+    families = {cell.factors["method"] for cell in cells if cell.factors["half"] == "PE"}
+    assert {"HMC", "PE", "PE fixed", "AIS", "ST", "CT", "PT", "fold", "collapsed CT"} <= families
+    ct = [cell for cell in cells if cell.factors["half"] == "CT"]
+    assert {"AIS", "H-AIS", "ST", "Gibbs CT", "joint CT", "joint HMC", "extended Hamiltonian"} <= {
+        cell.factors["method"] for cell in ct
+    }
+    instances = {cell.factors["instance"] for cell in ct}
+    assert len(instances) == {"smoke": 1, "quick": 3, "paper": 10}[profile]
+    assert all(cell.content() for cell in cells[:3])
+
+
+def test_paper_profile_is_as_published() -> None:
+    cells = EXPERIMENT.grid("paper")
+    pe = [c for c in cells if c.factors["half"] == "PE" and not c.factors["ours"]]
+    assert [c.factors["N"] for c in pe if c.factors["method"] == "PE"] == [20, 15, 10, 5, 2]
+    fixed = [c.settings["inv_temp"] for c in pe if c.factors["method"] == "PE fixed"]
+    assert fixed == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+    assert {c.replications for c in pe} == {10}
+    for cell in pe:
+        if cell.method.driven_by == "cmdstan":
+            assert (cell.nuts.chains, cell.nuts.draws) == (1, 10_000)
+    ladders = {
+        c.factors["N"] for c in cells if c.factors["half"] == "CT" and c.factors["method"] == "AIS"
+    }
+    assert ladders == {1000, 5000, 10_000}
+
+
+def test_users_instances(tmp_path: Path) -> None:
+    grid = EXPERIMENT.user_grid
+    assert grid is not None
+    with pytest.raises(DataError, match="neither pe_paper"):
+        grid("smoke", tmp_path)
+    machine = generate(8, np.random.default_rng(1))
+    np.savez(tmp_path / "params_and_moms_0.npz", weights=machine.weights, biases=machine.biases)
+    cells = grid("smoke", tmp_path)
+    assert {cell.factors["half"] for cell in cells} == {"CT authors"}
+    assert {cell.factors["instance"] for cell in cells} == {"authors-i0"}
+    exact = part("instances").exact_of(cells[0].model)
+    assert exact.log_z == pytest.approx(relax(machine).truth().log_z, abs=1e-6)
+    file = tmp_path / "params_and_moms_0.npz"
+    np.savez(file, weights=machine.weights)
+    with pytest.raises(DataError, match="'weights' and 'biases'"):
+        grid("smoke", tmp_path)
+    file.write_text("nothing")
+    with pytest.raises(DataError, match="params_and_moms_0"):
+        grid("smoke", tmp_path)
+
+
+# Results
+
+SHARES = ("_0", "_1", "_2", "_3", "")
+
+
+def synthetic(
+    profile: Profile,
+    worse: dict[str, float] | None = None,
+    *,
+    error: float = 0.1,
+    keys: Iterable[str] | None = None,
+) -> Results:
+    """Return results whose errors are ``error`` times a cell's or family's factor.
+
+    Errors fall with the root of the cost, which is 1, 2, 4, 8 and 16 at the five shares, in
+    seconds and in millions of gradients; those of the base are 0.5.
+    """
+    factor = worse or {}
+    cells = tuple(c for c in EXPERIMENT.grid(profile) if keys is None or c.key in set(keys))
+    rng = np.random.default_rng(0)
+    rows = []
+    for cell in cells:
+        family = f"{cell.factors['half']}:{cell.factors['method']}"
+        scale = error * factor.get(family, 1.0) * factor.get(cell.key, 1.0)
+        for replication in range(cell.replications):
+            row = {"cell": cell.key, **cell.factors, "replication": replication, "variance": 9.0}
+            row |= {f"base_{name}": 0.5 for name in ERRORS}
+            for k, suffix in enumerate(SHARES):
+                cost = 2.0**k
+                row |= {f"time{suffix}": cost, f"work{suffix}": 1e6 * cost}
+                for name in ERRORS:
+                    own = factor.get(f"{family}:{name}", 1.0)
+                    noise = 1 + 0.01 * rng.normal()
+                    row[f"{name}{suffix}"] = scale * own * noise * 4 / np.sqrt(cost)
+            rows.append(row)
+    truth = RELAXATION.truth()
+
+    def load(cell: Cell, replication: int) -> Fit:
+        x = np.zeros((1, 50, cell.model.dimension))
+        x[..., :D] = truth.draw(50, np.random.default_rng(replication))
+        return fit_of(x)
+
+    return Results(profile, cells, pd.DataFrame(rows), load, planned=len(rows))
+
+
+def test_curves_and_equal_cost() -> None:
+    curves = part("curves")
+    results = synthetic("quick", {"CT:ST": 3.0})
+    gibbs, st = (curves.of_family(results, "CT", name) for name in ("Gibbs CT", "ST"))
+    curve = curves.curve(results, gibbs, "mean", "work", relative=True)
+    np.testing.assert_allclose(curve.cost, 1e6 * 2.0 ** np.arange(5))
+    # 12 runs whose relative errors scatter by 1 %.
+    np.testing.assert_allclose(curve.error, 0.8 / np.sqrt(2.0 ** np.arange(5)), rtol=0.02)
+    assert np.all(curve.se < 0.01 * curve.error)
+    assert curve.at(3e6) == pytest.approx(0.8 / np.sqrt(3), rel=0.02)
+    assert curve.at(1e9) == pytest.approx(curve.error[-1])
+    budget, (mine, theirs) = curves.equal_cost(results, [gibbs, st], "mean", "work")
+    assert budget == pytest.approx(16e6)
+    assert theirs / mine == pytest.approx(3, rel=0.02)
+
+
+def test_equal_cost_is_that_of_the_cheapest() -> None:
+    """A run four times as dear is cut to a quarter, where its error is twice as large."""
+    curves = part("curves")
+    results = synthetic("quick")
+    dear = results.metrics["method"] == "ST"
+    for suffix in SHARES:
+        results.metrics.loc[dear, f"work{suffix}"] *= 4
+    groups = [curves.of_family(results, "CT", name) for name in ("Gibbs CT", "ST")]
+    budget, (gibbs, st) = curves.equal_cost(results, groups, "mean", "work")
+    assert budget == pytest.approx(16e6)
+    assert st / gibbs == pytest.approx(2, rel=0.02)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_tables(profile: Profile) -> None:
+    results = synthetic(profile)
+    made = {table.name: table.frame for table in EXPERIMENT.tables(results)}
+    assert set(made) == {
+        "errors", "efficiency", "evidence", "relative", "relative-by-instance"
+    }  # fmt: skip
+    pe = [cell.label for cell in results.cells if cell.factors["half"] == "PE"]
+    alone = "Base alone, no sampling (ours)"
+    assert list(made["errors"].index) == [*pe, alone]
+    assert set(made["efficiency"].index) == {*pe, alone}
+    assert made["efficiency"]["neff"][alone] == "36.0"  # 9 / 0.5^2
+    # 9 / 0.1^2 = 900 draws for 16 seconds and 16,000 thousand gradients.
+    assert float(made["efficiency"]["neff/s"][pe[0]]) == pytest.approx(900 / 16, rel=0.05)
+    assert float(made["efficiency"]["neff/kgrad"][pe[0]]) == pytest.approx(0.056, rel=0.05)
+    assert made["errors"]["E[x]"][alone] == "0.500"
+
+
+def test_figures() -> None:
+    results = synthetic("smoke")
+    made = EXPERIMENT.figures(results)
+    assert [figure.name for figure in made] == [
+        "projection", "boxes", "efficiency", "cost", "relative", "exact"
+    ]  # fmt: skip
+    for figure in made:
+        assert len(figure.image) > 5000
+        assert figure.caption.endswith(".")
+        assert figure.alt_text.endswith(".")
+
+
+def test_nothing_there_is_no_error() -> None:
+    results = synthetic("smoke", keys=("d28-hmc",))
+    assert {claim.verdict for claim in EXPERIMENT.claims(results)} == {"not run"}
+    assert [table.name for table in EXPERIMENT.tables(results)] == ["errors", "efficiency"]
+    assert EXPERIMENT.figures(results)
+
+
+# Claims
+
+AS_CLAIMED = {
+    "PE:HMC": 20.0, "PE:AIS": 10.0, "PE:CT": 10.0, "d28-pe-2": 8.0, "d28-pe-5": 7.0,
+    "d28-pe-10": 4.0, "d28-pe-15": 3.9, "d28-pe-20": 3.8, "PE:ST": 3.0, "d28-fixed-50": 6.0,
+    "d28-fixed-10": 20.0, "PE:PT": 1.0, "PE:fold": 0.5, "PE:fold:second": 4.0,
+    "PE:fold:log_z": 4.0, "PE:collapsed CT": 1.6, "CT:AIS": 4.0, "CT:H-AIS": 4.0, "CT:ST": 3.0,
+    "CT:Gibbs CT": 1.1, "CT:joint HMC": 1.0, "PE:PE base:log_z": 0.1,
+}  # fmt: skip
+
+
+@cache
+def unchanged() -> list[str]:
+    return verdicts({})
+
+
+def verdicts(changed: dict[str, float], profile: Profile = "quick") -> list[str]:
+    return [c.verdict for c in EXPERIMENT.claims(synthetic(profile, AS_CLAIMED | changed))]
+
+
+def test_claims_when_all_is_as_claimed() -> None:
+    # MSE x seconds falls with N here, since all cells cost the same.
+    expected = ["reproduced"] * 17
+    expected[5] = "not reproduced"
+    assert unchanged() == expected
+    assert set(verdicts({}, "smoke")) == {"not run"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "changed"),
+    [
+        (0, {"PE:HMC": 5.0}),
+        (1, {"PE:ST": 12.0}),
+        (2, {"d28-fixed-50": 9.0, "d28-fixed-90": 9.0}),
+        (3, {"d28-fixed-10": 7.0}),
+        (4, {"d28-pe-10": 9.0}),
+        (5, {"d28-pe-5": 3.5}),
+        (6, {"CT:AIS": 1.05}),
+        (6, {"CT:AIS:log_z": 0.2}),
+        (7, {"CT:ST": 1.05}),
+        (8, {"CT:ST": 1.05}),
+        (9, {"CT:joint HMC": 1.3}),
+        (10, {"CT:collapsed CT": 5.0}),
+        (11, {"d28-pe-2": 1.0}),
+        (12, {"PE:fold": 1.2}),
+        (13, {"PE:fold:second": 1.0}),
+        (14, {"PE:collapsed CT": 0.8}),
+        (15, {"d28-pe-2": 4.0}),
+        (16, {f"PE:{name}:log_z": 3.0 for name in ("PE base", "PE pilot", "collapsed PE")}),
+    ],
+)
+def test_each_claim_can_turn(claim: int, changed: dict[str, float]) -> None:
+    assert unchanged()[claim] == ("not reproduced" if claim == 5 else "reproduced")
+    _, _, _, judge = part("claims").CLAIMS[claim]
+    assert judge(synthetic("quick", AS_CLAIMED | changed))[1] is (claim == 5)
+
+
+def test_claims_whose_cells_are_missing_are_not_run() -> None:
+    whole = synthetic("quick", AS_CLAIMED)
+    kept = tuple(cell for cell in whole.cells if cell.factors["method"] != "ST")
+    metrics = whole.metrics[whole.metrics["method"] != "ST"]
+    claims = EXPERIMENT.claims(dataclasses.replace(whole, cells=kept, metrics=metrics))
+    lost = [k for k, claim in enumerate(claims) if claim.verdict == "not run"]
+    assert lost == [0, 1, 7, 8, 10]
+    assert claims[7].measured == "Not in these results: ST."
+
+
+def test_claims_state_what_was_measured() -> None:
+    claims = EXPERIMENT.claims(synthetic("quick", AS_CLAIMED))
+    assert "HMC 2.0" in claims[0].measured
+    assert "below on 3 of 3 instances" in claims[6].measured
+    assert "(4 runs a method, 3 instances.)" in claims[6].measured
+    assert "Best: Folded target (ours)" in claims[11].measured

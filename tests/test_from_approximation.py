@@ -1,0 +1,112 @@
+"""Runs from Stan's approximations and the bootstrap, on a regression with exact evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from harness.coordinates import flatten
+from harness.density import TargetDensity
+from harness.errors import DataError
+from harness.methods.from_approximation import (
+    Bootstrap,
+    approximate,
+    draws_as_starts,
+    sample_from_approximation,
+)
+from harness.model import Model
+from harness.models.radon import load_radon
+from harness.models.radon_exact import exact_log_evidence
+from harness.nuts import NutsSettings
+from harness.samplers.from_approximation import sample_annealed_importance_from_approximation
+from harness.samplers.ladders import sigmoidal_ladder
+
+DATA = load_radon().subset(["AITKIN", "ANOKA", "BECKER", "CARVER"])
+MODEL: Model = DATA.model("four counties")
+TRUTH = exact_log_evidence(DATA).value
+NUTS = NutsSettings(chains=2, warmup=400, draws=2500)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_stanli() -> None:
+    pytest.importorskip("stanli", reason="stanli evaluates Stan programs with no compile")
+
+
+def test_the_numpy_density_is_the_stan_program() -> None:
+    rng = np.random.default_rng(1)
+    points = np.concatenate([s * rng.normal(size=(40, MODEL.dimension)) for s in (0.1, 1.0, 4.0)])
+    assert MODEL.log_density is not None
+    value, gradient = MODEL.log_density(points)
+    stan, slope = TargetDensity(MODEL)(points)
+    np.testing.assert_allclose(value, stan, rtol=1e-10, atol=1e-10)
+    scale = 1e-10 * (1 + np.abs(slope).max(axis=1, keepdims=True))
+    assert np.all(np.abs(gradient - slope) <= scale)
+    assert dict(MODEL.shapes) == TargetDensity(MODEL).shapes
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_numpy_density_far_out_is_no_number_and_no_warning() -> None:
+    assert MODEL.log_density is not None
+    for height in (-800.0, 800.0):
+        point = np.zeros((1, MODEL.dimension))
+        point[0, 2:5] = height
+        value, gradient = MODEL.log_density(point)
+        assert not (np.isfinite(value[0]) and np.all(np.isfinite(gradient)))
+
+
+@pytest.mark.compiled
+def test_a_bootstrap_comes_to_the_exact_evidence_and_counts_all_of_its_cost() -> None:
+    fit = sample_from_approximation(
+        MODEL,
+        form="collapsed_tempering",
+        bootstrap=Bootstrap(3, NUTS, until_rest=True),
+        nuts=NUTS,
+        seed=3,
+    )
+    log_z, attrs = fit.log_evidence, fit.tree.attrs
+    # Four standard errors of 5,000 draws, which are small themselves.
+    assert log_z.mcse < 0.2
+    assert abs(log_z.value - TRUTH) < 4 * log_z.mcse
+    # ADVI's bound holds in expectation; its last value is a mean over 1,000 draws.
+    assert attrs["approximation_log_zeta"] < TRUTH + 0.2
+    steps = np.size(attrs["bootstrap_log_zeta"])
+    assert 1 <= steps <= 3
+    assert np.all(np.asarray(attrs["bootstrap_divergence"])[: steps - 1] >= 4)
+    assert attrs["elbo"][-1] == attrs["approximation_log_zeta"]
+    own = np.sum(attrs["gradients_warmup"]) + np.sum(attrs["gradients_sampling"])
+    assert fit.gradients == pytest.approx(own + attrs["gradients_pilot"])
+    assert attrs["gradients_pilot"] > steps * NUTS.draws
+    assert attrs["seconds_pilot"] > attrs["approximation_seconds"] > 0
+    assert fit.settings["bootstrap"]["most_steps"] == 3
+
+
+@pytest.mark.compiled
+def test_annealed_runs_from_a_variational_base_come_to_the_exact_evidence() -> None:
+    fit = sample_annealed_importance_from_approximation(
+        MODEL, ladder=sigmoidal_ladder(300), chains=400, seed=4
+    )
+    log_z = fit.log_evidence
+    assert log_z.mcse < 0.3
+    assert abs(log_z.value - TRUTH) < 4 * log_z.mcse
+    assert fit.seconds > fit.tree.attrs["seconds_pilot"] > 0
+
+
+@pytest.mark.compiled
+def test_chains_start_at_draws_of_the_base() -> None:
+    found = approximate(MODEL, "laplace", seed=1)
+    assert found.trace.shape == (2, 0)
+    starts = draws_as_starts(MODEL, found.base, MODEL.shapes, chains=400, seed=2)
+    points = np.stack([flatten(MODEL, start, leading=0) for start in starts])
+    z = found.base.whiten(points)
+    # Of 400 draws: means to 1 / 20, variances to sqrt(2 / 400); five of each.
+    assert np.abs(z.mean(axis=0)).max() < 5 / 20
+    assert np.abs(z.var(axis=0) - 1).max() < 5 * np.sqrt(2 / 400)
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(DataError, match="coordinates: leave it out"):
+        sample_from_approximation(MODEL, form="continuous_tempering", base_metric=True, seed=1)
+    with pytest.raises(DataError, match="fewer than 0 steps"):
+        Bootstrap(-1)
+    with pytest.raises(DataError, match="is followed by"):
+        sample_from_approximation(MODEL, form="parallel", seed=1)  # type: ignore[arg-type]

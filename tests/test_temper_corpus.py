@@ -1,0 +1,157 @@
+"""Tempered programs of the whole corpus say what the definitions say, at random points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpus_data import names
+from corpus_oracle import AMBIGUOUS, COMPILED_ONLY, CORPUS, NUM, Reference, marked_lines
+from stan_density import StanDensity
+from tempered_oracle import (
+    Expected,
+    Held,
+    Parts,
+    collapsed,
+    collapsed_pseudo_extended,
+    compare,
+    continuous,
+    pseudo_extended,
+)
+
+from harness.errors import HarnessError
+from harness.temper import TemperedProgram, temper
+from harness.temper.classify import What
+from harness.temper.program import TemperMethod
+
+POINTS = 2
+"""Sets of pseudo-samples that each program is evaluated at."""
+
+BETA = np.array([0.0, 0.15, 0.6, 1.0])
+FREE = np.array([0.03, 0.35, 0.7, 0.96])
+TEMPERABLE = [name for name in names() if name != "no_data"]
+INDICES_ALONE = "lda_small"
+"""Its data choose among parameters and have no density of their own."""
+
+INTERPRETED = [
+    name for name in TEMPERABLE if name not in COMPILED_ONLY | AMBIGUOUS | {INDICES_ALONE}
+]
+
+SOME = ("eight_schools_centred", "mixture_k_local", "truncated_both_ends", "user_lp_likelihood")
+
+
+class Case:
+    """A program of the corpus, points, and the parts of its density there."""
+
+    def __init__(self, name: str, folder: Path, *, everything: bool = False) -> None:
+        self.reference = Reference(name, folder)
+        self.folder = folder
+        self.what: What = "all" if everything else "likelihood"
+        self.programs: dict[TemperMethod, TemperedProgram] = {}
+        parameters = tuple(self.temper("pseudo-extended").parameters)
+        self.values = self.reference.points(parameters, NUM * POINTS, seed=5)
+        self.free = self.reference.free(self.values)
+        joint = self._at(self.reference.joint)
+        base = self._at(self.reference.jacobian if everything else self.reference.prior)
+        self.parts = Parts(base, joint - base)
+
+    def temper(self, method: TemperMethod) -> TemperedProgram:
+        if method not in self.programs:
+            path = self.reference.program.path
+            self.programs[method] = temper(
+                path, method=method, what=self.what, include_paths=(CORPUS,)
+            )
+        return self.programs[method]
+
+    def _at(self, density: StanDensity) -> np.ndarray:
+        return self.reference.at(density, self.values)
+
+    def check(self, method: TemperMethod, setting: str) -> None:
+        """Compare the tempered program with its definition at every point."""
+        fixed = BETA if setting == "fixed" else np.empty(0)
+        single = method in ("continuous", "collapsed")
+        size = 1 if single else NUM
+        if single and setting == "fixed":
+            fixed = BETA[2:3]
+        held = Held(self.temper(method), self.reference.data, setting, fixed, size, self.folder)
+        for start in range(0, NUM * POINTS, NUM):
+            part = slice(start, start + size)
+            parts = Parts(*(each[part] for each in self.parts))
+            points, free = (
+                {name: each[start] if single else each[part] for name, each in some.items()}
+                for some in (self.values, self.free)
+            )
+            sampled = setting == "sampled"
+            beta = np.roll(FREE, start // NUM)[:size] if sampled else fixed
+            expected = _expected(method, parts, beta, setting)
+            values = held.values(points, free, beta if sampled else np.empty(0))
+            compare(held(values), expected)
+
+
+def _expected(method: TemperMethod, parts: Parts, beta: np.ndarray, setting: str) -> Expected:
+    if method == "pseudo-extended":
+        return pseudo_extended(parts, beta, sampled=setting == "sampled")
+    if method == "continuous":
+        return continuous(parts, beta, sampled=setting == "sampled")
+    if method == "collapsed":
+        return collapsed(parts, ladder=setting == "ladder")
+    return collapsed_pseudo_extended(parts, ladder=setting == "ladder")
+
+
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_tempered_likelihood(name: str, tmp_path: Path) -> None:
+    case = Case(name, tmp_path)
+    case.check("pseudo-extended", "sampled")
+    case.check("continuous", "sampled")
+
+
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_classification(name: str) -> None:
+    """The lines that are tempered are those that somebody marked."""
+    program = temper(CORPUS / f"{name}.stan", method="continuous", include_paths=(CORPUS,))
+    tempered = {each.line for each in program.statements if each.tempered}
+    assert tempered == {number for number, _ in marked_lines(name)}
+    assert all(each.why for each in program.statements)
+
+
+@pytest.mark.parametrize("name", ["no_data", INDICES_ALONE])
+def test_refused_for_want_of_a_likelihood(name: str) -> None:
+    with pytest.raises(HarnessError, match="no statement to temper"):
+        temper(CORPUS / f"{name}.stan", method="continuous")
+
+
+@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize(
+    ("method", "setting"),
+    [
+        ("pseudo-extended", "fixed"),
+        ("continuous", "fixed"),
+        ("collapsed", "integrated"),
+        ("collapsed", "ladder"),
+        ("collapsed-pseudo-extended", "integrated"),
+        ("collapsed-pseudo-extended", "ladder"),
+    ],
+)
+def test_other_forms(name: str, method: TemperMethod, setting: str, tmp_path: Path) -> None:
+    Case(name, tmp_path).check(method, setting)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_everything_tempered(name: str, tmp_path: Path) -> None:
+    case = Case(name, tmp_path, everything=True)
+    case.check("pseudo-extended", "sampled")
+    case.check("continuous", "sampled")
+
+
+UNCOVERED = {"lp_with_prior_and_likelihood": ("mu",), "mixed_observed_and_missing": ("y_mis",)}
+
+
+@pytest.mark.parametrize("name", sorted(AMBIGUOUS))
+def test_prior_and_likelihood_in_one_statement(name: str, tmp_path: Path) -> None:
+    """Split, or else tempered whole: then it is told which parameters have no prior left."""
+    case = Case(name, tmp_path)
+    uncovered = case.temper("pseudo-extended").uncovered
+    assert uncovered == UNCOVERED.get(name, ())
+    if not uncovered:
+        case.check("pseudo-extended", "sampled")

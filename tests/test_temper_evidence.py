@@ -1,0 +1,53 @@
+"""Evidence by tempered programs against exact answers, with honest errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from conjugate import CONJUGATE, log_evidence
+from corpus_data import corpus_data
+from corpus_oracle import CORPUS
+from scipy.stats import chi2
+
+from harness.fit import Fit
+from harness.methods.continuous_tempering import (
+    sample_collapsed_tempered,
+    sample_continuously_tempered,
+)
+from harness.methods.pseudo_extended import sample_pseudo_extended
+from harness.nuts import NutsSettings
+from harness.temper import tempered_model
+
+RUNS = 20
+# Of RUNS squares of standard normals, the sum lies outside with probability 1e-4.
+BOUNDS = np.asarray(chi2.ppf([5e-5, 1 - 5e-5], RUNS))
+METHODS: dict[str, tuple[Callable[..., Fit], dict[str, Any]]] = {
+    "pseudo-extended": (sample_pseudo_extended, {"num_pseudo_samples": 3}),
+    "continuous": (sample_continuously_tempered, {}),
+    "collapsed": (sample_collapsed_tempered, {}),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", CONJUGATE)
+def test_evidence_of_conjugate_models(name: str, method: str) -> None:
+    model = tempered_model(CORPUS / f"{name}.stan", corpus_data(name))
+    exact = log_evidence(name)
+    sample, settings = METHODS[method]
+    errors = []
+    for seed in range(RUNS):
+        fit = sample(
+            model,
+            log_zeta=float(round(exact)),
+            seed=seed,
+            engine="stanli",
+            nuts=NutsSettings(chains=2, warmup=500, draws=1000),
+            **settings,
+        )
+        found = fit.log_evidence
+        errors.append((found.value - exact) / found.mcse)
+    assert np.max(np.abs(errors)) < 4
+    assert BOUNDS[0] < np.sum(np.square(errors)) < BOUNDS[1]
