@@ -15,6 +15,7 @@ import numpy as np
 
 from harness.compile import CompiledProgram
 from harness.errors import DataError, SamplingError
+from harness.processes import end_descendants
 from harness.stan_csv import read_chain
 from harness.stan_data import plain_data
 from harness.weights import FloatArray
@@ -175,6 +176,10 @@ def run_nuts(
                 timeout=settings.time_limit,
             )
             return _collect(fit)
+        except KeyboardInterrupt:
+            # CmdStanPy's threads would go on, and write into a folder that is being removed.
+            end_descendants()
+            raise
         except TimeoutError:
             raise SamplingError(
                 f"{compiled.program.name}: stopped at the time limit of {settings.time_limit:g} s "
@@ -189,10 +194,10 @@ def run_nuts(
 
 @contextmanager
 def quiet_cmdstanpy() -> Iterator[None]:
-    """Keep CmdStanPy from telling about every chain."""
+    """Keep CmdStanPy from logging what progress and errors of ours say."""
     logger = cmdstanpy.utils.get_logger()
     level = logger.level
-    logger.setLevel(logging.ERROR)
+    logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import platform
 import shutil
@@ -17,7 +16,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
-import cmdstanpy
 import pandas as pd
 
 from harness.errors import DataError
@@ -27,6 +25,7 @@ from harness.experiment.run import Keep, Plan, make_plan, run_plan
 from harness.experiment.spec import Profile
 from harness.experiment.store import Store
 from harness.experiment.workers import DaskWorkers, LocalWorkers
+from harness.nuts import quiet_cmdstanpy
 from harness.report.experiment_page import build_section
 from harness.report.markdown import write_markdown
 from harness.report.site import FitPages, remove_report, write_site, write_tables
@@ -219,16 +218,12 @@ def clean_session(names: Sequence[str], root: Path) -> int:
 @contextlib.contextmanager
 def _unattended() -> Iterator[None]:
     """Keep CmdStanPy quiet and let a polite 'stop' end a run as Ctrl-C does."""
-    logger = cmdstanpy.utils.get_logger()
-    level = logger.level
-    # Its log repeats for every chain what the progress bar shows.
-    logger.setLevel(logging.CRITICAL)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        yield
+        with quiet_cmdstanpy():
+            yield
     finally:
         signal.signal(signal.SIGTERM, before)
-        logger.setLevel(level)
 
 
 def git_revision() -> str:
