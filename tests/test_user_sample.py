@@ -16,11 +16,12 @@ from stan_density import stanli
 
 from harness.cli import main
 from harness.diagnosis import Severity
-from harness.errors import DataError
+from harness.errors import DataError, SamplingError
 from harness.fit import Fit
 from harness.temper import tempered_model
 from harness.user import Method, UserFit, sample
 from harness.user.compare import compare
+from harness.user.generated import _write_draws
 from harness.user.scout import scout_program
 
 assert stanli is not None
@@ -235,6 +236,31 @@ def test_the_pilots_base_is_the_prior(bimodal: tuple[Path, Path]) -> None:
     below = float(weight @ (scouted.particles["a"] < 0).mean(axis=1))
     truth = bimodal_truth()[1]
     assert abs(below - truth) < 4 * binom.std(128, truth) / 128
+
+
+def test_draws_are_written_as_cmdstan_names_them(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    draws = {"x": rng.normal(size=5), "m": rng.normal(size=(5, 2, 3)), "v": np.empty((5, 0))}
+    _write_draws(tmp_path / "draws.csv", draws)
+    header, *rows = (tmp_path / "draws.csv").read_text().splitlines()
+    assert header == "x,m.1.1,m.2.1,m.1.2,m.2.2,m.1.3,m.2.3"
+    table = np.array([row.split(",") for row in rows], dtype=float)
+    np.testing.assert_array_equal(table[:, 0], draws["x"])
+    np.testing.assert_array_equal(table[:, 4], draws["m"][:, 1, 1])
+    np.testing.assert_array_equal(table[:, 5], draws["m"][:, 0, 2])
+
+
+def test_errors_call_the_program_by_its_name(tmp_path: Path) -> None:
+    """A density that is nowhere positive: Stan finds no point to start from."""
+    program = """
+    data { real y; } parameters { real x; }
+    model { if (x < 1e9) reject("never"); x ~ normal(0, 1); y ~ normal(x, 1); }
+    """
+    methods: tuple[Method, ...] = ("nuts", "ct")
+    for method in methods:
+        with pytest.raises(SamplingError, match=r"stuck\.stan, form") as caught:
+            run(write(tmp_path, "stuck", program, {"y": 1}), method)
+        assert len(str(caught.value).splitlines()) == 1
 
 
 def test_comparison_of_nuts_and_a_pilot() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 
 from harness.compile import CompiledProgram, Declared, compile_programs, declarations
 from harness.diagnosis import Finding, Severity
-from harness.errors import DataError
+from harness.errors import DataError, HarnessError
 from harness.fit import Fit, build_fit
 from harness.methods.common import Engine, Sampling, chosen_engine, run_attributes, run_variant
 from harness.methods.continuous_tempering import COLLAPSED_VARIANT, sample_collapsed_tempered
@@ -117,13 +117,14 @@ def sample(
     with _Clock(_STEPS[method], show=progress) as clock, _quiet():
         with clock.step("reading and tempering", "temper"):
             job = _prepare(Path(path), data, what, tuple(include_paths), engine)
-        if method == "auto" or method == "nuts":
-            result = _plain_first(job, clock, nuts, seed, auto=method == "auto")
-        else:
-            scouted = _pilot(job, clock, seed)
-            fit = _tempered(job, clock, method, scouted, nuts, seed, num_pseudo_samples)
-            _remember(fit, job, scouted, _doubts(scouted))
-            result = UserFit(fit, method)
+        with job.named_errors():
+            if method == "auto" or method == "nuts":
+                result = _plain_first(job, clock, nuts, seed, auto=method == "auto")
+            else:
+                scouted = _pilot(job, clock, seed)
+                fit = _tempered(job, clock, method, scouted, nuts, seed, num_pseudo_samples)
+                _remember(fit, job, scouted, _doubts(scouted))
+                result = UserFit(fit, method)
     return replace(result, timings={**clock.seconds, "total": time.perf_counter() - began})
 
 
@@ -190,6 +191,15 @@ class _Job:
     left_out: list[str]
     generates: bool
     compiled: dict[str, CompiledProgram]
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Call the program by its own name in errors, and not by that of a folder in the cache."""
+        try:
+            yield
+        except HarnessError as error:
+            named = str(error).replace(f"{self.model.folder.name}-", f"{self.path.name}, form ")
+            raise type(error)(named) from error
 
     def compile(self, variants: Iterable[str], clock: _Clock) -> None:
         """Compile variants where the engine is CmdStan, several at once, unless they are."""
