@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,10 +21,10 @@ from harness.methods.from_pilot import scouted_ladder
 from harness.methods.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
 from harness.methods.pseudo_extended import sample_pseudo_extended
 from harness.model import Model, StanProgram
-from harness.nuts import NutsSettings, quiet_cmdstanpy
+from harness.nuts import NutsSettings
 from harness.temper import What, tempered_model
 from harness.toolchain import require_cmdstan
-from harness.toolchain.progress import Steps
+from harness.user.clock import Clock, quiet
 from harness.user.compare import compare
 from harness.user.data import checked_data, read_data
 from harness.user.generated import ORIGINAL, kept_names, with_generated
@@ -114,7 +113,7 @@ def sample(
     parallel = min(os.cpu_count() or 1, chains)
     nuts = NutsSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=parallel)
     began = time.perf_counter()
-    with _Clock(_STEPS[method], show=progress) as clock, _quiet():
+    with Clock(_STEPS[method], show=progress) as clock, quiet():
         with clock.step("reading and tempering", "temper"):
             job = _prepare(Path(path), data, what, tuple(include_paths), engine)
         with job.named_errors():
@@ -128,7 +127,7 @@ def sample(
     return replace(result, timings={**clock.seconds, "total": time.perf_counter() - began})
 
 
-def _plain_first(job: _Job, clock: _Clock, nuts: NutsSettings, seed: int, *, auto: bool) -> UserFit:
+def _plain_first(job: _Job, clock: Clock, nuts: NutsSettings, seed: int, *, auto: bool) -> UserFit:
     """Run plain NUTS; if asked, compare it with a pilot, and temper where it misses something."""
     job.compile([ORIGINAL], clock)
     with clock.step("plain NUTS", "nuts"):
@@ -158,14 +157,14 @@ def _plain_first(job: _Job, clock: _Clock, nuts: NutsSettings, seed: int, *, aut
     return UserFit(plain, "nuts")
 
 
-def _pilot(job: _Job, clock: _Clock, seed: int) -> Scouted:
+def _pilot(job: _Job, clock: Clock, seed: int) -> Scouted:
     with clock.step("a pilot along the path", "pilot"):
         return scout_program(job.model, seed=seed)
 
 
 def _tempered(
     job: _Job,
-    clock: _Clock,
+    clock: Clock,
     method: Tempered,
     scouted: Scouted,
     nuts: NutsSettings,
@@ -201,7 +200,7 @@ class _Job:
             named = str(error).replace(f"{self.model.folder.name}-", f"{self.path.name}, form ")
             raise type(error)(named) from error
 
-    def compile(self, variants: Iterable[str], clock: _Clock) -> None:
+    def compile(self, variants: Iterable[str], clock: Clock) -> None:
         """Compile variants where the engine is CmdStan, several at once, unless they are."""
         programs = {
             self.model.program(each): each for each in variants if each not in self.compiled
@@ -344,37 +343,3 @@ def _remember(fit: Fit, job: _Job, scouted: Scouted | None, findings: Iterable[F
             "pilot_log_evidence_mcse": float(found.mcse),
             "pilot_rungs": len(scouted.found.inv_temp),
         }
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep CmdStanPy and stanli from telling what the progress or the findings say."""
-    with quiet_cmdstanpy(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="stanli:", category=RuntimeWarning)
-        yield
-
-
-class _Clock:
-    """Steps of the job: shown on standard error, and timed."""
-
-    def __init__(self, total: int, *, show: bool) -> None:
-        self._steps = Steps(total) if show else None
-        self.seconds: dict[str, float] = {}
-
-    def __enter__(self) -> _Clock:
-        if self._steps is not None:
-            self._steps.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self._steps is not None:
-            self._steps.__exit__(*error)
-
-    @contextmanager
-    def step(self, text: str, name: str) -> Iterator[None]:
-        """Time a step under its name."""
-        if self._steps is not None:
-            self._steps.begin(text)
-        began = time.perf_counter()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began

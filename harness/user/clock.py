@@ -1,0 +1,46 @@
+"""Steps of a user's job: shown, timed, and otherwise quiet."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from harness.nuts import quiet_cmdstanpy
+from harness.toolchain.progress import Steps
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep CmdStanPy and stanli from telling what the progress or the findings say."""
+    with quiet_cmdstanpy(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="stanli:", category=RuntimeWarning)
+        yield
+
+
+class Clock:
+    """Steps of the job: shown on standard error, and timed."""
+
+    def __init__(self, total: int, *, show: bool) -> None:
+        self._steps = Steps(total) if show else None
+        self.seconds: dict[str, float] = {}
+
+    def __enter__(self) -> Clock:
+        if self._steps is not None:
+            self._steps.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._steps is not None:
+            self._steps.__exit__(*error)
+
+    @contextmanager
+    def step(self, text: str, name: str) -> Iterator[None]:
+        """Time a step under its name."""
+        if self._steps is not None:
+            self._steps.begin(text)
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
