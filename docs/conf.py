@@ -26,12 +26,15 @@ myst_heading_anchors = 3
 
 autodoc_default_options = {
     "members": True,
-    "show-inheritance": True,
     # numpydoc fails on the alias of a tuple type.
     "exclude-members": "Shape",
 }
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+# Names in place of what they stand for.
+_ALIASES = ("FloatArray", "LogG", "LogDensity", "Shapes", "Shape", "Engine", "Form")
+autodoc_type_aliases = {name: name for name in _ALIASES} | {"npt.ArrayLike": "ArrayLike"}
 # numpydoc loads it; every page here is written by hand.
 autosummary_generate = False
 python_maximum_signature_line_length = 88
@@ -81,8 +84,27 @@ def _escape(
         lines[i] = "".join(parts)
 
 
+def _shown_signature(
+    app: Sphinx,
+    what: str,
+    name: str,
+    thing: object,
+    options: object,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str, str] | None:
+    """Clear a signature of what Python prints for aliases and for defaults of dataclasses."""
+    if signature is None:
+        return None
+    shown = signature.replace("<factory>", "...")
+    both = (shown, returned or "")
+    clear = [re.sub(r"TypeAliasForwardRef\('(\w+)'\)", r"\1", each) for each in both]
+    return (clear[0], clear[1]) if clear != [signature, returned or ""] else None
+
+
 def setup(app: Sphinx) -> None:
     """Write formulas as MathML, which browsers and screen readers know by themselves."""
     # Before numpydoc, which knows what the stars of a parameter's name mean.
     app.connect("autodoc-process-docstring", _escape, priority=100)
+    app.connect("autodoc-process-signature", _shown_signature, priority=100)
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
