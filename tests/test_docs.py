@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 import pytest
 from doc_blocks import ROOT, blocks, check_command, run_python, save_stan, shell_commands
 
@@ -50,6 +51,17 @@ def adding_a_method(names: dict[str, Any]) -> None:
     close_to(names["fit"].log_evidence, 0.0)
 
 
+def own_program(names: dict[str, Any]) -> None:
+    """Z of the two means by a sum over a grid."""
+    y, mu = names["y"], np.linspace(-12, 12, 801)
+    one = np.exp(-0.5 * (y[:, None] - mu) ** 2) / np.sqrt(2 * np.pi)
+    prior = -0.5 * (mu / 10) ** 2 - 0.5 * np.log(2 * np.pi * 100)
+    mixed = np.log(0.4 * one[:, :, None] + 0.6 * one[:, None, :]).sum(axis=0)
+    log_joint = prior[:, None] + prior + mixed
+    mass = np.exp(log_joint - log_joint.max()).sum() * (mu[1] - mu[0]) ** 2
+    close_to(names["fit"].log_evidence, log_joint.max() + np.log(mass))
+
+
 def close_to(estimate: Any, truth: float) -> None:
     """4.3 standard errors: a sound estimate is farther off once in 60,000 times."""
     assert 0 < estimate.mcse < 0.2
@@ -58,6 +70,7 @@ def close_to(estimate: Any, truth: float) -> None:
 
 CHECKS = {
     "first-fit.md": first_fit,
+    "own-program.md": own_program,
     "choosing.md": choosing,
     "adding-a-model.md": adding_a_model,
     "adding-a-method.md": adding_a_method,
