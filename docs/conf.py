@@ -33,7 +33,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 # Names in place of what they stand for.
-_ALIASES = ("FloatArray", "LogG", "LogDensity", "Shapes", "Shape", "Engine", "Form")
+_ALIASES = ("FloatArray", "LogG", "LogDensity", "Shapes", "Shape", "Engine")
 autodoc_type_aliases = {name: name for name in _ALIASES} | {"npt.ArrayLike": "ArrayLike"}
 # numpydoc loads it; every page here is written by hand.
 autosummary_generate = False

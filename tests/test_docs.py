@@ -188,18 +188,14 @@ def test_stan_of_the_pages_is_formatted_by_stanc(cmdstan_home: Path, tmp_path: P
 def test_mathematics_lists_what_the_docs_cite() -> None:
     """A name with a year in the text is a name with that year in the references."""
     references = (DOCS / "mathematics.md").read_text(encoding="utf-8").split("## References")[1]
+    entries = references.split("\n- ")
     for page in PAGES:
         text = page.read_text(encoding="utf-8").split("## References")[0]
         for name, year in re.findall(
             r"([A-Z][a-z]+)(?: et al\.| and [A-Z][a-z]+)? \(?(\d{4})", text
         ):
-            if name in ("In",):
-                continue
-            assert re.search(rf"^- {name}.*?\({year}\)", references, re.MULTILINE | re.DOTALL), (
-                page,
-                name,
-                year,
-            )
+            found = [e for e in entries if re.search(rf"\b{name},", e) and f"({year})" in e]
+            assert found, (page, name, year)
 
 
 def test_index_names_every_page() -> None:
