@@ -64,6 +64,15 @@ def pages(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """Build the documentation into docs/_build/html; a warning is an error."""
+    install(session, "docs")
+    # With a fresh environment: pages that have not changed would not warn again.
+    options = ["--fail-on-warning", "--keep-going", "--fresh-env", "--builder", "html"]
+    session.run("sphinx-build", *options, "docs", "docs/_build/html", *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Measure speed as ratios inside one run; nothing else should be running."""
     install(session, "tests")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from doc_blocks import blocks
 
 from harness.cli import main
 from harness.experiment import catalogue
@@ -21,10 +21,10 @@ def test_example_experiment(
     tmp_path: Path, cmdstan_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert cmdstan_home.is_dir()
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    (example,) = blocks(README, "python")
     folder = tmp_path / "experiments"
     folder.mkdir()
-    (folder / "two_modes.py").write_text(example, encoding="utf-8")
+    (folder / "two_modes.py").write_text(example.text, encoding="utf-8")
     monkeypatch.setattr(catalogue, "shipped", lambda name: tmp_path / name)
     assert catalogue.experiment_names() == ["two_modes"]
     store = tmp_path / "results"

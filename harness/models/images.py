@@ -1,9 +1,11 @@
 """Images under a decoder: data for ``stan/image_decoder``, encoder bases and the evidence.
 
-The model of an image y of P binary pixels is
+The model of an image y of P binary pixels is::
+
     z ~ N(0, I_L),
     y_p | z ~ Bernoulli(inv_logit(a_p(z))),
     a(z) = tanh(tanh(z W0 + b0) W2 + b2) W4 + b4,
+
 and Z = p(y), the integral of p(y | z) N(z | 0, I) over z.  The encoder gives a Gaussian
 q(z | y) with diagonal covariance, whose two hidden layers are tanh layers too.
 
