@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +335,25 @@ def test_json_and_files(bimodal: tuple[Path, Path], tmp_path: Path) -> None:
     # The header of what was generated has the original's hash.
     assert hashlib.sha256(original.encode()).hexdigest() in generated
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fit.nc", "page.html"]
+
+
+def test_an_interrupted_run_leaves_nothing(bimodal: tuple[Path, Path], tmp_path: Path) -> None:
+    program, data = bimodal
+    command = [
+        *(sys.executable, "-m", "harness", "sample", str(program), "--data", str(data)),
+        *("--method", "ct", "--engine", "stanli", "--draws", "500000"),
+        *("--out", str(tmp_path / "fit.nc"), "--report", str(tmp_path / "page.html")),
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "the tempered run" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        said = process.stderr.read()
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "interrupted"
+    assert not list(tmp_path.iterdir())
 
 
 def test_plain_nuts_has_no_evidence(bimodal: tuple[Path, Path]) -> None:
