@@ -152,7 +152,7 @@ def test_a_signal_ends_cmdstan(tmp_path: Path, sent: signal.Signals) -> None:
         run.send_signal(sent)
         result = finish(run)  # fails long before the work would have been done
         assert result.returncode == 130, result.stderr
-        assert "mixture: stopped with 0 of 40 fits" in result.stderr
+        assert "mixture: stopped with 0 of 400 fits" in result.stderr
         assert not [child for child in children if child.is_running()]
     finally:
         run.kill()
