@@ -106,6 +106,13 @@ DATA_DIR = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder with data of your own, for the parts of experiments that need some.",
 )
+INCLUDE_PATHS = click.option(
+    "--include-path",
+    "include_paths",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of included files.  May be given several times.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -268,13 +275,7 @@ def status(
     show_default=True,
     help="likelihood: the base is the prior; all: it is flat.",
 )
-@click.option(
-    "--include-path",
-    "include_paths",
-    multiple=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of included files.  May be given several times.",
-)
+@INCLUDE_PATHS
 @click.option(
     "-o",
     "--output",
@@ -338,13 +339,7 @@ def temper(
     show_default=True,
     help="likelihood: the path starts from the prior; all: from a wide Gaussian.",
 )
-@click.option(
-    "--include-path",
-    "include_paths",
-    multiple=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of included files.  May be given several times.",
-)
+@INCLUDE_PATHS
 @click.option(
     "--engine",
     type=click.Choice(["auto", "cmdstan", "stanli"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.errors import DataError
 from harness.temper.tree import Node, expr, field, items, name_of, stmt, tag
 
 _OPERATORS = {
@@ -126,7 +127,7 @@ class StanText:
             return self.call(form)
         if kind == "CondDistApp":
             return self.distribution_call(form)
-        raise NotImplementedError(f"expression {kind}")
+        raise DataError(f"the program has an expression ({kind}) that cannot be tempered")
 
     def expressions(self, nodes: Node) -> str:
         """Text of a list of expressions."""
@@ -234,7 +235,7 @@ class StanText:
         kind = tag(form)
         writer = getattr(self, f"_write_{kind}", None)
         if writer is None:
-            raise NotImplementedError(f"statement {kind}")
+            raise DataError(f"the program has a statement ({kind}) that cannot be tempered")
         text: str = writer(form, node)
         return text
 
