@@ -21,7 +21,7 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.methods.method import python_method
 from harness.model import Model
 from harness.samplers.annealing import (
     AnnealingKernel,
@@ -160,24 +160,7 @@ def bidirectional(
     return Sandwich(fit.log_evidence, upper, fit, log_weight)
 
 
-def sample_annealed_importance(
-    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
-) -> Fit:
-    """Run :func:`annealed_importance` as an experiment does.
-
-    Parameters
-    ----------
-    model, seed
-        As for :func:`annealed_importance`.
-    nuts, compiled
-        Left alone: the method has neither.
-    **settings
-        ``base`` and ``ladder``, which it needs, and its other settings.
-    """
-    return annealed_importance(model, seed=seed, **settings)
-
-
-ANNEALED_IMPORTANCE = Method(METHOD, None, sample_annealed_importance, driven_by="python")
+ANNEALED_IMPORTANCE = python_method(METHOD, annealed_importance)
 
 
 class _Run:

@@ -13,7 +13,7 @@ inference and statistical mechanics. Annals of Statistics 34, 1581-1619.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.methods.method import python_method
 from harness.model import Model
 from harness.samplers.path import Path
 from harness.samplers.result import plain_fit
@@ -319,21 +319,4 @@ def _levels(temperatures: npt.ArrayLike, energies: npt.ArrayLike) -> tuple[Float
     return temperature, energy
 
 
-def sample_equi_energy(
-    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
-) -> Fit:
-    """Run :func:`equi_energy` as an experiment does.
-
-    Parameters
-    ----------
-    model, seed
-        As for :func:`equi_energy`.
-    nuts, compiled
-        Left alone: the method has neither.
-    **settings
-        ``base`` and ``scale``, which it needs, and its other settings.
-    """
-    return equi_energy(model, seed=seed, **settings)
-
-
-EQUI_ENERGY = Method(METHOD, None, sample_equi_energy, driven_by="python")
+EQUI_ENERGY = python_method(METHOD, equi_energy)

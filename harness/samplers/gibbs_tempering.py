@@ -8,14 +8,12 @@ Uncertainty in Artificial Intelligence, section 5.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.methods.method import python_method
 from harness.model import Model
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.path import Path
@@ -111,21 +109,4 @@ def gibbs_tempering(
     )
 
 
-def sample_gibbs_tempering(
-    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
-) -> Fit:
-    """Run :func:`gibbs_tempering` as an experiment does; NUTS and compiled programs it has none.
-
-    Parameters
-    ----------
-    model, seed
-        As for :func:`gibbs_tempering`.
-    nuts, compiled
-        Left alone.
-    **settings
-        ``base``, which it needs, and its other settings.
-    """
-    return gibbs_tempering(model, seed=seed, **settings)
-
-
-GIBBS_TEMPERING = Method("gibbs_tempering", None, sample_gibbs_tempering, driven_by="python")
+GIBBS_TEMPERING = python_method("gibbs_tempering", gibbs_tempering)

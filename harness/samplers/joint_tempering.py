@@ -8,14 +8,12 @@ Uncertainty in Artificial Intelligence, sections 5 and 7.2.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from harness.bases.gaussian import GaussianBase, gaussian_base
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.methods.method import python_method
 from harness.model import LogDensity, Model
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.path import Path
@@ -163,21 +161,4 @@ def joint_tempering(
     )
 
 
-def sample_joint_tempering(
-    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
-) -> Fit:
-    """Run :func:`joint_tempering` as an experiment does; NUTS and compiled programs it has none.
-
-    Parameters
-    ----------
-    model, seed
-        As for :func:`joint_tempering`.
-    nuts, compiled
-        Left alone.
-    **settings
-        ``base``, which it needs, and its other settings.
-    """
-    return joint_tempering(model, seed=seed, **settings)
-
-
-JOINT_TEMPERING = Method(METHOD, None, sample_joint_tempering, driven_by="python")
+JOINT_TEMPERING = python_method(METHOD, joint_tempering)

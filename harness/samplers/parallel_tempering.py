@@ -18,7 +18,7 @@ tempering: a scalable highly parallel MCMC scheme. Journal of the Royal Statisti
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.methods.method import python_method
 from harness.model import Model
 from harness.samplers.kernels import Hmc, Kernel, StepSizes
 from harness.samplers.ladders import checked_ladder
@@ -342,21 +342,4 @@ def _sample(replicas: Replicas, draws: int) -> _Kept:
     return kept
 
 
-def sample_parallel_tempering(
-    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
-) -> Fit:
-    """Run :func:`parallel_tempering` as an experiment does.
-
-    Parameters
-    ----------
-    model, seed
-        As for :func:`parallel_tempering`.
-    nuts, compiled
-        Left alone: the method has neither.
-    **settings
-        ``base`` and ``ladder``, which it needs, and its other settings.
-    """
-    return parallel_tempering(model, seed=seed, **settings)
-
-
-PARALLEL_TEMPERING = Method(METHOD, None, sample_parallel_tempering, driven_by="python")
+PARALLEL_TEMPERING = python_method(METHOD, parallel_tempering)

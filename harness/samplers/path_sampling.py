@@ -13,7 +13,7 @@ bridge sampling to path sampling. Statistical Science 13, 163-185.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from harness import weights
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.methods.method import python_method
 from harness.model import Model
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.path import Path
@@ -248,21 +248,4 @@ def _log_evidence(path: Path, kept: Draws, bands: int, rng: np.random.Generator)
     return LogEvidence(float(value), float(error))
 
 
-def sample_path_sampling(
-    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
-) -> Fit:
-    """Run :func:`path_sampling` as an experiment does.
-
-    Parameters
-    ----------
-    model, seed
-        As for :func:`path_sampling`.
-    nuts, compiled
-        Left alone: the method has neither.
-    **settings
-        ``base``, which it needs, and its other settings.
-    """
-    return path_sampling(model, seed=seed, **settings)
-
-
-PATH_SAMPLING = Method(METHOD, None, sample_path_sampling, driven_by="python")
+PATH_SAMPLING = python_method(METHOD, path_sampling)

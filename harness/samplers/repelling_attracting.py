@@ -14,7 +14,7 @@ multimodality. Journal of Computational and Graphical Statistics 27, 479-490.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError, SamplingError
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.methods.method import python_method
 from harness.model import Model
 from harness.samplers.path import Path
 from harness.samplers.result import plain_fit
@@ -220,21 +220,4 @@ def _padded(log_gamma: FloatArray) -> FloatArray:
     return value
 
 
-def sample_repelling_attracting(
-    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
-) -> Fit:
-    """Run :func:`repelling_attracting` as an experiment does.
-
-    Parameters
-    ----------
-    model, seed
-        As for :func:`repelling_attracting`.
-    nuts, compiled
-        Left alone: the method has neither.
-    **settings
-        ``base`` and ``scale``, which it needs, and its other settings.
-    """
-    return repelling_attracting(model, seed=seed, **settings)
-
-
-REPELLING_ATTRACTING = Method(METHOD, None, sample_repelling_attracting, driven_by="python")
+REPELLING_ATTRACTING = python_method(METHOD, repelling_attracting)

@@ -13,14 +13,13 @@ adaptive sequential Monte Carlo approach. Journal of Computational and Graphical
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
 from harness.bases.gaussian import GaussianBase
 from harness.bases.pilot import PilotSettings, pilot_of_density
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.methods.method import python_method
 from harness.model import Model
 from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
@@ -82,21 +81,4 @@ def sequential_monte_carlo(
     )
 
 
-def sample_sequential_monte_carlo(
-    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
-) -> Fit:
-    """Run :func:`sequential_monte_carlo` as an experiment does.
-
-    Parameters
-    ----------
-    model, seed
-        As for :func:`sequential_monte_carlo`.
-    nuts, compiled
-        Left alone: the method has neither.
-    **settings
-        ``base``, which it needs, and ``settings``.
-    """
-    return sequential_monte_carlo(model, seed=seed, **settings)
-
-
-SEQUENTIAL_MONTE_CARLO = Method(METHOD, None, sample_sequential_monte_carlo, driven_by="python")
+SEQUENTIAL_MONTE_CARLO = python_method(METHOD, sequential_monte_carlo)

@@ -14,15 +14,13 @@ Uncertainty in Artificial Intelligence, eqs 8, 9.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.methods.method import python_method
 from harness.model import Model
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.ladders import checked_ladder
@@ -200,23 +198,4 @@ def integrated_log_weights(rung: FloatArray, tour: Tour) -> FloatArray:
     return np.concatenate([[0.0], np.cumsum(pieces)])
 
 
-def sample_simulated_tempering(
-    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
-) -> Fit:
-    """Run :func:`simulated_tempering` as an experiment does; NUTS and programs it has none.
-
-    Parameters
-    ----------
-    model, seed
-        As for :func:`simulated_tempering`.
-    nuts, compiled
-        Left alone.
-    **settings
-        ``base`` and ``ladder``, which it needs, and its other settings.
-    """
-    return simulated_tempering(model, seed=seed, **settings)
-
-
-SIMULATED_TEMPERING = Method(
-    "simulated_tempering", None, sample_simulated_tempering, driven_by="python"
-)
+SIMULATED_TEMPERING = python_method("simulated_tempering", simulated_tempering)

@@ -23,7 +23,7 @@ London.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ import numpy.typing as npt
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.methods.method import python_method
 from harness.model import Model
 from harness.samplers.annealing import (
     AnnealingKernel,
@@ -152,24 +152,7 @@ def tempered_transitions(
     )
 
 
-def sample_tempered_transitions(
-    model: Model, *, nuts: object = None, seed: int, compiled: object = None, **settings: Any
-) -> Fit:
-    """Run :func:`tempered_transitions` as an experiment does.
-
-    Parameters
-    ----------
-    model, seed
-        As for :func:`tempered_transitions`.
-    nuts, compiled
-        Left alone: the method has neither.
-    **settings
-        ``base`` and ``ladder``, which it needs, and its other settings.
-    """
-    return tempered_transitions(model, seed=seed, **settings)
-
-
-TEMPERED_TRANSITIONS = Method(METHOD, None, sample_tempered_transitions, driven_by="python")
+TEMPERED_TRANSITIONS = python_method(METHOD, tempered_transitions)
 
 
 def excursion(
