@@ -8,6 +8,7 @@ one decoder are one product target; what runs from Python runs all side by side.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from harness.errors import DataError
+from harness.experiment.claims import judged
 from harness.experiment.curves import curve, curve_of
 from harness.experiment.spec import (
     Cell,
@@ -24,7 +26,6 @@ from harness.experiment.spec import (
     Profile,
     Results,
     Table,
-    Verdict,
 )
 from harness.fit import Fit
 from harness.methods.method import Method
@@ -382,18 +383,16 @@ def claims(results: Results) -> list[Claim]:
         table = errors(results, decoder)
         have = set(table["method"]) if len(table) else set()
         for statement, needs, judge in CLAIMS:
+            lacking = set(needs) - have if have else {"the bounds"}
             said = f"{statement} ({decoder})"
-            if not have or not set(needs) <= have:
-                lacking = ", ".join(sorted(set(needs) - have)) or "the bounds"
-                stated.append(Claim(said, f"Not in these results: {lacking}.", "not run"))
-                continue
-            measured, holds = judge(results, decoder, table)
-            verdict: Verdict = "reproduced" if holds else "not reproduced"
-            if results.profile == "smoke":
-                verdict = "not run"
-            runs = int(table["runs"].min())
-            stated.append(Claim(said, f"{measured} {runs} runs or more.", verdict))
+            found = partial(_of_runs, judge, results, decoder, table)
+            stated.append(judged(results, said, lacking, found))
     return stated
+
+
+def _of_runs(judge: Judge, results: Results, decoder: str, table: pd.DataFrame) -> tuple[str, bool]:
+    measured, holds = judge(results, decoder, table)
+    return f"{measured} {int(table['runs'].min())} runs or more.", holds
 
 
 EXPERIMENT = Experiment(

@@ -7,13 +7,14 @@ Beside the pictures: the share of each petal, and the tails of the banana, again
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from harness.experiment.claims import judged
 from harness.experiment.spec import (
     Cell,
     Claim,
@@ -22,7 +23,6 @@ from harness.experiment.spec import (
     Profile,
     Results,
     Table,
-    Verdict,
 )
 from harness.fit import Fit
 from harness.methods.from_pilot import PSEUDO_EXTENDED_FROM_PILOT
@@ -263,19 +263,12 @@ CLAIMS: tuple[tuple[str, str, Callable[[Results], tuple[str, bool]]], ...] = (
 def claims(results: Results) -> list[Claim]:
     """The preprint's two statements, with numbers that they can fail by."""
     have = {cell.key for cell in results.cells}
-    stated = []
-    for statement, target, judge in CLAIMS:
-        lacking = {f"{target}-hmc", f"{target}-pe"} - have
-        if lacking:
-            said = f"Not in these results: {', '.join(sorted(lacking))}."
-            stated.append(Claim(statement, said, "not run"))
-            continue
-        measured, holds = judge(results)
-        verdict: Verdict = "reproduced" if holds else "not reproduced"
-        stated.append(
-            Claim(statement, measured, "not run" if results.profile == "smoke" else verdict)
+    return [
+        judged(
+            results, statement, {f"{target}-hmc", f"{target}-pe"} - have, partial(judge, results)
         )
-    return stated
+        for statement, target, judge in CLAIMS
+    ]
 
 
 EXPERIMENT = Experiment(

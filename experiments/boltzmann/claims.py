@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from harness.experiment.spec import Cell, Claim, Results, Verdict
+from harness.experiment.claims import judged
+from harness.experiment.spec import Cell, Claim, Results
 
 from .curves import efficiency_of, equal_cost, error_of, of_family, of_half, runs_of
 from .tables import EVIDENCE
@@ -17,21 +19,17 @@ PAPER_CT = ("log_z", "mean", "covariance")
 
 
 def claims(results: Results) -> list[Claim]:
-    """Judge every claim whose cells are there; in the smoke profile runs are too short."""
+    """Judge every claim whose cells are there."""
     stated = []
     for statement, half, needs, judge in CLAIMS:
         lacking = [name for name in needs if not of_family(results, half, name)]
-        if lacking:
-            stated.append(
-                Claim(statement, f"Not in these results: {', '.join(lacking)}.", "not run")
-            )
-            continue
-        measured, holds = judge(results)
-        verdict: Verdict = "reproduced" if holds else "not reproduced"
-        if holds is None or results.profile == "smoke":
-            verdict = "not run"
-        stated.append(Claim(statement, f"{measured} {_runs(results, half)}", verdict))
+        stated.append(judged(results, statement, lacking, partial(_of_runs, judge, results, half)))
     return stated
+
+
+def _of_runs(judge: Callable[[Results], Judged], results: Results, half: str) -> Judged:
+    measured, holds = judge(results)
+    return f"{measured} {_runs(results, half)}", holds
 
 
 def _runs(results: Results, half: str) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
-from harness.experiment.spec import Claim, Results, Verdict
+from harness.experiment.claims import judged
+from harness.experiment.spec import Claim, Results
 
 from .cells import FIXED_ROWS, HMC, PE_2, PE_5, SHARED_2, SHARED_5
 from .tables import data_names, difference, exact_table, runs_of
@@ -19,14 +21,7 @@ _EQUAL = 0.8
 
 def claims(results: Results) -> list[Claim]:
     """Judge each statement; 'not run' without its cells, and in the smoke profile."""
-    stated = []
-    for statement, judge in CLAIMS:
-        measured, holds = judge(results)
-        verdict: Verdict = "reproduced" if holds else "not reproduced"
-        if holds is None or results.profile == "smoke":
-            verdict = "not run"
-        stated.append(Claim(statement, measured, verdict))
-    return stated
+    return [judged(results, statement, (), partial(judge, results)) for statement, judge in CLAIMS]
 
 
 def _with(results: Results, *rows: str) -> list[str]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from harness.experiment.spec import Claim, Results, Table, Verdict
+from harness.experiment.claims import judged
+from harness.experiment.spec import Claim, Results, Table
 
 from .targets import exact_right
+
+Judge = Callable[[pd.DataFrame, float], tuple[str, bool]]
 
 
 def tables(results: Results) -> list[Table]:
@@ -47,18 +51,16 @@ def tables(results: Results) -> list[Table]:
 def claims(results: Results) -> list[Claim]:
     """The papers' statements, each against every run."""
     have = {cell.key for cell in results.cells}
-    stated = []
-    for statement, key, judge in CLAIMS:
-        if key not in have:
-            stated.append(Claim(statement, f"Not in these results: {key}.", "not run"))
-            continue
-        runs = results.metrics[results.metrics["cell"] == key]
-        measured, holds = judge(runs, exact_right(key[:2]))
-        verdict: Verdict = "reproduced" if holds else "not reproduced"
-        if results.profile == "smoke":
-            verdict = "not run"
-        stated.append(Claim(statement, f"{measured} ({len(runs)} runs).", verdict))
-    return stated
+    return [
+        judged(results, statement, {key} - have, partial(_of_runs, judge, results, key))
+        for statement, key, judge in CLAIMS
+    ]
+
+
+def _of_runs(judge: Judge, results: Results, key: str) -> tuple[str, bool]:
+    runs = results.metrics[results.metrics["cell"] == key]
+    measured, holds = judge(runs, exact_right(key[:2]))
+    return f"{measured} ({len(runs)} runs).", holds
 
 
 def _one_mode(runs: pd.DataFrame, truth: float) -> tuple[str, bool]:
@@ -101,7 +103,7 @@ def _evidence(runs: pd.DataFrame, truth: float) -> tuple[str, bool]:
     )
 
 
-CLAIMS: tuple[tuple[str, str, Callable[[pd.DataFrame, float], tuple[str, bool]]], ...] = (
+CLAIMS: tuple[tuple[str, str, Judge], ...] = (
     ("HMC on N(-1, 0.1) + N(1, 0.02) discovers only one mode.", "pe-hmc", _one_mode),
     (
         "Weighted pseudo-extended draws discover both modes and approximate the target well.",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from harness.experiment.spec import Claim, Results, Verdict
+from harness.experiment.claims import judged
+from harness.experiment.spec import Claim, Results
 
 from .differences import (
     boxed_truth,
@@ -35,24 +37,12 @@ Judge = Callable[[Results], tuple[str, bool | None]]
 
 
 def claims(results: Results) -> list[Claim]:
-    """Judge the statements, each against our numbers.
-
-    A claim whose cells are not all there is 'not run', as are all in the smoke profile, whose
-    runs are too short to say anything.
-    """
+    """Judge the statements, each against our numbers."""
     have = {cell.key for cell in results.cells}
-    stated = []
-    for statement, needs, judge in CLAIMS:
-        if not needs <= have:
-            lacking = ", ".join(sorted(needs - have))
-            stated.append(Claim(statement, f"Not in these results: {lacking}.", "not run"))
-            continue
-        measured, holds = judge(results)
-        verdict: Verdict = "reproduced" if holds else "not reproduced"
-        if holds is None or results.profile == "smoke":
-            verdict = "not run"
-        stated.append(Claim(statement, measured, verdict))
-    return stated
+    return [
+        judged(results, statement, needs - have, partial(judge, results))
+        for statement, needs, judge in CLAIMS
+    ]
 
 
 def _both(*keys: str) -> set[str]:
@@ -127,10 +117,8 @@ def _as_good_as_peers(results: Results) -> tuple[str, bool]:
     said, holds = [], True
     for scenario in SCENARIOS:
         pe = frame.loc[f"{scenario}-pe-2"]
-        best = min(
-            ("ram", "ee", "pt"),
-            key=lambda key, s=scenario: frame.loc[f"{s}-{key}"]["rmse"].mean(),  # type: ignore[misc]
-        )
+        mean = {key: frame.loc[f"{scenario}-{key}"]["rmse"].mean() for key in ("ram", "ee", "pt")}
+        best = min(mean, key=mean.__getitem__)
         other = frame.loc[f"{scenario}-{best}"]
         ratio = pe["rmse"] / other["rmse"]
         holds &= bool(np.all(pe["rmse"] - 2 * pe["se"] <= 1.5 * other["rmse"]))
@@ -150,7 +138,7 @@ def _best_number(results: Results) -> tuple[str, bool]:
                 runs = runs_of(results, cell)
                 error = np.mean([(runs[name] - truth[name]) ** 2 for name in ("x1", "x2")])
                 value[int(cell.factors["N"])] = float(error * runs["seconds"].mean())
-        best[scenario] = min(value, key=lambda n, v=value: v[n])  # type: ignore[misc]
+        best[scenario] = min(value, key=value.__getitem__)
     return (
         f"MSE of E[x] times seconds is least at N = {best['a']} in (a), {best['b']} in (b) "
         f"({_runs(results)}).",
@@ -280,7 +268,7 @@ def _ten_times(results: Results) -> tuple[str, bool]:
             for key in TEMPERED
             if f"{scenario}-{key}" in value
         }
-        best = max(mine, key=lambda key, m=mine: m[key])  # type: ignore[misc]
+        best = max(mine, key=mine.__getitem__)
         ratios.append(mine[best])
         said.append(
             f"({scenario}) {TEMPERED[best]} {mine[best]:,.0f} times, "

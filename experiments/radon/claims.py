@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from harness.experiment.spec import Claim, Results, Verdict
+from harness.experiment.claims import judged
+from harness.experiment.spec import Claim, Results
 
 from .summary import errors, exact
 
@@ -16,18 +18,10 @@ def claims(results: Results) -> list[Claim]:
     """The paper's statement and ours, each against the exact evidence."""
     have = {cell.key for cell in results.cells}
     table = errors(results) if have else pd.DataFrame()
-    stated = []
-    for statement, needs, judge in CLAIMS:
-        if not needs <= have:
-            lacking = ", ".join(sorted(needs - have))
-            stated.append(Claim(statement, f"Not in these results: {lacking}.", "not run"))
-            continue
-        measured, holds = judge(results, table)
-        verdict: Verdict = "reproduced" if holds else "not reproduced"
-        stated.append(
-            Claim(statement, measured, "not run" if results.profile == "smoke" else verdict)
-        )
-    return stated
+    return [
+        judged(results, statement, needs - have, partial(judge, results, table))
+        for statement, needs, judge in CLAIMS
+    ]
 
 
 Judge = Callable[[Results, pd.DataFrame], tuple[str, bool]]
