@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -192,16 +193,37 @@ def run_nuts(
             ) from error
 
 
+@dataclass
+class _Hush:
+    """How many runs at once want CmdStanPy's logger, one for the whole process, to be quiet."""
+
+    runs: int = 0
+    level: int = logging.NOTSET
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_HUSH = _Hush()
+
+
 @contextmanager
 def quiet_cmdstanpy() -> Iterator[None]:
-    """Keep CmdStanPy from logging what progress and errors of ours say."""
+    """Keep CmdStanPy from logging what progress and errors of ours say.
+
+    Runs of several threads overlap: the first makes it quiet, the last gives it its voice back.
+    """
     logger = cmdstanpy.utils.get_logger()
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    with _HUSH.lock:
+        if _HUSH.runs == 0:
+            _HUSH.level = logger.level
+            logger.setLevel(logging.CRITICAL)
+        _HUSH.runs += 1
     try:
         yield
     finally:
-        logger.setLevel(level)
+        with _HUSH.lock:
+            _HUSH.runs -= 1
+            if _HUSH.runs == 0:
+                logger.setLevel(_HUSH.level)
 
 
 def _collect(fit: cmdstanpy.CmdStanMCMC) -> NutsRun:

@@ -16,7 +16,7 @@ from harness.files import write_text
 from harness.fit import Fit
 from harness.methods.method import Method
 from harness.model import Model, StanProgram
-from harness.nuts import NutsSettings
+from harness.nuts import NutsSettings, quiet_cmdstanpy
 from harness.paths import cache_folder
 from harness.toolchain import require_cmdstan
 
@@ -70,6 +70,7 @@ class Outcome:
     seconds: float
 
 
+@quiet_cmdstanpy()
 def perform(job: Job) -> Outcome:
     """Make a job's fit.  What goes wrong becomes a message, so that other jobs go on."""
     started = time.perf_counter()
