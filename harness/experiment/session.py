@@ -172,7 +172,8 @@ def run_session(
             counts[plan.experiment.name] = dict(done)
     # The report shows all that the store has of the profile, not only what was run now.
     whole = replace(selection, only=()).plans(cmdstan) if selection.only else plans
-    page = _report(whole, selection, cmdstan, started, ReportSettings())
+    settings = ReportSettings(workers=1 if scheduler else pool.slots)
+    page = _report(whole, selection, cmdstan, started, settings)
     return Summary(page, counts, store.size())
 
 

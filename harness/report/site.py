@@ -19,6 +19,7 @@ from typing import Literal, get_args
 
 from harness.diagnosis import Finding
 from harness.errors import DataError
+from harness.experiment.progress import Progress
 from harness.experiment.spec import Cell, Table
 from harness.files import write_text
 from harness.fit import Fit
@@ -161,10 +162,15 @@ def _cell_rows(folder: Path, section: Section, fits: FitPages, workers: int) -> 
         for replication in shown[cell.key]
     )
     total = sum(map(len, shown.values()))
-    worst = _written(jobs, min(workers, total))
+    with Progress(total, f"{section.experiment.name}: report", "page") as progress:
+        worst = []
+        for finding in _written(jobs, min(workers, total)):
+            worst.append(finding)
+            progress.step()
+    of_cell = iter(worst)
     for cell in results.cells:
         pages = [(each, _page_name(cell, each)) for each in shown[cell.key]]
-        found = list(islice(worst, len(pages)))
+        found = list(islice(of_cell, len(pages)))
         yield CellRow(
             cell,
             len(results.replications(cell)),
