@@ -38,4 +38,7 @@ def test_example_experiment(
     assert abs(pe["mean"] - 0.3) < 4 * pe["std"] / 2
     assert "reproduced: NUTS stays in one mode" in run.output
     assert "not reproduced" not in run.output
+    claims = pd.read_csv(store / "two_modes" / "tables" / "claims.csv", index_col=0)
+    assert list(claims["verdict"]) == ["reproduced"]
+    assert list(claims["runs"]) == [4]
     assert "Two modes" in (store / "report" / "index.html").read_text(encoding="utf-8")

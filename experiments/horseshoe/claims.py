@@ -142,7 +142,7 @@ CLAIMS: tuple[tuple[str, Callable[[Results], Judgement]], ...] = (
         _improvement((SHARED_2.key, SHARED_5.key)),
     ),
     (
-        "The same in the exact form, every pseudo-sample with scales of its own (ours).",
+        "Ours: PE predicts better in the exact form, too: every pseudo-sample has its own scales.",
         _improvement((PE_2.key, PE_5.key)),
     ),
     (

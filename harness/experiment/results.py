@@ -23,12 +23,14 @@ def read_results(plan: Plan, store: Store) -> Results:
     A result that is damaged counts as not there; the next run sets it aside.
     """
     rows: list[dict[str, Any]] = []
+    times: list[str] = []
     failures: list[Failure] = []
     tasks: dict[tuple[str, int], Task] = {}
     for task in plan.tasks:
         record = _record(store, task)
         if record is not None:
             rows.append(_row(task, record))
+            times.append(record["finished"])
             tasks[task.cell.key, task.replication] = task
         elif (message := store.failure(task)) is not None:
             failures.append(Failure(task.cell.label, task.replication, message))
@@ -42,7 +44,16 @@ def read_results(plan: Plan, store: Store) -> Results:
     def draws(cell: Cell, replication: int) -> dict[str, np.ndarray]:
         return store.target_draws(tasks[cell.key, replication])
 
-    return Results(plan.profile, cells, metrics, load, len(plan.tasks), tuple(failures), draws)
+    return Results(
+        plan.profile,
+        cells,
+        metrics,
+        load,
+        len(plan.tasks),
+        tuple(failures),
+        draws,
+        max(times, default=""),
+    )
 
 
 def write_index(plan: Plan, store: Store, results: Results) -> None:

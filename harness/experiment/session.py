@@ -29,6 +29,7 @@ from harness.nuts import quiet_cmdstanpy
 from harness.report.experiment_page import build_section
 from harness.report.markdown import write_markdown
 from harness.report.site import FitPages, remove_report, write_site, write_tables
+from harness.report.verdicts import claims_table
 from harness.toolchain import CmdStan, require_cmdstan
 
 
@@ -256,7 +257,8 @@ def _report(
             continue
         print(f"{name}: writing the report", file=sys.stderr)
         section = build_section(plan.experiment, results, options=options)
-        write_tables(store.tables(name), section.tables)
+        claims = claims_table(section, cmdstan.version)
+        write_tables(store.tables(name), [*section.tables, claims])
         sections.append(section)
         for claim in section.claims:
             print(f"{name}: {claim.verdict}: {claim.statement}", file=sys.stderr)

@@ -253,6 +253,8 @@ class Results:
     draws
         Reads the target's draws alone, arrays (chains, draws, ...) by name, which is quicker than
         reading the fit; by default the fit is read.
+    finished
+        When the youngest of the fits was finished, in ISO 8601; "" if that is not known.
     """
 
     profile: Profile
@@ -262,6 +264,7 @@ class Results:
     planned: int
     failures: tuple[Failure, ...] = ()
     draws: Callable[[Cell, int], dict[str, np.ndarray]] | None = None
+    finished: str = ""
 
     def target_draws(self, cell: Cell, replication: int) -> dict[str, np.ndarray]:
         """Return the draws of the target of a cell's replication, (chains, draws, ...) by name."""

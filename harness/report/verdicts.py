@@ -1,0 +1,186 @@
+"""One verdict a claim as data, and the tables of README and documentation made from it.
+
+``python -m harness.report.verdicts STORE`` collects what ``harness report`` wrote to
+``STORE/EXPERIMENT/tables/claims.csv`` in ``experiments/published/ours-verdicts.csv`` of this
+checkout, and writes README's table and ``docs/results.md`` from that.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from harness.errors import DataError, HarnessError
+from harness.experiment.catalogue import experiment_names, load_experiment
+from harness.experiment.spec import Table
+from harness.files import write_text
+from harness.paths import shipped
+from harness.report.experiment_page import Section
+from harness.report.markdown import frame_lines
+
+CLAIMS = "claims"
+"""Name of the table in an experiment's folder."""
+
+_NOT_THE_PAPERS = ("Ours", "Against", "Why", "Not why")
+_BEGIN, _END = "<!-- verdicts: begin -->\n", "<!-- verdicts: end -->\n"
+_COMMAND = "python -m harness.report.verdicts"
+
+
+def claims_table(section: Section, stan_version: str) -> Table:
+    """Return an experiment's claims, a row each.
+
+    Parameters
+    ----------
+    section
+        The experiment with its results.
+    stan_version
+        Version of Stan that made the draws.
+
+    Returns
+    -------
+    Table
+        Indexed by ``experiment``: ``claim``, ``measured``, ``runs`` (of each cell; the fewest and
+        the most), ``verdict``, ``profile``, ``date`` (of the youngest fit) and ``stan version``.
+    """
+    results = section.results
+    counts = sorted({len(results.replications(cell)) for cell in results.cells})
+    runs = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "0"
+    rows = [
+        {
+            "experiment": section.experiment.name,
+            "claim": claim.statement,
+            "measured": claim.measured,
+            "runs": runs,
+            "verdict": claim.verdict,
+            "profile": results.profile,
+            "date": results.finished[:10],
+            "stan version": stan_version,
+        }
+        for claim in section.claims
+    ]
+    columns = ("experiment", "claim", "measured", "runs", "verdict", "profile", "date")
+    frame = pd.DataFrame(rows, columns=[*columns, "stan version"])
+    return Table(CLAIMS, "Claims and verdicts.", frame.set_index("experiment"))
+
+
+def read_verdicts(path: Path) -> pd.DataFrame:
+    """Read a table of claims, all as text.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
+    try:
+        return pd.read_csv(path, index_col="experiment", dtype=str, keep_default_na=False)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read the claims in {path}: {error}") from error
+
+
+def collect_verdicts(store: Path) -> pd.DataFrame:
+    """Put the claims of all experiments in a store together, in alphabetical order.
+
+    Raises
+    ------
+    DataError
+        If there are none.
+    """
+    paths = [store / name / "tables" / f"{CLAIMS}.csv" for name in experiment_names()]
+    frames = [read_verdicts(path) for path in paths if path.is_file()]
+    if not frames:
+        raise DataError(f"there are no claims in {store}; `harness report --store` writes them")
+    return pd.concat(frames)
+
+
+def readme_lines(verdicts: pd.DataFrame) -> list[str]:
+    """Write the papers' claims with their verdicts for the README, and how ours fared in a line."""
+    papers = ~verdicts["claim"].str.startswith(_NOT_THE_PAPERS)
+    ours = verdicts.loc[~papers, "verdict"]
+    return [
+        *frame_lines(verdicts.loc[papers, ["claim", "verdict"]]),
+        f"{_made(verdicts)} Of the further statements, in our favour and against us, "
+        f"{(ours == 'reproduced').sum()} of {len(ours)} hold. "
+        "[What was measured](docs/results.md).",
+    ]
+
+
+def results_page(verdicts: pd.DataFrame) -> str:
+    """Return the documentation's page of results, with what was measured for each claim."""
+    lines = [
+        f"<!-- Written by `{_COMMAND}`. -->",
+        "# Results",
+        "",
+        f"{_made(verdicts)} Statements that begin with “Ours”, “Against” or “Why” are not the "
+        "papers'.",
+        "",
+    ]
+    for name in verdicts.index.unique():
+        own = verdicts.loc[[name]]
+        runs = own["runs"].iloc[0]
+        lines += [f"## {load_experiment(str(name)).title}", ""]
+        lines += [f"Experiment `{name}`, runs a method: {runs}.", ""]
+        table = own.set_index("claim")[["measured", "verdict"]]
+        lines += frame_lines(table.rename_axis("statement"))
+    return "\n".join(lines)
+
+
+def between_markers(text: str, lines: list[str]) -> str:
+    """Return a page with its table of verdicts replaced.
+
+    Raises
+    ------
+    DataError
+        If the page does not say where that is.
+    """
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise DataError(f"the page lacks the lines {_BEGIN.strip()} and {_END.strip()}")
+    return "".join((before, begin, *(f"{line}\n" for line in lines), end, after))
+
+
+def write_verdicts(store: Path, checkout: Path) -> None:
+    """Write table, README and page of a checkout from a store.
+
+    Raises
+    ------
+    DataError
+        If the store has no claims, or there is no checkout.
+    StoreError
+        If a file cannot be written.
+    """
+    verdicts = collect_verdicts(store)
+    readme = checkout / "README.md"
+    if not readme.is_file():
+        raise DataError(f"{checkout} is no checkout of this project: it has no README.md")
+    text = between_markers(readme.read_text(encoding="utf-8"), readme_lines(verdicts))
+    write_text(checkout / "experiments" / "published" / "ours-verdicts.csv", verdicts.to_csv())
+    write_text(readme, text)
+    write_text(checkout / "docs" / "results.md", results_page(verdicts))
+
+
+def _made(verdicts: pd.DataFrame) -> str:
+    """Say by what the verdicts were made."""
+    profile, date, version = (
+        ", ".join(sorted(set(verdicts[name]))) for name in ("profile", "date", "stan version")
+    )
+    return f"Profile {profile}; fits of {date}; Stan {version}."
+
+
+def main(*arguments: str) -> int:
+    """Write them; on failure say why and return 1."""
+    if len(arguments) != 1:
+        print(f"usage: {_COMMAND} STORE", file=sys.stderr)
+        return 2
+    try:
+        write_verdicts(Path(arguments[0]), shipped("experiments").parent)
+    except HarnessError as error:
+        print(f"harness: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

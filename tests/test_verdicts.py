@@ -1,0 +1,144 @@
+"""Verdicts as data, and README and documentation that say what the data say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pandas as pd
+import pytest
+from doc_blocks import ROOT
+from test_report_site import EXPERIMENT, results
+
+from harness.errors import DataError
+from harness.experiment.catalogue import experiment_names, load_experiment
+from harness.experiment.spec import Profile, Verdict
+from harness.report import verdicts
+from harness.report.experiment_page import build_section
+from harness.report.site import write_tables
+
+COMMITTED = ROOT / "experiments" / "published" / "ours-verdicts.csv"
+README, PAGE = ROOT / "README.md", ROOT / "docs" / "results.md"
+
+
+@pytest.fixture(scope="module")
+def committed() -> pd.DataFrame:
+    return verdicts.read_verdicts(COMMITTED)
+
+
+def test_readme_and_page_say_what_the_data_say(committed: pd.DataFrame) -> None:
+    text = README.read_text(encoding="utf-8")
+    assert verdicts.between_markers(text, verdicts.readme_lines(committed)) == text
+    assert PAGE.read_text(encoding="utf-8") == verdicts.results_page(committed)
+
+
+def test_the_data_are_of_our_experiments(committed: pd.DataFrame) -> None:
+    assert len(committed) > 0
+    assert set(committed.index) <= set(experiment_names())
+    assert set(committed["verdict"]) <= set(get_args(Verdict))
+    assert set(committed["profile"]) <= set(get_args(Profile))
+    assert committed["date"].str.fullmatch(r"\d{4}-\d\d-\d\d").all()
+    assert not committed.reset_index().duplicated(["experiment", "claim"]).any()
+
+
+def test_every_row_has_its_claim_in_the_readme_or_is_not_a_papers(committed: pd.DataFrame) -> None:
+    """Counted another way than the table is made."""
+    inside = README.read_text(encoding="utf-8").split("<!-- verdicts: begin -->")[1]
+    rows = [line for line in inside.split("<!-- verdicts: end -->")[0].splitlines() if "|" in line]
+    not_papers = sum(
+        claim.startswith(("Ours", "Against", "Why", "Not why")) for claim in committed["claim"]
+    )
+    assert len(rows) - 2 == len(committed) - not_papers
+    for name, claim, verdict in committed[["claim", "verdict"]].itertuples(name=None):
+        listed = f"| {name} | {claim.replace('|', chr(92) + '|')} | {verdict} |" in rows
+        assert listed is not claim.startswith(("Ours", "Against", "Why", "Not why"))
+
+
+def test_claims_of_a_report_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = build_section(EXPERIMENT, results())
+    table = verdicts.claims_table(section, "2.39.0")
+    write_tables(tmp_path / "made_up" / "tables", [table])
+    monkeypatch.setattr(verdicts, "experiment_names", lambda: ["absent", "made_up"])
+    frame = verdicts.collect_verdicts(tmp_path)
+    assert list(frame.index) == ["made_up"] * 3
+    first = dict(frame.iloc[0])
+    assert first == {
+        "claim": "It holds.",
+        "measured": "It does.",
+        "runs": "2",
+        "verdict": "reproduced",
+        "profile": "quick",
+        "date": "2026-11-21",
+        "stan version": "2.39.0",
+    }
+    lines = verdicts.readme_lines(frame)
+    assert lines[:3] == [
+        "| experiment | claim | verdict |",
+        "| --- | --- | --- |",
+        "| made_up | It holds. | reproduced |",
+    ]
+    assert lines[-1].startswith("Profile quick; fits of 2026-11-21; Stan 2.39.0.")
+
+
+def test_ours_are_counted_and_not_listed() -> None:
+    claims = ["It holds.", "Ours: it holds.", "Against us: it fails.", "Why we differ: so."]
+    told = ["not reproduced", "reproduced", "reproduced", "not run"]
+    frame = pd.DataFrame(
+        {
+            "claim": claims,
+            "measured": "7",
+            "runs": "2 to 9",
+            "verdict": told,
+            "profile": "quick",
+            "date": "2026-11-21",
+            "stan version": "2.39.0",
+        },
+        index=pd.Index(["shapes"] * 4, name="experiment"),
+    )
+    lines = verdicts.readme_lines(frame)
+    assert [line for line in lines if "Ours" in line or "Against" in line] == []
+    assert "| shapes | It holds. | not reproduced |" in lines
+    assert "Of the further statements, in our favour and against us, 2 of 3 hold." in lines[-1]
+    page = verdicts.results_page(frame)
+    assert f"## {load_experiment('shapes').title}" in page
+    assert "runs a method: 2 to 9." in page
+    assert all(
+        f"| {claim} | 7 | {told} |" in page for claim, told in zip(claims, told, strict=True)
+    )
+
+
+def test_a_checkout_is_written_and_stays(tmp_path: Path, committed: pd.DataFrame) -> None:
+    name = str(committed.index[0])
+    tables = tmp_path / "store" / name / "tables"
+    tables.mkdir(parents=True)
+    (tables / "claims.csv").write_text(committed.loc[[name]].to_csv(), encoding="utf-8")
+    readme = tmp_path / "README.md"
+    readme.write_text("A\n<!-- verdicts: begin -->\n<!-- verdicts: end -->\nB\n", encoding="utf-8")
+    for _ in range(2):
+        verdicts.write_verdicts(tmp_path / "store", tmp_path)
+        written = readme.read_text(encoding="utf-8")
+        assert written.startswith("A\n")
+        assert written.endswith("<!-- verdicts: end -->\nB\n")
+        collected = tmp_path / "experiments" / "published" / "ours-verdicts.csv"
+        frame = verdicts.read_verdicts(collected)
+        assert frame.equals(committed.loc[[name]])
+        assert verdicts.between_markers(written, verdicts.readme_lines(frame)) == written
+
+
+def test_what_cannot_be_written_is_said(
+    tmp_path: Path, committed: pd.DataFrame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verdicts.main(str(tmp_path)) == 1
+    assert "there are no claims" in capsys.readouterr().err
+    assert verdicts.main() == 2
+    assert "usage" in capsys.readouterr().err
+    with pytest.raises(DataError, match="lacks the lines"):
+        verdicts.between_markers("# A page\n", ["x"])
+    tables = tmp_path / str(committed.index[0]) / "tables"
+    tables.mkdir(parents=True)
+    (tables / "claims.csv").write_text(committed.to_csv(), encoding="utf-8")
+    with pytest.raises(DataError, match="no README"):
+        verdicts.write_verdicts(tmp_path, tmp_path)
+    (tables / "claims.csv").write_text("claim\nIt holds.\n", encoding="utf-8")
+    with pytest.raises(DataError, match="cannot read the claims"):
+        verdicts.collect_verdicts(tmp_path)
