@@ -274,7 +274,7 @@ def claims(results: Results) -> list[Claim]:
 EXPERIMENT = Experiment(
     name="shapes",
     title="Banana and flower",
-    source="preprint of Nemeth et al. (2017), section E, Figure 10; Haario et al. (1999); "
+    source="Preprint of Nemeth et al. (2017), section E, Figure 10; Haario et al. (1999); "
     "Sejdinovic et al. (2014)",
     summary=(
         "Two shapes in the plane that one chain must follow round. The preprint's constants are "

@@ -53,7 +53,7 @@ EXPERIMENT = Experiment(
         "(2017), section 7.2 and appendix B, Figures 2, 5"
     ),
     summary=(
-        "Mixtures of 2^28 and 2^30 Gaussians whose means are the states of a Boltzmann machine; "
+        "Mixtures of 2²⁸ and 2³⁰ Gaussians whose means are the states of a Boltzmann machine; "
         "log Z, moments and exact draws come from a sum over all states. PE is pure tempering "
         "with inverse temperatures sampled in [0.1, 1]: down to 0 its mass is infinite, and the "
         "paper does not say what bounds it. The base of every other method is the Gaussian with "

@@ -223,9 +223,9 @@ def relative_curves(results: Results, half: str, name: str, whose: str) -> Figur
     return Figure(
         name,
         f"Errors relative to the base's{whose} against cost, averaged over runs and {number} "
-        "instances, bands of three standard errors (Figure 2 of the paper, which has seconds). "
-        "Below the dotted line sampling improves on the base. The paper has both forms of "
-        "continuous tempering lowest everywhere.",
+        f"instance{'s' if number > 1 else ''}, bands of three standard errors "
+        "(Figure 2 of the paper, which has seconds). Below the dotted line sampling improves on "
+        "the base. The paper has both forms of continuous tempering lowest everywhere.",
         "Six charts of relative error against cost, one an estimate and kind of cost.",
         image,
     )

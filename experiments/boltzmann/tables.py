@@ -152,8 +152,9 @@ def relative_table(results: Results, half: str, name: str, whose: str) -> Table:
     return Table(
         name,
         f"Errors relative to those of the base{whose}, averaged over runs and {number} "
-        "instances (± three standard errors, as in the paper's Figure 2): of the longest runs, "
-        "and at equal cost, that of the method which took least. Below 1 is better than the base.",
+        f"instance{'s' if number > 1 else ''} (± three standard errors, as in the "
+        "paper's Figure 2): of the longest runs, and at equal cost, that of the method which took "
+        "least. Below 1 is better than the base.",
         pd.DataFrame(frame, index=pd.Index(labels, name="method")),
     )
 

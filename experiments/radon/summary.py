@@ -53,16 +53,17 @@ def tables(results: Results) -> list[Table]:
         {
             "method": shown["cell"].map(labels),
             "replication": shown["replication"],
-            "log_evidence": shown["log_evidence"].round(4),
-            "mcse": shown["mcse"].round(4),
-            "exact": round(exact(), 4),
+            # As text: numbers of four digits lose what matters here.
+            "log Z": [f"{value:.3f}" for value in shown["log_evidence"]],
+            "by MCSE": shown["mcse"].round(4),
+            "exact": f"{exact():.3f}",
         }
     ).set_index(["method", "replication"])
     table = errors(results)
     summary = pd.DataFrame(
         {
             "base": table["base"],
-            "": table["origin"],
+            "of": table["origin"],
             "runs": table["runs"],
             "mean error": [
                 f"{m:+.3f} ± {s:.3f}" for m, s in zip(table["mean_error"], table["se"], strict=True)

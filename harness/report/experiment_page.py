@@ -185,6 +185,8 @@ def _kept_in_memory(results: Results) -> Callable[[Cell, int], Fit]:
 
 def duration(seconds: float) -> str:
     """Write a time in the unit that suits it."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

@@ -64,7 +64,7 @@ def _section(section: Section, places: dict[str, str]) -> Iterator[str]:
     yield from (f"- {name}: {value}" for name, value in section.facts.items())
     yield from (f"- Run it again with: `{section.command}`", "")
     claims = [(claim.statement, claim.measured, claim.verdict) for claim in section.claims]
-    yield from _table(["The paper says", "We measured", "Verdict"], claims)
+    yield from _table(["Claim", "We measured", "Verdict"], claims)
     for table in section.tables:
         yield from (f"### {table.name}", "", table.caption, "", *frame_lines(table.frame))
     for figure in section.figures:
