@@ -13,10 +13,13 @@ from scipy.stats import halfcauchy, multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
 from harness.bases import GaussianBase, gaussian_base
+from harness.density import TargetDensity
 from harness.methods.continuous_tempering import tempering_data
 from harness.methods.path import UNIFORM
 from harness.methods.pseudo_extended import pseudo_extended_data
+from harness.model import Model
 from harness.models.radon import RadonData, load_radon, radon
+from harness.numpy_density import target_density
 from harness.weights import FloatArray
 
 RNG = np.random.default_rng(17)
@@ -28,6 +31,7 @@ DATA = RadonData(
     ("A", "B", "C"),
 )
 MODEL = DATA.model("small")
+CENTRED = DATA.model("small, centred", centred=True)
 DIMENSION = 10
 ROOT = np.tril(RNG.normal(0, 0.3, (DIMENSION, DIMENSION)), -1) + np.diag(
     RNG.uniform(0.5, 1.5, DIMENSION)
@@ -169,6 +173,55 @@ def test_collapsed_tempered(name: str, ladder: bool) -> None:
     check(density, lambda u: log_mass(*log_path(u, path), path, ladder=ladder), 4)
 
 
+def standardised(u: FloatArray) -> tuple[FloatArray, float]:
+    """The point with m in place of beta = mu_b + sigma_b m, and log |dm / dbeta|."""
+    point = u.copy()
+    point[-2:] = (u[-2:] - u[1]) / np.exp(u[3])
+    return point, -2 * float(u[3])
+
+
+def test_centred_target() -> None:
+    density = StanDensity(CENTRED.program("target"), CENTRED.data)
+    assert density.dimension == CENTRED.dimension == DIMENSION
+
+    def expected(u: FloatArray) -> float:
+        point, jacobian = standardised(u)
+        return sum(terms(point)) + jacobian
+
+    check(density, expected, 1, 10)
+
+
+@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("ladder", [False, True])
+def test_centred_collapsed_tempered(name: str, ladder: bool) -> None:
+    """A Gaussian base is one of beta; the prior, its own base, is one of beta as well."""
+    path = PATHS[name]
+    data = {**CENTRED.data, **tempering_data(CENTRED, **path), "ladder": int(ladder)}
+    density = StanDensity(CENTRED.program("collapsed_tempered"), data)
+
+    def expected(u: FloatArray) -> float:
+        point, jacobian = standardised(u)
+        one, zero = log_path(point, path)
+        zero = float(BASE_DENSITY.logpdf(u)) if "base" in path else zero + jacobian
+        return log_mass(one + jacobian, zero, path, ladder=ladder)
+
+    check(density, expected, 4)
+
+
+@pytest.mark.parametrize("model", [MODEL, CENTRED], ids=["standardised", "centred"])
+def test_the_numpy_density_is_the_program(model: Model) -> None:
+    assert model.log_density is not None
+    density = StanDensity(model.program("target"), model.data)
+    points = np.random.default_rng(9).normal(0, 1.5, (30, DIMENSION))
+    value, gradient = model.log_density(points)
+    stan = [density(u) for u in points]
+    np.testing.assert_allclose(value, [each[0] for each in stan], rtol=1e-11)
+    slope = np.array([each[1] for each in stan])
+    scale = 1e-11 * (1 + np.abs(slope).max(axis=1, keepdims=True))
+    assert np.all(np.abs(gradient - slope) <= scale)
+    assert target_density(model).shapes == TargetDensity(model).shapes
+
+
 def pseudo_samples(u: FloatArray, num: int) -> FloatArray:
     """Unconstrained points (N, D) from Stan's order: by parameter, by pseudo-sample."""
     scalars = u[: 5 * num].reshape(5, num)
@@ -259,9 +312,11 @@ def test_a_gaussian_base_of_all_homes_is_finite_far_out() -> None:
         np.testing.assert_allclose(slope[5:], -u[5:], rtol=0.01, atol=0.01)
 
 
-def sampled(variant: str, data: dict[str, Any], num: int) -> list[tuple[FloatArray, Any]]:
+def sampled(
+    variant: str, data: dict[str, Any], num: int, target: Model = MODEL
+) -> list[tuple[FloatArray, Any]]:
     """Short run: the unconstrained pseudo-samples (N, D) of each draw, and what it generated."""
-    program = MODEL.program(variant)
+    program = target.program(variant)
     model = stanli.Model(
         str(program.path),
         data={name: np.asarray(value).tolist() for name, value in data.items()},
@@ -275,7 +330,7 @@ def sampled(variant: str, data: dict[str, Any], num: int) -> list[tuple[FloatArr
             values.setdefault(name.split("[")[0], []).append(float(value))
         for name in ("sigma_a", "sigma_b", "eps"):
             values[name] = np.log(values[name]).tolist()
-        u = np.concatenate([values[name] for name in MODEL.parameters])
+        u = np.concatenate([values[name] for name in target.parameters])
         found.append(
             (pseudo_samples(u, num), {name: np.array(each) for name, each in values.items()})
         )
@@ -318,3 +373,22 @@ def test_log_weights(name: str) -> None:
             np.testing.assert_allclose(
                 found["log_weight"], one + zeta - log_q, rtol=1e-9, atol=1e-9
             )
+
+
+@pytest.mark.parametrize("name", ["prior", "Gaussian, knotted g"])
+def test_centred_log_weights(name: str) -> None:
+    path = PATHS[name]
+    data = {**CENTRED.data, **tempering_data(CENTRED, **path), "ladder": 0}
+    ends = log_g(np.array([1.0, 0.0]), path)
+    for points, found in sampled("collapsed_tempered", data, 1, CENTRED):
+        point, jacobian = standardised(points[0])
+        one, zero = log_path(point, path)
+        zero = float(BASE_DENSITY.logpdf(points[0])) if "base" in path else zero + jacobian
+        mass = log_mass(one + jacobian, zero, path, ladder=False)
+        np.testing.assert_allclose(found["delta"], zero - one - jacobian, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            found["log_weight"],
+            np.array([one + jacobian, zero]) + ends - mass,
+            rtol=1e-9,
+            atol=1e-9,
+        )

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from harness.errors import DataError
 from harness.model import Model
-from harness.models.radon_density import RadonDensity
+from harness.models.radon_density import CentredRadonDensity, RadonDensity
 from harness.paths import shipped
 from harness.weights import FloatArray
 
@@ -124,10 +124,20 @@ class RadonData:
             tuple(counties),
         )
 
-    def model(self, name: str) -> Model:
+    def model(self, name: str, *, centred: bool = False) -> Model:
         """Return the posterior of these data as a model, with J + 7 parameters.
 
         Its normalising constant is the evidence: likelihood and prior keep their constants.
+
+        Parameters
+        ----------
+        name
+            The model's.
+        centred
+            Whether its last parameter is ``beta`` = mu_b + sigma_b m in place of ``m``, which
+            changes neither the distribution nor the evidence.  Where the data say much of beta
+            and little of sigma_b, m lies on a ridge that no Gaussian follows, and beta does not.
+            Such a model has the variants ``target`` and ``collapsed_tempered``.
         """
         data: dict[str, Any] = {
             "H": len(self.log_radon),
@@ -137,16 +147,19 @@ class RadonData:
             "log_uranium": self.log_uranium,
             "log_radon": self.log_radon,
         }
+        coefficients = "beta" if centred else "m"
+        parameters = (*PARAMETERS[:-1], coefficients)
         return Model(
             name,
-            shipped("stan") / "radon",
+            shipped("stan") / ("radon_centred" if centred else "radon"),
             data,
-            PARAMETERS,
+            parameters,
             len(self.county_names) + 7,
             transforms={"sigma_a": "log", "sigma_b": "log", "eps": "log"},
             own_base="prior",
-            log_density=self.log_density,
-            shapes=dict.fromkeys(PARAMETERS, ()) | {"n": (len(self.county_names),), "m": (2,)},
+            log_density=CentredRadonDensity(self.log_density) if centred else self.log_density,
+            shapes=dict.fromkeys(parameters, ())
+            | {"n": (len(self.county_names),), coefficients: (2,)},
         )
 
     @property
@@ -188,6 +201,12 @@ def load_radon() -> RadonData:
     )
 
 
-def radon() -> Model:
-    """Return the posterior of :func:`load_radon`, in 92 dimensions."""
-    return load_radon().model("radon")
+def radon(*, centred: bool = False) -> Model:
+    """Return the posterior of :func:`load_radon`, in 92 dimensions.
+
+    Parameters
+    ----------
+    centred
+        See :meth:`RadonData.model`.
+    """
+    return load_radon().model("radon_centred" if centred else "radon", centred=centred)

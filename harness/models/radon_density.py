@@ -81,3 +81,32 @@ class RadonDensity:
             gradient[:, 2:_FIRST_COUNTY] += 1 - 2 * ratio / (1 + ratio)
             gradient[:, 4] -= homes
         return value, gradient
+
+
+@dataclass(frozen=True)
+class CentredRadonDensity:
+    """The same posterior with beta = mu_b + sigma_b m in place of m, with gradient.
+
+    Attributes
+    ----------
+    standardised
+        The density of m, to which |dm/dbeta| = sigma_b^-2 comes.
+    """
+
+    standardised: RadonDensity
+
+    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return log densities (k,) and gradients (k, D) at base coordinates (k, D).
+
+        Base coordinates are mu_a, mu_b, log sigma_a, log sigma_b, log eps, n and beta.
+        """
+        log_sigma_b = points[:, 3]
+        with np.errstate(over="ignore", invalid="ignore"):
+            sigma_b = np.exp(log_sigma_b)[:, None]
+            m = (points[:, -2:] - points[:, 1:2]) / sigma_b
+            value, gradient = self.standardised(np.hstack([points[:, :-2], m]))
+            of_m = gradient[:, -2:].copy()
+            gradient[:, -2:] = of_m / sigma_b
+            gradient[:, 1] -= gradient[:, -2:].sum(axis=1)
+            gradient[:, 3] -= np.einsum("ki,ki->k", of_m, m) + 2
+        return value - 2 * log_sigma_b, gradient

@@ -1,0 +1,39 @@
+// The posterior of radon/target.stan, with the same evidence, in other
+// parameters: the coefficients themselves in place of their deviations from
+// their mean in units of sigma_b. The homes tell the coefficients so well that
+// the latter make a ridge, m = (beta - mu_b) / sigma_b, which no Gaussian
+// follows.
+functions {
+  #include radon/density.stanfunctions
+}
+data {
+  int<lower=1> H; // number of homes
+  int<lower=1> J; // number of counties
+  array[H] int<lower=1, upper=J> county; // county of each home
+  vector[H] first_floor; // measured on the first floor (1), in the basement (0)
+  vector[H] log_uranium; // log of the soil's uranium, by county
+  vector[H] log_radon; // log of radon in pCi/l
+}
+transformed data {
+  matrix[H, 4] home = append_col(append_col(first_floor, log_uranium),
+                                 append_col(log_radon, ones_vector(H)));
+  matrix[4, 4] gram = crossprod(home);
+  matrix[J, 4] totals = radon_county_totals(home, county, J);
+}
+parameters {
+  real mu_a; // mean intercept
+  real mu_b; // mean coefficient
+  real<lower=0> sigma_a; // standard deviation of the intercepts
+  real<lower=0> sigma_b; // standard deviation of the coefficients
+  real<lower=0> eps; // standard deviation of a measurement
+  vector[J] n; // standardised intercepts of counties
+  vector[2] beta; // coefficients of floor, uranium
+}
+model {
+  vector[2] m = (beta - mu_b) / sigma_b;
+  target += radon_log_likelihood(mu_a, mu_b, sigma_a, sigma_b, eps, n, m,
+              gram, totals)
+            + radon_log_prior(mu_a, mu_b, sigma_a, sigma_b, eps, n, m)
+            - 2 * log(sigma_b); // of beta, not of m
+}
+
