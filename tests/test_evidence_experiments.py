@@ -78,7 +78,7 @@ def test_radon_claims_hold_and_fail() -> None:
     for changed, index in (
         ({"joint": 5.0}, 0),
         ({"joint-bootstrap": 0.3}, 2),
-        ({"collapsed-bootstrap": 0.06, "collapsed-pilot": 0.06}, 3),
+        ({"collapsed-bootstrap": 0.06}, 3),
         ({"joint": 0.31}, 4),
     ):
         assert RADON.claims(radon_results(good | changed))[index].verdict == "not reproduced"

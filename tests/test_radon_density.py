@@ -222,6 +222,16 @@ def test_the_numpy_density_is_the_program(model: Model) -> None:
     assert target_density(model).shapes == TargetDensity(model).shapes
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("height", [-800.0, 800.0])
+def test_the_centred_numpy_density_far_out_is_no_number_and_no_warning(height: float) -> None:
+    assert CENTRED.log_density is not None
+    point = np.ones((1, DIMENSION))
+    point[0, 2:5] = height
+    value, gradient = CENTRED.log_density(point)
+    assert not (np.isfinite(value[0]) and np.all(np.isfinite(gradient)))
+
+
 def pseudo_samples(u: FloatArray, num: int) -> FloatArray:
     """Unconstrained points (N, D) from Stan's order: by parameter, by pseudo-sample."""
     scalars = u[: 5 * num].reshape(5, num)

@@ -101,7 +101,8 @@ class CentredRadonDensity:
         Base coordinates are mu_a, mu_b, log sigma_a, log sigma_b, log eps, n and beta.
         """
         log_sigma_b = points[:, 3]
-        with np.errstate(over="ignore", invalid="ignore"):
+        # So far out, the density is no number, and taken for 0.
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             sigma_b = np.exp(log_sigma_b)[:, None]
             m = (points[:, -2:] - points[:, 1:2]) / sigma_b
             value, gradient = self.standardised(np.hstack([points[:, :-2], m]))
