@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from functools import partial
+
+# Processor time is what counts: threads of NumPy that wait for one another would count too.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 from .forms import COMPARISONS
 from .gradients import print_gradients
@@ -28,6 +32,12 @@ def main() -> None:
     parser.add_argument("benchmarks", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument(
         "--rounds", type=int, default=9, help="rounds of each model, of 'reading' and of 'samplers'"
+    )
+    parser.add_argument(
+        "--variants", nargs="+", metavar="VARIANT", help="programs of the models, such as 'target'"
+    )
+    parser.add_argument(
+        "--o1", action="store_true", help="compare the models' programs with stanc's --O1 of them"
     )
     parser.add_argument("--tasks", type=int, default=5000, help="tasks of 'overhead'")
     options = parser.parse_args()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from harness.methods.path import UNIFORM
+from harness.bases import GaussianBase, gaussian_base
+from harness.bases.fold import Fold
+from harness.methods.continuous_tempering import tempering_data
+from harness.methods.extended_hamiltonian import extended_hamiltonian_data
+from harness.methods.path import UNIFORM, path_data
 from harness.methods.pseudo_extended import pseudo_extended_data
 from harness.model import Model, StanProgram
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import kou_mixture
-from harness.models.horseshoe import Classification, global_scale
+from harness.models.horseshoe import Classification, Form, global_scale
 from harness.models.images import digits_autoencoder
 from harness.models.radon import radon
 from harness.models.shapes import Banana, Flower
@@ -29,72 +33,146 @@ _AWAY_FROM_0: LogG = ((0.1, 0.0), (1.0, 0.0))
 
 @dataclass(frozen=True)
 class Comparison:
-    """Programs with one density and one set of data; the shipped one comes first."""
+    """Programs with one density and one set of data; the shipped one comes first.
 
+    ``products`` are the matrix products that no gradient can do without, in NumPy.
+    """
+
+    variant: str
     title: str
     programs: Mapping[str, StanProgram]
     data: Mapping[str, Any]
+    products: Callable[[], object] | None = None
 
 
-def _compare(model: Model, size: str, num_pseudo_samples: int) -> Comparison:
-    """Compare a model's pseudo-extended program with every form in the folder of its name."""
-    program = model.program("pseudo_extended")
-    forms = sorted((_ALTERNATIVES / model.folder.name).glob("*.stan"))
-    log_g = _AWAY_FROM_0 if model.own_base == "improper" else UNIFORM
+def _compare(model: Model, size: str, variant: str, data: Mapping[str, Any]) -> Comparison:
+    """Compare a model's program with every form in the folder of its name."""
+    program = model.program(variant)
+    name = program.path.stem
+    forms = sorted((_ALTERNATIVES / model.folder.name / name).glob("*.stan"))
     return Comparison(
-        f"{model.folder.name}, pseudo-extended, {size}, N = {num_pseudo_samples}",
+        name,
+        f"{model.folder.name}, {name.replace('_', ' ')}, {size}",
         {SHIPPED: program}
         | {path.stem: StanProgram(path, (shipped("stan"), _ALTERNATIVES)) for path in forms},
-        {**model.data, **pseudo_extended_data(model, num_pseudo_samples, log_g=log_g)},
+        {**model.data, **data},
+    )
+
+
+def _log_g(model: Model) -> LogG:
+    """Uniform, but away from 0 where pure tempering has infinite mass there."""
+    return _AWAY_FROM_0 if model.own_base == "improper" else UNIFORM
+
+
+def _pseudo_extended(model: Model, size: str, num_pseudo_samples: int) -> Comparison:
+    """Compare pure tempering, or tempering from the prior."""
+    data = pseudo_extended_data(model, num_pseudo_samples, log_g=_log_g(model))
+    return _compare(model, f"{size}, N = {num_pseudo_samples}", "pseudo_extended", data)
+
+
+def _others(
+    model: Model, size: str, base: GaussianBase | None, fold: Fold | None = None
+) -> Iterator[Comparison]:
+    """Compare every other program of a model that there is, tempered from a base."""
+    yield _compare(model, size, "target", {})
+    tempering = tempering_data(model, base)
+    joint = {"sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)}
+    yield _compare(model, size, "continuously_tempered", tempering | joint)
+    yield _compare(model, size, "collapsed_tempered", tempering | {"ladder": 0})
+    yield _compare(
+        model,
+        f"{size}, N = 2",
+        "collapsed_pseudo_extended",
+        path_data(model, base) | {"ladder": 0, "N": 2},
+    )
+    if fold is not None:
+        plateau = extended_hamiltonian_data(model, base=base)
+        yield _compare(model, size, "extended_hamiltonian", plateau)
+        yield _compare(model, f"{size}, F = {len(fold.weight)}", "folded", fold.data())
+
+
+def _base(dimension: int) -> GaussianBase:
+    """Whose every two coordinates are correlated, so that its whitener is dense."""
+    return gaussian_base(np.zeros(dimension), np.eye(dimension) + 1 / dimension)
+
+
+def _fold(dimension: int, places: int, scales: int) -> Fold:
+    rng = np.random.default_rng(1)
+    return Fold(
+        np.full(places, 1 / places),
+        rng.normal(size=(places, dimension)),
+        rng.normal(0, 0.1, (scales, dimension, dimension)) + np.eye(dimension),
+        np.ones(places),
     )
 
 
 def gaussian_mixture() -> Iterator[Comparison]:
     """Twenty components in the plane."""
     model = kou_mixture("a").model("mixture-a", lower=-10, upper=20)
-    yield from (_compare(model, "K = 20", num) for num in (2, 5))
+    yield from (_pseudo_extended(model, "K = 20", num) for num in (2, 5))
+    yield from _others(model, "K = 20", gaussian_base([5, 5], 9 * np.eye(2)), _fold(2, 8, 8))
 
 
 def horseshoe() -> Iterator[Comparison]:
     """Logistic regressions with many more predictors than observations."""
-    for predictors, num in ((500, 2), (500, 5), (3051, 2)):
-        yield _compare(regression(predictors), f"n = 30, d = {predictors}", num)
+    for observations, predictors, num in ((30, 500, 2), (30, 500, 5), (38, 3051, 2)):
+        model = regression(observations, predictors)
+        comparison = _pseudo_extended(model, f"n = {observations}, d = {predictors}", num)
+        yield replace(comparison, products=_products(model, num))
+    yield _pseudo_extended(regression(30, 500, "shared_scales"), "n = 30, d = 500", 2)
+    yield from _others(regression(30, 500), "n = 30, d = 500", None)
 
 
-def regression(predictors: int) -> Model:
-    """Thirty observations of noise."""
+def _products(model: Model, num_pseudo_samples: int) -> Callable[[], object]:
+    """Linear predictors of each pseudo-sample, and their slopes back to its coefficients."""
+    x = np.asarray(model.data["X"], order="F")
+    observations, predictors = x.shape
+    residual, beta = np.ones(observations), np.ones(predictors)
+    return lambda: [(x @ beta, residual @ x) for _ in range(num_pseudo_samples)]
+
+
+def regression(observations: int, predictors: int, form: Form = "full") -> Model:
+    """Observations of noise."""
     rng = np.random.default_rng(1)
-    x = rng.normal(size=(30, predictors))
-    data = Classification(x, rng.integers(0, 2, 30))
-    return data.model("noise", scale_global=global_scale(3, predictors, 30))
+    x = rng.normal(size=(observations, predictors))
+    data = Classification(x, rng.integers(0, 2, observations))
+    tau = global_scale(3, predictors, observations)
+    return data.model("noise", scale_global=tau, form=form)
 
 
 def boltzmann() -> Iterator[Comparison]:
     """The relaxation of a machine of 28 units."""
     model = relax(generate(28, np.random.default_rng(1))).model("boltzmann-28")
-    yield from (_compare(model, "d_b = 28", num) for num in (2, 5))
+    size = model.dimension
+    yield from (_pseudo_extended(model, "d_b = 28", num) for num in (2, 5))
+    yield from _others(model, "d_b = 28", _base(size), _fold(size, 8, 1))
 
 
 def banana() -> Iterator[Comparison]:
     """In the plane."""
-    yield from (_compare(Banana().model(), "D = 2", num) for num in (2, 5))
+    yield from (_pseudo_extended(Banana().model(), "D = 2", num) for num in (2, 5))
+    yield from _others(Banana().model(), "D = 2", gaussian_base([0, 0], 100 * np.eye(2)))
 
 
 def flower() -> Iterator[Comparison]:
     """Six petals."""
-    yield from (_compare(Flower().model(), "w = 6", num) for num in (2, 5))
+    yield from (_pseudo_extended(Flower().model(), "w = 6", num) for num in (2, 5))
+    yield from _others(Flower().model(), "w = 6", gaussian_base([0, 0], 50 * np.eye(2)))
 
 
 def radon_regression() -> Iterator[Comparison]:
     """919 homes in 85 counties."""
-    yield from (_compare(radon(), "85 counties", num) for num in (2, 5))
+    yield from (_pseudo_extended(radon(), "85 counties", num) for num in (2, 5))
+    yield from _others(radon(), "85 counties", _base(radon().dimension))
 
 
 def image_decoder() -> Iterator[Comparison]:
     """A digit of 8 x 8 pixels."""
     decoder = digits_autoencoder().decoder
     image = decoder.generate(np.random.default_rng(1), 1).image[0]
-    yield from (_compare(decoder.model(image, "digit"), "8 x 8 pixels", num) for num in (2, 5))
+    model = decoder.model(image, "digit")
+    yield from (_pseudo_extended(model, "8 x 8 pixels", num) for num in (2, 5))
+    yield from _others(model, "8 x 8 pixels", _base(model.dimension))
 
 
 COMPARISONS = {

@@ -31,7 +31,7 @@ TARGET = 0.05
 # About ten seconds in CmdStan each.
 _CASES: dict[str, tuple[Model, int, int]] = {
     "mixture, N = 5": (kou_mixture("a").model("mixture-a", lower=-10, upper=20), 5, 12_000),
-    "horseshoe, d = 500, N = 2": (regression(500), 2, 1000),
+    "horseshoe, d = 500, N = 2": (regression(30, 500), 2, 1000),
 }
 
 

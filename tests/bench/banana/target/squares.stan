@@ -1,0 +1,21 @@
+// The squares written out.
+data {
+  int<lower=2> D; // dimension
+  real<lower=0> v; // variance of x_1
+  real b; // bend
+}
+transformed data {
+  real constant = -0.5 * (D * log(2 * pi()) + log(v));
+}
+parameters {
+  vector[D] x;
+}
+model {
+  real square_1 = square(x[1]);
+  target += constant
+            - 0.5 * (square_1 / v + square(x[2] - b * (square_1 - v)));
+  if (D > 2) {
+    target += -0.5 * dot_self(tail(x, D - 2));
+  }
+}
+

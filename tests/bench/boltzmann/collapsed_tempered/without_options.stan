@@ -1,0 +1,30 @@
+// No options: g is uniform, so that the integral is (1 - exp(-delta)) / delta.
+functions {
+  #include tempering.stanfunctions
+  #include boltzmann/density.stanfunctions
+}
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> D_b; // number of units of the machine
+  matrix[D_b, D] Q; // Q Q' = W + diagonal
+  vector[D_b] b; // biases
+  #include blocks/base.standata
+}
+transformed data {
+  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
+  matrix[B, B] whiten = whitener(base_cholesky);
+  vector[B] shift = whiten * base_mean;
+  real log_norm = sum(log(diagonal(whiten))) - 0.5 * B * log(2 * pi());
+}
+parameters {
+  vector[D] x;
+}
+model {
+  real log_gamma = boltzmann_lpdf(x | coefficients);
+  real log_base = log_norm - 0.5 * dot_self(whiten * x - shift);
+  real delta = log_base + log_zeta - log_gamma;
+  target += log_base
+            + (delta > 0 ? log1m_exp(-delta) - log(delta)
+               : log1m_exp(delta) - delta - log(-delta));
+}
+

@@ -1,0 +1,28 @@
+// No options: the inverse temperature is sampled, and g is uniform.
+functions {
+  #include tempering.stanfunctions
+  #include boltzmann/density.stanfunctions
+}
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> D_b; // number of units of the machine
+  matrix[D_b, D] Q; // Q Q' = W + diagonal
+  vector[D_b] b; // biases
+  #include blocks/base.standata
+}
+transformed data {
+  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
+  matrix[B, B] whiten = whitener(base_cholesky);
+  vector[B] shift = whiten * base_mean;
+  real log_norm = sum(log(diagonal(whiten))) - 0.5 * B * log(2 * pi());
+}
+parameters {
+  vector[D] x;
+  real<lower=0, upper=1> inv_temp;
+}
+model {
+  real log_gamma = boltzmann_lpdf(x | coefficients);
+  real log_base = log_norm - 0.5 * dot_self(whiten * x - shift);
+  target += log_base + inv_temp * (log_gamma - log_zeta - log_base);
+}
+

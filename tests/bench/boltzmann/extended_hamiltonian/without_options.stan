@@ -1,0 +1,32 @@
+// No options: a Gaussian base and a flat bias of u.
+functions {
+  #include tempering.stanfunctions
+  #include boltzmann/density.stanfunctions
+}
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> D_b; // number of units of the machine
+  matrix[D_b, D] Q; // Q Q' = W + diagonal
+  vector[D_b] b; // biases
+  #include blocks/base.standata
+  #include blocks/g.standata
+  #include blocks/plateau.standata
+}
+transformed data {
+  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
+  matrix[B, B] whiten = whitener(base_cholesky);
+  vector[B] shift = whiten * base_mean;
+  real log_norm = sum(log(diagonal(whiten))) - 0.5 * B * log(2 * pi());
+}
+parameters {
+  vector[D] x;
+  real u; // temperature control variable
+}
+model {
+  real log_gamma = boltzmann_lpdf(x | coefficients);
+  real log_base = log_norm - 0.5 * dot_self(whiten * x - shift);
+  real inv_temp = plateau_inv_temp(u, theta, g_knot[1]);
+  target += log_base + inv_temp * (log_gamma - log_zeta - log_base)
+            - confining_potential(u, theta);
+}
+

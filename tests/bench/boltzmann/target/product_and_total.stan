@@ -1,0 +1,21 @@
+// The sum of y as a product of its own, the constants apart.
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> D_b; // number of units of the machine
+  matrix[D_b, D] Q; // Q Q' = W + diagonal
+  vector[D_b] b; // biases
+}
+transformed data {
+  matrix[D_b, D] slope = -2 * Q;
+  vector[D_b] start = -2 * b;
+  row_vector[D] total = ones_row_vector(D_b) * Q;
+  real constant = sum(b) - D_b * log2();
+}
+parameters {
+  vector[D] x;
+}
+model {
+  target += sum(log1p_exp(slope * x + start)) + total * x + constant
+            - 0.5 * dot_self(x);
+}
+

@@ -1,0 +1,40 @@
+// No options: g is uniform, so that each integral is (1 - exp(-delta)) / delta.
+functions {
+  #include tempering.stanfunctions
+  #include gaussian_mixture/density.stanfunctions
+}
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> K; // number of mixture components
+  simplex[K] weight; // mixture weights
+  matrix[D, K] mu; // component means, one a column
+  vector<lower=0>[K] sigma; // component standard deviations
+  real lower_bound; // the box is [lower_bound, upper_bound]^D
+  real<lower=lower_bound> upper_bound;
+  #include blocks/base.standata
+  int<lower=1> N; // number of pseudo-samples
+}
+transformed data {
+  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
+                                    sigma);
+  matrix[B, B] whiten = whitener(base_cholesky);
+  vector[B] shift = whiten * base_mean;
+  real log_norm = sum(log(diagonal(whiten))) - 0.5 * B * log(2 * pi());
+}
+parameters {
+  matrix<lower=lower_bound, upper=upper_bound>[D, N] x; // pseudo-samples
+}
+model {
+  vector[N] log_gamma;
+  vector[N] log_q;
+  for (i in 1 : N) {
+    log_gamma[i] = gaussian_mixture_lpdf(x[ : , i] | coefficients);
+    real log_base = log_norm - 0.5 * dot_self(whiten * x[ : , i] - shift);
+    real delta = log_base + log_zeta - log_gamma[i];
+    log_q[i] = log_base
+               + (delta > 0 ? log1m_exp(-delta) - log(delta)
+                  : log1m_exp(delta) - delta - log(-delta));
+  }
+  target += log_sum_exp(log_gamma - log_q) - log(N) + sum(log_q);
+}
+

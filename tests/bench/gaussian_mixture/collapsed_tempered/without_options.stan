@@ -1,0 +1,34 @@
+// No options: g is uniform, so that the integral is (1 - exp(-delta)) / delta.
+functions {
+  #include tempering.stanfunctions
+  #include gaussian_mixture/density.stanfunctions
+}
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> K; // number of mixture components
+  simplex[K] weight; // mixture weights
+  matrix[D, K] mu; // component means, one a column
+  vector<lower=0>[K] sigma; // component standard deviations
+  real lower_bound; // the box is [lower_bound, upper_bound]^D
+  real<lower=lower_bound> upper_bound;
+  #include blocks/base.standata
+}
+transformed data {
+  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
+                                    sigma);
+  matrix[B, B] whiten = whitener(base_cholesky);
+  vector[B] shift = whiten * base_mean;
+  real log_norm = sum(log(diagonal(whiten))) - 0.5 * B * log(2 * pi());
+}
+parameters {
+  vector<lower=lower_bound, upper=upper_bound>[D] x;
+}
+model {
+  real log_gamma = gaussian_mixture_lpdf(x | coefficients);
+  real log_base = log_norm - 0.5 * dot_self(whiten * x - shift);
+  real delta = log_base + log_zeta - log_gamma;
+  target += log_base
+            + (delta > 0 ? log1m_exp(-delta) - log(delta)
+               : log1m_exp(delta) - delta - log(-delta));
+}
+

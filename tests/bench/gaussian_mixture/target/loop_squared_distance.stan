@@ -1,0 +1,26 @@
+// A loop over components calling squared_distance.
+data {
+  int<lower=1> D; // dimension
+  int<lower=1> K; // number of mixture components
+  simplex[K] weight; // mixture weights
+  matrix[D, K] mu; // component means, one a column
+  vector<lower=0>[K] sigma; // component standard deviations
+  real lower_bound; // the box is [lower_bound, upper_bound]^D
+  real<lower=lower_bound> upper_bound;
+}
+transformed data {
+  vector[K] half_precision = 0.5 * inv_square(sigma);
+  vector[K] log_norm = log(weight) - D * log(sigma) - 0.5 * D * log(2 * pi());
+}
+parameters {
+  vector<lower=lower_bound, upper=upper_bound>[D] x;
+}
+model {
+  vector[K] log_component;
+  for (k in 1 : K) {
+    log_component[k] = log_norm[k]
+                       - half_precision[k] * squared_distance(x, mu[ : , k]);
+  }
+  target += log_sum_exp(log_component);
+}
+

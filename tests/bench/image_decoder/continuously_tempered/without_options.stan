@@ -1,0 +1,36 @@
+// No options: the inverse temperature is sampled, and g is uniform.
+functions {
+  #include tempering.stanfunctions
+  #include image_decoder/density.stanfunctions
+}
+data {
+  int<lower=1> L; // latent dimensions
+  int<lower=1> H1; // units of the first hidden layer
+  int<lower=1> H2; // units of the second hidden layer
+  int<lower=1> M; // pixels
+  matrix[H1, L] weight_1; // weights and biases of the decoder
+  vector[H1] bias_1;
+  matrix[H2, H1] weight_2;
+  vector[H2] bias_2;
+  matrix[M, H2] weight_3;
+  vector[M] bias_3;
+  array[M] int<lower=0, upper=1> y; // the image
+  #include blocks/base.standata
+}
+transformed data {
+  matrix[B, B] whiten = whitener(base_cholesky);
+  vector[B] shift = whiten * base_mean;
+  real log_norm = sum(log(diagonal(whiten))) - 0.5 * B * log(2 * pi());
+}
+parameters {
+  vector[L] z;
+  real<lower=0, upper=1> inv_temp;
+}
+model {
+  real log_gamma = std_normal_lpdf(z)
+                   + image_lpmf(y | z, weight_1, bias_1, weight_2, bias_2,
+                                weight_3, bias_3);
+  real log_base = log_norm - 0.5 * dot_self(whiten * z - shift);
+  target += log_base + inv_temp * (log_gamma - log_zeta - log_base);
+}
+
