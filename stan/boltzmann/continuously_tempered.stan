@@ -18,6 +18,7 @@ data {
 transformed data {
   matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
   matrix[B, B] whiten = whitener(base_cholesky);
+  int uniform_g = is_uniform(log_g, ones_vector(2));
   if (B == 0) {
     reject("continuous tempering of a Boltzmann machine relaxation needs a ",
            "Gaussian base: x is unbounded, and a flat base has infinite mass");
@@ -28,12 +29,13 @@ parameters {
   vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;
 }
 model {
-  vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   target += geometric_path(boltzmann_lpdf(x | coefficients),
                            gaussian_base_lpdf(x | base_mean, whiten),
-                           log_zeta, beta[1])
-            + sum(piecewise_linear(beta, g_knot, log_g));
-  target += uniform_lpdf(free_inv_temp | 0, 1);
+                           log_zeta, beta);
+  if (!uniform_g) {
+    target += sum(piecewise_linear([beta]', g_knot, log_g));
+  }
 }
 generated quantities {
   real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];

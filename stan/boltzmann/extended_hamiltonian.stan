@@ -20,6 +20,7 @@ data {
 transformed data {
   matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
   matrix[B, B] whiten = whitener(base_cholesky);
+  int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
   vector[D] x;
@@ -30,8 +31,10 @@ model {
   real log_base = B ? gaussian_base_lpdf(x | base_mean, whiten) : 0;
   target += geometric_path(boltzmann_lpdf(x | coefficients), log_base,
                            log_zeta, beta[1])
-            + sum(piecewise_linear(beta, g_knot, log_g))
             - confining_potential(u, theta);
+  if (!uniform_g) {
+    target += sum(piecewise_linear(beta, g_knot, log_g));
+  }
 }
 generated quantities {
   real inv_temp = plateau_inv_temp(u, theta, g_knot[1]);

@@ -21,19 +21,21 @@ transformed data {
   matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
                                     sigma);
   matrix[B, B] whiten = whitener(base_cholesky);
+  int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
   vector<lower=lower_bound, upper=upper_bound>[D] x;
   vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;
 }
 model {
-  vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   real log_base = B ? gaussian_base_lpdf(x | base_mean, whiten)
                   : -D * log(upper_bound - lower_bound);
   target += geometric_path(gaussian_mixture_lpdf(x | coefficients), log_base,
-                           log_zeta, beta[1])
-            + sum(piecewise_linear(beta, g_knot, log_g));
-  target += uniform_lpdf(free_inv_temp | 0, 1);
+                           log_zeta, beta);
+  if (!uniform_g) {
+    target += sum(piecewise_linear([beta]', g_knot, log_g));
+  }
 }
 generated quantities {
   real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];

@@ -23,6 +23,7 @@ transformed data {
   matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
                                     sigma);
   matrix[B, B] whiten = whitener(base_cholesky);
+  int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
   vector<lower=lower_bound, upper=upper_bound>[D] x;
@@ -33,8 +34,10 @@ model {
   real log_base = B ? gaussian_base_lpdf(x | base_mean, whiten) : 0;
   target += geometric_path(gaussian_mixture_lpdf(x | coefficients), log_base,
                            log_zeta, beta[1])
-            + sum(piecewise_linear(beta, g_knot, log_g))
             - confining_potential(u, theta);
+  if (!uniform_g) {
+    target += sum(piecewise_linear(beta, g_knot, log_g));
+  }
 }
 generated quantities {
   real inv_temp = plateau_inv_temp(u, theta, g_knot[1]);

@@ -20,6 +20,7 @@ data {
 }
 transformed data {
   matrix[B, B] whiten = whitener(base_cholesky);
+  int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
   real beta0; // intercept
@@ -30,7 +31,7 @@ parameters {
   vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;
 }
 model {
-  vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   real log_prior = horseshoe_log_prior(beta0, z, lambda, tau, c2,
                      scale_global, scale_icept, slab_scale, slab_df);
   real log_likelihood = horseshoe_log_likelihood(y, X, beta0, z, lambda, tau,
@@ -42,9 +43,10 @@ model {
                     - horseshoe_log_volume(lambda, tau, c2)
                   : log_prior;
   target += geometric_path(log_prior + log_likelihood, log_base, log_zeta,
-                           beta[1])
-            + sum(piecewise_linear(beta, g_knot, log_g));
-  target += uniform_lpdf(free_inv_temp | 0, 1);
+                           beta);
+  if (!uniform_g) {
+    target += sum(piecewise_linear([beta]', g_knot, log_g));
+  }
 }
 generated quantities {
   real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];

@@ -23,21 +23,23 @@ data {
 }
 transformed data {
   matrix[B, B] whiten = whitener(base_cholesky);
+  int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
   vector[L] z;
   vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;
 }
 model {
-  vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   real log_prior = std_normal_lpdf(z);
   real log_gamma = log_prior
                    + image_lpmf(y | z, weight_1, bias_1, weight_2, bias_2,
                                 weight_3, bias_3);
   real log_base = B ? gaussian_base_lpdf(z | base_mean, whiten) : log_prior;
-  target += geometric_path(log_gamma, log_base, log_zeta, beta[1])
-            + sum(piecewise_linear(beta, g_knot, log_g));
-  target += uniform_lpdf(free_inv_temp | 0, 1);
+  target += geometric_path(log_gamma, log_base, log_zeta, beta);
+  if (!uniform_g) {
+    target += sum(piecewise_linear([beta]', g_knot, log_g));
+  }
 }
 generated quantities {
   real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];

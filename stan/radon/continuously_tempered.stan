@@ -24,6 +24,7 @@ transformed data {
   matrix[4, 4] gram = crossprod(home);
   matrix[J, 4] totals = radon_county_totals(home, county, J);
   matrix[B, B] whiten = whitener(base_cholesky);
+  int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
   real mu_a; // mean intercept
@@ -36,7 +37,7 @@ parameters {
   vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;
 }
 model {
-  vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
+  real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   real log_prior = radon_log_prior(mu_a, mu_b, sigma_a, sigma_b, eps, n, m);
   real log_gamma = log_prior
                    + radon_log_likelihood(mu_a, mu_b, sigma_a, sigma_b, eps,
@@ -48,9 +49,10 @@ model {
                       base_mean, whiten)
                     - log(sigma_a * sigma_b * eps)
                   : log_prior;
-  target += geometric_path(log_gamma, log_base, log_zeta, beta[1])
-            + sum(piecewise_linear(beta, g_knot, log_g));
-  target += uniform_lpdf(free_inv_temp | 0, 1);
+  target += geometric_path(log_gamma, log_base, log_zeta, beta);
+  if (!uniform_g) {
+    target += sum(piecewise_linear([beta]', g_knot, log_g));
+  }
 }
 generated quantities {
   real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
