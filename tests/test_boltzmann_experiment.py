@@ -158,12 +158,6 @@ def test_cost_of_a_python_driven_run_includes_its_warmup() -> None:
     assert part("measure").cost_of(fit, 0.5).gradients == pytest.approx(1000 * 70 / 100)
 
 
-def test_first_draws_of_each_chain() -> None:
-    x = np.arange(2 * 8 * D, dtype=float).reshape(2, 8, D)
-    part_of = part("measure").first(fit_of(x), 0.25)
-    np.testing.assert_array_equal(part_of.posterior["x"], x[:, :2])
-
-
 def test_draws_without_weight_are_not_measured() -> None:
     """An extended Hamiltonian's first draws may all lie off the plateau."""
     log_w1 = np.full((1, 160), -np.inf)

@@ -288,3 +288,14 @@ def test_a_thinned_fit_keeps_every_kth_draw(most: int, step: int) -> None:
     assert thin.tree.attrs.get("kept_every", 1) == step
     assert thin.gradients == fit.gradients
     assert fit.posterior.sizes["draw"] == DRAWS
+
+
+@pytest.mark.parametrize("number", [1, 3, 99])
+def test_the_first_draws_of_a_fit(number: int) -> None:
+    fit = make_fit()
+    early = fit.first_draws(number)
+    for name in ("posterior", "extended", "sample_stats"):
+        before, after = fit.tree[name].to_dataset(), early.tree[name].to_dataset()
+        xr.testing.assert_identical(after, before.isel(draw=slice(number)))
+    assert early.tree.attrs == fit.tree.attrs
+    assert fit.posterior.sizes["draw"] == DRAWS

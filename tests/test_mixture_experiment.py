@@ -565,14 +565,6 @@ def test_cost_counts_every_pseudo_sample_and_the_pilot_once() -> None:
     }
 
 
-def test_the_beginning_of_a_fit() -> None:
-    rng = np.random.default_rng(5)
-    fit = extended_fit(rng.uniform(size=(1, 40, 3)), rng.normal(size=(1, 40, 2, 3)))
-    early = member("beginning")(fit, 0.25)
-    np.testing.assert_array_equal(early.posterior["x"], fit.posterior["x"][:, :10])
-    assert early.tree["extended"].sizes["draw"] == 10
-
-
 def test_more_draws_for_less_error_is_a_better_efficiency() -> None:
     results = synthetic("quick", errors_like("quick"), modes_like("quick"))
     frame = member("efficiencies")(results).set_index("cell")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 
 from harness.bases import GaussianBase
 from harness.errors import DataError
@@ -63,7 +62,7 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     for share in shares:
         suffix = "" if share == 1 else f"_{SHARES.index(share)}"
         cost = cost_of(fit, share)
-        part = first(fit, share)
+        part = fit.first_draws(max(1, round(share * fit.posterior.sizes["draw"])))
         if not _has_weight(part):
             continue
         errors = moment_errors(*moments(part), exact)
@@ -136,22 +135,6 @@ def log_z_of(fit: Fit) -> float | None:
         return float(fit.log_evidence.value)
     except DataError:
         return None
-
-
-def first(fit: Fit, share: float) -> Fit:
-    """Return the fit with the first draws of every chain only."""
-    if share == 1:
-        return fit
-    keep = max(1, round(share * fit.posterior.sizes["draw"]))
-    groups = {
-        f"/{name}": node.to_dataset().isel(draw=slice(keep))
-        if "draw" in node.sizes
-        else node.to_dataset()
-        for name, node in fit.tree.children.items()
-    }
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs = dict(fit.tree.attrs)
-    return Fit(tree)
 
 
 def cost_of(fit: Fit, share: float) -> Cost:

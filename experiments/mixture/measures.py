@@ -57,7 +57,8 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     if cell.factors["part"] == OURS:
         measured["log_z"], measured["log_z_mcse"] = fit.log_evidence
     for name, share in SHARES.items():
-        early = beginning(fit, share).expectation(moments).value
+        few = max(8, int(share * fit.posterior.sizes["draw"]))
+        early = fit.first_draws(few).expectation(moments).value
         measured |= {f"x1_{name}": float(early[0]), f"x2_{name}": float(early[1])}
     if scenario == "b" and cell.factors["method"] == "PE" and cell.factors["part"] == TABLE_1:
         mistaken = mistaken_moments(fit)
@@ -91,20 +92,6 @@ def cost(fit: Fit) -> dict[str, float]:
         "evaluations_before": before,
         "seconds_before": seconds_before + lost * part("seconds", "sampling"),
     }
-
-
-def beginning(fit: Fit, share: float) -> Fit:
-    """Return the fit with the first of its draws only, 8 of each chain at least."""
-    most = max(8, int(share * fit.posterior.sizes["draw"]))
-    groups = {
-        f"/{name}": node.to_dataset().isel(draw=slice(most))
-        if "draw" in node.sizes
-        else node.to_dataset()
-        for name, node in fit.tree.children.items()
-    }
-    tree = xr.DataTree.from_dict(groups)
-    tree.attrs = dict(fit.tree.attrs)
-    return Fit(tree)
 
 
 def modes_visited(mixture: GaussianMixture, x: np.ndarray) -> int:

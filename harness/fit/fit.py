@@ -123,14 +123,21 @@ class Fit:
         step = -(-self.posterior.sizes["draw"] // most)
         if step <= 1:
             return self
+        return self._with_draws(slice(None, None, step), kept_every=step)
+
+    def first_draws(self, number: int) -> Fit:
+        """Return the fit with the first ``number`` draws of each chain only; its cost stays."""
+        return self._with_draws(slice(number))
+
+    def _with_draws(self, draws: slice, **attrs: Any) -> Fit:
         groups = {
-            f"/{name}": node.to_dataset().isel(draw=slice(None, None, step))
+            f"/{name}": node.to_dataset().isel(draw=draws)
             if "draw" in node.sizes
             else node.to_dataset()
             for name, node in self.tree.children.items()
         }
         tree = xr.DataTree.from_dict(groups)
-        tree.attrs = {**self.tree.attrs, "kept_every": step}
+        tree.attrs = {**self.tree.attrs, **attrs}
         return Fit(tree)
 
     def series(self, f: Callable[[xr.Dataset], xr.DataArray]) -> xr.DataArray:

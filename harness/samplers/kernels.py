@@ -70,6 +70,11 @@ class Kernel(Protocol):
         """
 
 
+def _check_target_acceptance(target: float) -> None:
+    if not 0 < target < 1:
+        raise DataError(f"target_acceptance lies between 0 and 1; got {target}")
+
+
 @dataclass(frozen=True)
 class Hmc:
     """Hamiltonian Monte Carlo with jittered step sizes, whitened by the base.
@@ -99,8 +104,7 @@ class Hmc:
             raise DataError(f"HMC needs a leapfrog step or more; got {self.leapfrog_steps}")
         if not 0 <= self.jitter < 1:
             raise DataError(f"the jitter lies in [0, 1); got {self.jitter}")
-        if not 0 < self.target_acceptance < 1:
-            raise DataError(f"target_acceptance lies between 0 and 1; got {self.target_acceptance}")
+        _check_target_acceptance(self.target_acceptance)
 
     def move(
         self,
@@ -277,8 +281,7 @@ class RandomWalk:
     target_acceptance: float = 0.234
 
     def __post_init__(self) -> None:
-        if not 0 < self.target_acceptance < 1:
-            raise DataError(f"target_acceptance lies between 0 and 1; got {self.target_acceptance}")
+        _check_target_acceptance(self.target_acceptance)
 
     def move(
         self,
