@@ -23,9 +23,15 @@ from harness.nuts import NutsSettings
 def sample(
     model: Model, *, nuts: NutsSettings, seed: int, compiled: None, fails: str | None
 ) -> Fit:
-    """Draw from a normal after a short sleep; append ``SEED PID THREADS`` to ``$TINY_LOG``."""
-    with Path(os.environ["TINY_LOG"]).open("a") as log:
-        log.write(f"{seed} {os.getpid()} {os.environ.get('OPENBLAS_NUM_THREADS')}\n")
+    """Draw from a normal after a short sleep.
+
+    Appends ``SEED PID THREADS`` to ``$TINY_LOG`` when it begins, and to ``$TINY_LOG.sampled`` when
+    it has the draws.
+    """
+    line = f"{seed} {os.getpid()} {os.environ.get('OPENBLAS_NUM_THREADS')}\n"
+    log = Path(os.environ["TINY_LOG"])
+    append(log, line)
+    wait_for_permit(log)
     if fails is not None and not Path(os.environ["TINY_MENDED"]).exists():
         fail(fails, seed)
     time.sleep(float(os.environ.get("TINY_SECONDS", "0.01")))
@@ -36,7 +42,7 @@ def sample(
         for cost in ("seconds", "gradients")
         for phase in ("warmup", "sampling")
     }
-    return build_fit(
+    fit = build_fit(
         posterior={"x": rng.normal(size=(*shape, 2))},
         extended=None,
         sample_stats={
@@ -48,6 +54,39 @@ def sample(
         constant_data=model.data,
         attrs={"method": "tiny", "model": model.name, "settings": {}, "seed": seed, **costs},
     )
+    append(sampled_log(log), line)
+    return fit
+
+
+def sampled_log(log: Path) -> Path:
+    """File with a line for each fit that was truly made."""
+    return log.with_name(f"{log.name}.sampled")
+
+
+def append(log: Path, line: str) -> None:
+    """Write a line at the end of a file that other processes write to."""
+    with log.open("a") as file:
+        file.write(line)
+
+
+def permit_path(gate: Path, pid: int, fits: int) -> Path:
+    """File that lets a process go on that has made so many fits."""
+    return gate / f"{pid}-{fits}"
+
+
+def wait_for_permit(log: Path) -> None:
+    """Wait until this process may go on, if there is a gate ``$TINY_GATE`` at all.
+
+    It may when the folder has its permit, or ``open``, which is everybody's.
+    """
+    if "TINY_GATE" not in os.environ:
+        return
+    gate, sampled = Path(os.environ["TINY_GATE"]), sampled_log(log)
+    lines = sampled.read_text().splitlines() if sampled.exists() else []
+    mine = sum(int(line.split()[1]) == os.getpid() for line in lines)
+    permit = permit_path(gate, os.getpid(), mine)
+    while not (permit.exists() or (gate / "open").exists()):
+        time.sleep(0.005)
 
 
 def fail(how: str, seed: int) -> None:

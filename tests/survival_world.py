@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from survival_method import permit_path, sampled_log
 
 TESTS = Path(__file__).parent
 
@@ -32,6 +33,7 @@ class TinyWorld:
         self.folder = folder
         self.store = folder / "store"
         self.log = folder / "log"
+        self.gate = folder / "gate"
         self.mended = folder / "mended"
         # Enough of a CmdStan to be found: the tiny experiment has no Stan program.
         (folder / "cmdstan" / "bin").mkdir(parents=True)
@@ -49,26 +51,17 @@ class TinyWorld:
         for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             self.environment.pop(variable, None)
 
-    def start(self, *arguments: object, **environment: str) -> subprocess.Popen[str]:
-        """Start the driver; its output is piped."""
-        return subprocess.Popen(
-            [
-                sys.executable,
-                "-X",
-                "faulthandler",
-                str(TESTS / "survival_driver.py"),
-                *map(str, arguments),
-            ],
-            env={**self.environment, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start(
+        self, *arguments: object, **environment: str
+    ) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
+        """Start the driver, for a block; see :func:`started`."""
+        command = (str(TESTS / "survival_driver.py"), *map(str, arguments))
+        return started(*command, environment={**self.environment, **environment})
 
     def call(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run the driver to its end."""
-        process = self.start(*arguments, **environment)
-        return finish(process)
+        with self.start(*arguments, **environment) as process:
+            return finish(process)
 
     def quick_run(self, workers: int = 2) -> None:
         """Run the smoke grid with no report, to a good end."""
@@ -76,14 +69,31 @@ class TinyWorld:
         assert result.returncode == 0, result.stderr
 
     def executed(self) -> list[tuple[int, int, str]]:
-        """Seed, process and number of threads of each execution so far."""
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
-        found = [line.split() for line in lines]
-        return [(int(seed), int(pid), threads) for seed, pid, threads in found]
+        """Seed, process and number of threads of each execution that has begun so far."""
+        return _lines(self.log)
 
     def times_executed(self) -> Counter[int]:
         """Executions by seed."""
         return Counter(seed for seed, _, _ in self.executed())
+
+    def sampled(self) -> list[tuple[int, int, str]]:
+        """Seed, process and number of threads of each fit that was truly made so far."""
+        return _lines(sampled_log(self.log))
+
+    def times_sampled(self) -> Counter[int]:
+        """Fits made by seed."""
+        return Counter(seed for seed, _, _ in self.sampled())
+
+    def permit(self, pid: int, fits: int) -> None:
+        """Let a process make its first fits, so many of them, in a run with ``$TINY_GATE``."""
+        self.gate.mkdir(exist_ok=True)
+        for before in range(fits):
+            permit_path(self.gate, pid, before).touch()
+
+    def open_gate(self) -> None:
+        """Let everybody go on."""
+        self.gate.mkdir(exist_ok=True)
+        (self.gate / "open").touch()
 
     def records(self) -> dict[int, dict[str, Any]]:
         """Records of finished tasks by seed."""
@@ -103,6 +113,34 @@ class TinyWorld:
         tiny = self.store / "tiny"
         paths = [tiny / "index.csv", *sorted((tiny / "tables").iterdir())]
         return {path.name: path.read_bytes() for path in paths}
+
+
+def _lines(log: Path) -> list[tuple[int, int, str]]:
+    lines = log.read_text().splitlines() if log.exists() else []
+    found = [line.split() for line in lines]
+    return [(int(seed), int(pid), threads) for seed, pid, threads in found]
+
+
+@contextlib.contextmanager
+def started(
+    *arguments: str, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Start Python with these arguments; its output is piped.
+
+    Whatever becomes of the block, the process ends with it and its pipes are closed: a test that
+    fails says why, and no more.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def finish(process: subprocess.Popen[str], seconds: float = 60) -> subprocess.CompletedProcess[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from survival_world import TinyWorld, finish, until
+from survival_world import TinyWorld, finish, started, until
 
 
 @pytest.fixture
@@ -38,12 +38,12 @@ def test_ten_kills_change_nothing(tiny: TinyWorld, undisturbed: dict[str, bytes]
     finished: set[int] = set()
     for _ in range(10):
         done_before = tiny.times_executed()
-        run = tiny.start("quick-run", tiny.store, 2, TINY_SECONDS="0.15")
-        more = len(finished) + random_moments.randint(0, 1)
-        until(lambda n=more: len(tiny.fits("task.json")) >= n, "tasks")  # type: ignore[misc]
-        time.sleep(random_moments.uniform(0, 0.1))
-        run.kill()
-        run.communicate()
+        with tiny.start("quick-run", tiny.store, 2, TINY_SECONDS="0.15") as run:
+            more = len(finished) + random_moments.randint(0, 1)
+            until(lambda n=more: len(tiny.fits("task.json")) >= n, "tasks")  # type: ignore[misc]
+            time.sleep(random_moments.uniform(0, 0.1))
+            run.kill()
+            run.communicate()
         again = {seed for seed, times in tiny.times_executed().items() if times > done_before[seed]}
         assert not again & finished
         finished = set(tiny.records())
@@ -69,10 +69,10 @@ def test_a_signal_stops_a_run_that_goes_on_later(
     tiny: TinyWorld, undisturbed: dict[str, bytes], sent: signal.Signals
 ) -> None:
     options = ("run", "tiny", "--profile", "smoke", "--workers", 2, "--store", tiny.store)
-    run = tiny.start(*options, TINY_SECONDS="0.2")
-    until(lambda: len(tiny.records()) >= 3, "three finished tasks")
-    run.send_signal(sent)
-    result = finish(run)  # fails long before the work would have been done
+    with tiny.start(*options, TINY_SECONDS="0.2") as run:
+        until(lambda: len(tiny.records()) >= 3, "three finished tasks")
+        run.send_signal(sent)
+        result = finish(run)  # fails long before the work would have been done
     assert result.returncode == 130
     finished = tiny.times_executed().keys() & tiny.records().keys()
     assert re.search(
@@ -87,31 +87,31 @@ def test_a_signal_stops_a_run_that_goes_on_later(
 
 
 def test_the_second_of_two_runs_says_so(tiny: TinyWorld, undisturbed: dict[str, bytes]) -> None:
-    first = tiny.start("quick-run", tiny.store, 2, TINY_SECONDS="0.4")
-    until(lambda: bool(tiny.executed()), "a task of the first run")
-    second = tiny.call("run", "tiny", "--profile", "smoke", "--store", tiny.store)
-    assert second.returncode == 1
-    assert second.stderr.splitlines() == [
-        f"harness: another run of tiny is writing to {tiny.store}; wait for it to end, or name "
-        "another folder with --store"
-    ]
-    assert finish(first).returncode == 0
+    with tiny.start("quick-run", tiny.store, 2, TINY_SECONDS="0.4") as first:
+        until(lambda: bool(tiny.executed()), "a task of the first run")
+        second = tiny.call("run", "tiny", "--profile", "smoke", "--store", tiny.store)
+        assert second.returncode == 1
+        assert second.stderr.splitlines() == [
+            f"harness: another run of tiny is writing to {tiny.store}; wait for it to end, or name "
+            "another folder with --store"
+        ]
+        assert finish(first).returncode == 0
     assert set(tiny.times_executed().values()) == {1}
     assert tiny.results() == undisturbed
 
 
 def test_processes_do_python_tasks_and_end_with_a_killed_run(tiny: TinyWorld) -> None:
     """Each has one thread for NumPy; none waits for ever for a run that is gone."""
-    run = tiny.start(
+    with tiny.start(
         "run", "tiny", "--profile", "quick", "--only", "key=process", "--workers", 2,
         "--store", tiny.store, TINY_SECONDS="0.5",
-    )  # fmt: skip
-    until(lambda: len(tiny.executed()) >= 2, "tasks in processes")
-    assert {threads for _, _, threads in tiny.executed()} == {"1"}
-    workers = psutil.Process(run.pid).children(recursive=True)
-    assert {pid for _, pid, _ in tiny.executed()} <= {worker.pid for worker in workers}
-    run.kill()
-    run.communicate()
+    ) as run:  # fmt: skip
+        until(lambda: len(tiny.executed()) >= 2, "tasks in processes")
+        assert {threads for _, _, threads in tiny.executed()} == {"1"}
+        workers = psutil.Process(run.pid).children(recursive=True)
+        assert {pid for _, pid, _ in tiny.executed()} <= {worker.pid for worker in workers}
+        run.kill()
+        run.communicate()
     _, alive = psutil.wait_procs(workers, timeout=10)
     assert alive == []
 
@@ -132,33 +132,37 @@ def mixture_is_compiled(cmdstan_home: Path, tmp_path_factory: pytest.TempPathFac
 def test_a_signal_ends_cmdstan(tmp_path: Path, sent: signal.Signals) -> None:
     """The paper's mixture grid takes long, so a CmdStan runs when the signal comes."""
     command = ["run", "mixture", "--profile", "paper", "--only", "method=PE,N=20"]
-    run = subprocess.Popen(
-        [sys.executable, "-X", "faulthandler", "-m", "harness", *command, "--store", str(tmp_path)],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    family = psutil.Process(run.pid)
-
-    def cmdstan_runs() -> bool:
-        return any(
-            child.name().startswith("pseudo_ext") for child in family.children(recursive=True)
-        )
-
     children: list[psutil.Process] = []
+    with started("-m", "harness", *command, "--store", str(tmp_path)) as run:
+        try:
+            until(lambda: cmdstan_runs(run.pid), "CmdStan to run", seconds=120)
+            children = psutil.Process(run.pid).children(recursive=True)
+            run.send_signal(sent)
+            result = finish(run)  # fails long before the work would have been done
+            assert result.returncode == 130, result.stderr
+            assert "mixture: stopped with 0 of 400 fits" in result.stderr
+            assert not [child for child in children if runs(child)]
+        finally:
+            for child in children:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+
+
+def cmdstan_runs(pid: int) -> bool:
+    """Tell whether a harness has started CmdStan; what it starts before that ends at any moment."""
+    for child in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.name().startswith("pseudo_ext"):
+                return True
+    return False
+
+
+def runs(process: psutil.Process) -> bool:
+    """Tell whether a process has not ended; one that nobody has reaped yet has."""
     try:
-        until(cmdstan_runs, "CmdStan to run", seconds=120)
-        children = family.children(recursive=True)
-        run.send_signal(sent)
-        result = finish(run)  # fails long before the work would have been done
-        assert result.returncode == 130, result.stderr
-        assert "mixture: stopped with 0 of 400 fits" in result.stderr
-        assert not [child for child in children if child.is_running()]
-    finally:
-        run.kill()
-        for child in children:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                child.kill()
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_several_chains_stop_together(tmp_path: Path) -> None:

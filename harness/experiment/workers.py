@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
 import logging
@@ -9,7 +10,13 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    CancelledError,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context, parent_process
 from types import TracebackType
@@ -20,6 +27,8 @@ from harness.experiment.job import Job, Outcome, perform
 from harness.processes import terminate_descendants
 
 _SECONDS_TO_STOP = 5.0
+_SECONDS_TO_FORGET = 30.0
+_SECONDS_A_LOOK = 0.005
 _DASK_LOGGERS = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
 
 
@@ -136,10 +145,13 @@ def _end_with_parent() -> None:
 
 
 class DaskWorkers:
-    """Jobs on a running Dask cluster, through its ``concurrent.futures`` interface.
+    """Jobs on a running Dask cluster.
 
-    Workers need this package installed; each machine compiles a program once.  A job whose
-    worker dies is run again by Dask on another one.
+    Workers need this package installed; each machine compiles a program once.  When a worker dies,
+    Dask runs its job again on another one, and also a finished job whose outcome it kept there.
+    So an outcome is handed on only when the scheduler has forgotten the job: from then on nobody's
+    death makes it run again, and that takes no disk in common.  (Dask's ``concurrent.futures``
+    executor keeps a job for as long as somebody has its future, and does not say when it is gone.)
 
     Parameters
     ----------
@@ -174,8 +186,7 @@ class DaskWorkers:
             self._client.close()
             raise DataError(f"the Dask scheduler at {address} has no workers")
         self.slots = sum(threads)
-        # 'pure' is off: equal jobs are never the same job to us.
-        self._executor: Any = self._client.get_executor(pure=False)
+        self._sent: set[Any] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -186,14 +197,35 @@ class DaskWorkers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._executor.shutdown(wait=kind is None)
         self._client.close()
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Send a job to the cluster."""
-        future: Future[Outcome] = self._executor.submit(perform, job)
-        return future
+        # 'pure' is off: equal jobs are never the same job to us.
+        sent = self._client.submit(perform, job, pure=False)
+        self._sent.add(sent)
+        return asyncio.run_coroutine_threadsafe(self._collect(sent), self._client.loop.asyncio_loop)
 
     def stop(self) -> None:
         """Cancel the jobs that wait; those that run end on their workers and are dropped."""
-        self._executor.shutdown(wait=False)
+        self._client.cancel(list(self._sent))
+
+    async def _collect(self, sent: Any) -> Outcome:
+        """Fetch what a job came to, and have the cluster forget the job."""
+        try:
+            outcome: Outcome = await self._client.gather(sent, asynchronous=True)
+        except CancelledError:
+            # Dask's own; this one marks the future that waits for it as cancelled.
+            raise asyncio.CancelledError from None
+        finally:
+            self._sent.discard(sent)
+            sent.release()
+        # Whatever goes wrong with the cluster now, the outcome is here.
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._forgotten(sent.key), _SECONDS_TO_FORGET)
+        return outcome
+
+    async def _forgotten(self, key: str) -> None:
+        """Return when the scheduler knows a job no more."""
+        while (await self._client.scheduler.get_task_status(keys=[key]))[key] is not None:
+            await asyncio.sleep(_SECONDS_A_LOOK)
