@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,15 +30,20 @@ from harness.toolchain.assemble import (
 from harness.toolchain.locate import version_of
 
 
-def start(world: World, **variables: str) -> subprocess.Popen[str]:
-    """Start another process that assembles in the same world."""
-    return subprocess.Popen(
+@contextlib.contextmanager
+def started(world: World, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    """Start another process that assembles in the same world; it ends with the block."""
+    with subprocess.Popen(
         world.command(),
         env={**os.environ, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 10) -> None:
@@ -171,8 +177,9 @@ def test_wreckage_is_replaced(world: World) -> None:
 
 
 def test_two_processes_at_once(world: World) -> None:
-    both = [start(world, FAKE_MAKE="slow") for _ in range(2)]
-    answers = [process.communicate(timeout=30) for process in both]
+    with started(world, FAKE_MAKE="slow") as one, started(world, FAKE_MAKE="slow") as other:
+        both = (one, other)
+        answers = [process.communicate(timeout=30) for process in both]
     assert [process.returncode for process in both] == [0, 0], answers
     assert answers[0][0] == answers[1][0]
     assert is_complete(Path(answers[0][0].strip()))
@@ -182,13 +189,13 @@ def test_two_processes_at_once(world: World) -> None:
 
 
 def test_killed_assembly_is_finished_by_the_next(world: World) -> None:
-    first = start(world, FAKE_MAKE="outlives")
-    wait_for((world.root / "make.began").exists)
-    first.kill()
-    first.communicate(timeout=10)
+    with started(world, FAKE_MAKE="outlives") as first:
+        wait_for((world.root / "make.began").exists)
+        first.kill()
+        first.communicate(timeout=10)
     # Its make lives on for a while; the next waits, or the two would write the same files.
-    second = start(world, FAKE_MAKE="")
-    output, said = second.communicate(timeout=30)
+    with started(world, FAKE_MAKE="") as second:
+        output, said = second.communicate(timeout=30)
     assert "still at work" in said
     folder = Path(output.strip())
     assert is_complete(folder)
@@ -198,11 +205,11 @@ def test_killed_assembly_is_finished_by_the_next(world: World) -> None:
 
 
 def test_interrupt_leaves_nothing_running_or_broken(world: World) -> None:
-    process = start(world, FAKE_MAKE="endless")
-    wait_for((world.root / "child.pid").exists)
-    time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=15)
+    with started(world, FAKE_MAKE="endless") as process:
+        wait_for((world.root / "child.pid").exists)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=15)
     assert "KeyboardInterrupt" in said
     for name in ("make.pid", "child.pid"):
         pid = int((world.root / name).read_text())
