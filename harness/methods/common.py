@@ -100,6 +100,11 @@ class VariantRun:
     digest: str
 
 
+def variant_data(model: Model, variant: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all data of a variant: the model's own, and ``data`` by the program's names."""
+    return {**model.data, **_aliased(data, model.aliases.get(variant, {}))}
+
+
 def run_variant(
     model: Model, variant: str, data: Mapping[str, Any], sampling: Sampling
 ) -> VariantRun:
@@ -121,7 +126,7 @@ def run_variant(
     inits = _named_inits(
         sampling.inits, {**aliases, **{each: each for each in model.parameters}, **names}
     )
-    everything = {**model.data, **_aliased(data, aliases)}
+    everything = variant_data(model, variant, data)
     for name, value in everything.items():
         if np.any(np.isnan(np.asarray(value, dtype=np.float64))):
             raise DataError(

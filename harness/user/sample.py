@@ -6,28 +6,20 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from harness.compile import CompiledProgram, Declared, compile_programs, declarations
 from harness.diagnosis import Finding, Severity
-from harness.errors import DataError, HarnessError
-from harness.fit import Fit, build_fit
-from harness.methods.common import Engine, Sampling, chosen_engine, run_attributes, run_variant
-from harness.methods.continuous_tempering import COLLAPSED_VARIANT, sample_collapsed_tempered
-from harness.methods.from_pilot import scouted_ladder
-from harness.methods.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
-from harness.methods.pseudo_extended import sample_pseudo_extended
-from harness.model import Model, StanProgram
+from harness.errors import DataError, ToolchainError
+from harness.fit import Fit
+from harness.methods.common import Engine
 from harness.nuts import NutsSettings
-from harness.temper import What, tempered_model
-from harness.toolchain import require_cmdstan
+from harness.temper import What
 from harness.user.clock import Clock, quiet
 from harness.user.compare import compare
-from harness.user.data import checked_data, read_data
-from harness.user.generated import ORIGINAL, kept_names, with_generated
+from harness.user.generated import ORIGINAL
+from harness.user.job import TEMPERED_VARIANTS, Job, Tempered, prepare
 from harness.user.result import UserFit
 from harness.user.scout import Scouted, scout_program
 
@@ -39,11 +31,7 @@ integrated out, along a pilot's path; ``pe``: pseudo-extended; ``auto``: NUTS, a
 place if a pilot shows that NUTS misses part of the posterior.
 """
 
-Tempered = Literal["pe", "ct"]
-"""Those of them that temper."""
-
-_VARIANTS: Mapping[Tempered, str] = {"pe": PSEUDO_EXTENDED_VARIANT, "ct": COLLAPSED_VARIANT}
-_STEPS: Mapping[Method, int] = {"auto": 7, "nuts": 3, "pe": 5, "ct": 5}
+_STEPS: Mapping[Method, int] = {"auto": 9, "nuts": 3, "pe": 6, "ct": 6}
 """Steps at most; what turns out not to be needed is left out."""
 _START_WARNING = 1.1
 
@@ -115,7 +103,7 @@ def sample(
     began = time.perf_counter()
     with Clock(_STEPS[method], show=progress) as clock, quiet():
         with clock.step("reading and tempering", "temper"):
-            job = _prepare(Path(path), data, what, tuple(include_paths), engine)
+            job = prepare(Path(path), data, what, tuple(include_paths), engine)
         with job.named_errors():
             if method == "auto" or method == "nuts":
                 result = _plain_first(job, clock, nuts, seed, auto=method == "auto")
@@ -127,13 +115,18 @@ def sample(
     return replace(result, timings={**clock.seconds, "total": time.perf_counter() - began})
 
 
-def _plain_first(job: _Job, clock: Clock, nuts: NutsSettings, seed: int, *, auto: bool) -> UserFit:
+def _plain_first(job: Job, clock: Clock, nuts: NutsSettings, seed: int, *, auto: bool) -> UserFit:
     """Run plain NUTS; if asked, compare it with a pilot, and temper where it misses something."""
     job.compile([ORIGINAL], clock)
     with clock.step("plain NUTS", "nuts"):
         plain = job.plain(nuts, seed)
     if not auto:
         _remember(plain, job, None, [])
+        return UserFit(plain, "nuts")
+    with clock.step("comparing densities", "check"):
+        differ = job.disagreement(seed)
+    if differ is not None:
+        _remember(plain, job, None, [_no_pilot(differ)])
         return UserFit(plain, "nuts")
     scouted = _pilot(job, clock, seed)
     compared = compare(
@@ -157,13 +150,13 @@ def _plain_first(job: _Job, clock: Clock, nuts: NutsSettings, seed: int, *, auto
     return UserFit(plain, "nuts")
 
 
-def _pilot(job: _Job, clock: Clock, seed: int) -> Scouted:
+def _pilot(job: Job, clock: Clock, seed: int) -> Scouted:
     with clock.step("a pilot along the path", "pilot"):
         return scout_program(job.model, seed=seed)
 
 
 def _tempered(
-    job: _Job,
+    job: Job,
     clock: Clock,
     method: Tempered,
     scouted: Scouted,
@@ -172,134 +165,19 @@ def _tempered(
     num_pseudo_samples: int = 2,
 ) -> Fit:
     """Run a tempered form, then the original's transformed parameters and generated quantities."""
-    job.compile([_VARIANTS[method], *([ORIGINAL] if job.generates else [])], clock)
+    job.compile([TEMPERED_VARIANTS[method], *([ORIGINAL] if job.generates else [])], clock)
+    with clock.step("comparing densities", "check"):
+        differ = job.tempered_disagreement(method, scouted, seed, num_pseudo_samples)
+    if differ is not None:
+        raise ToolchainError(
+            f"{job.path}: stanli, which ran the pilot, and CmdStan have not one density: they "
+            f"differ in {differ}. The pilot is no guide then: use --method nuts, and tell the "
+            "authors of stanli of the program"
+        )
     with clock.step("the tempered run", "sampling"):
         fit = job.tempered(method, scouted, nuts, seed, num_pseudo_samples)
     with clock.step("generated quantities", "generate"):
         return job.generated(fit, seed)
-
-
-@dataclass
-class _Job:
-    """A program with its data and all that is made of it."""
-
-    path: Path
-    model: Model
-    engine: Engine
-    names: list[str]
-    left_out: list[str]
-    generates: bool
-    compiled: dict[str, CompiledProgram]
-
-    @contextmanager
-    def named_errors(self) -> Iterator[None]:
-        """Call the program by its own name in errors, and not by that of a folder in the cache."""
-        try:
-            yield
-        except HarnessError as error:
-            named = str(error).replace(f"{self.model.folder.name}-", f"{self.path.name}, form ")
-            raise type(error)(named) from error
-
-    def compile(self, variants: Iterable[str], clock: Clock) -> None:
-        """Compile variants where the engine is CmdStan, several at once, unless they are."""
-        programs = {
-            self.model.program(each): each for each in variants if each not in self.compiled
-        }
-        if self.engine != "cmdstan" or not programs:
-            return
-        with clock.step("compiling", "compile"):
-            made = compile_programs(programs, require_cmdstan())
-        self.compiled |= {programs[program]: each for program, each in made.items()}
-
-    def plain(self, nuts: NutsSettings, seed: int) -> Fit:
-        """Run NUTS on the original program."""
-        sampling = Sampling(nuts, seed, None, self.compiled.get(ORIGINAL), self.engine)
-        ran = run_variant(self.model, ORIGINAL, {}, sampling)
-        later = [name for name in self.names if name in ran.run.variables]
-        names = [*self.model.parameters, *later]
-        return build_fit(
-            posterior={name: ran.run.variables[name] for name in names},
-            extended=None,
-            sample_stats=ran.run.sample_stats,
-            constant_data=self.model.data,
-            attrs=run_attributes("target", self.model, ran, {}, seed)
-            | {"parameters": json.dumps(list(self.model.parameters))},
-        )
-
-    def tempered(
-        self, method: Tempered, scouted: Scouted, nuts: NutsSettings, seed: int, num: int
-    ) -> Fit:
-        """Run a tempered form along the pilot's path."""
-        found = scouted.found
-        path: dict[str, Any] = {
-            "base": scouted.base,
-            "log_zeta": found.base.log_zeta,
-            "nuts": nuts,
-            "seed": seed,
-            "engine": self.engine,
-        }
-        if method == "pe":
-            return sample_pseudo_extended(
-                self.model,
-                num_pseudo_samples=num,
-                log_g=found.log_g,
-                inits=scouted.inits(nuts.chains, num),
-                compiled=self.compiled.get(PSEUDO_EXTENDED_VARIANT),
-                **path,
-            )
-        return sample_collapsed_tempered(
-            self.model,
-            log_g=scouted_ladder(found),
-            ladder=True,
-            inits=scouted.inits(nuts.chains),
-            compiled=self.compiled.get(COLLAPSED_VARIANT),
-            **path,
-        )
-
-    def programs(self, fit: Fit) -> list[tuple[str, str]]:
-        """Names and texts of the original and of the tempered form that a fit is of."""
-        variant = fit.tree.attrs["program"].rpartition("-")[2]
-        kept = {ORIGINAL: self.path.name}
-        if variant != ORIGINAL:
-            kept[variant] = f"{self.path.stem}-{variant}.stan"
-        return [
-            (name, self.model.program(each).path.read_text(encoding="utf-8"))
-            for each, name in kept.items()
-        ]
-
-    def generated(self, fit: Fit, seed: int) -> Fit:
-        """Add the original's transformed parameters and generated quantities."""
-        compiled = self.compiled.get(ORIGINAL)
-        return with_generated(fit, self.model, self.names, compiled=compiled, seed=seed)
-
-
-def _prepare(
-    path: Path,
-    data: Path | str | Mapping[str, Any] | None,
-    what: What,
-    include_paths: tuple[Path, ...],
-    engine: Engine,
-) -> _Job:
-    """Read, check and temper; nothing is compiled yet."""
-    given, where = read_data(data)
-    program = StanProgram(path, (*include_paths, path.parent))
-    blocks = declarations(program, require_cmdstan())
-    _refuse(path, blocks["parameters"])
-    kept, left_out = kept_names(blocks)
-    checked = checked_data(program, blocks["inputs"], given, where)
-    model = tempered_model(path, checked, what=what, include_paths=include_paths)
-    return _Job(
-        path, model, chosen_engine(engine), kept, left_out, bool(blocks["generated quantities"]), {}
-    )
-
-
-def _refuse(path: Path, parameters: Mapping[str, Declared]) -> None:
-    strange = [name for name, each in parameters.items() if each.type != "real"]
-    if strange:
-        raise DataError(
-            f"{path}: results have no place for the parameter {strange[0]}, a complex number or "
-            "a tuple; declare its parts as parameters of their own"
-        )
 
 
 def _parameters(fit: Fit) -> dict[str, Any]:
@@ -319,7 +197,16 @@ def _doubts(scouted: Scouted) -> Iterator[Finding]:
         )
 
 
-def _remember(fit: Fit, job: _Job, scouted: Scouted | None, findings: Iterable[Finding]) -> None:
+def _no_pilot(differ: str) -> Finding:
+    return Finding(
+        Severity.WARNING,
+        f"There was no pilot: stanli, which runs it, and CmdStan differ in {differ}. Modes that "
+        "NUTS misses would not show, and there is no log Z.",
+        "Tell the authors of stanli of the program; meanwhile compare runs from far starts.",
+    )
+
+
+def _remember(fit: Fit, job: Job, scouted: Scouted | None, findings: Iterable[Finding]) -> None:
     """Write into a fit what its draws do not have: the pilot's results, programs, findings."""
     missing = [name for name in job.names if name not in fit.posterior]
     told = [(int(each.severity), each.sentence, each.what_to_try) for each in findings]

@@ -1,0 +1,137 @@
+"""Whether stanli, which runs pilots, and a program that CmdStan runs have one log density."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import cmdstanpy
+import numpy as np
+
+from harness.compile import CompiledProgram
+from harness.density import StanDensity
+from harness.errors import SamplingError
+from harness.model import StanProgram
+from harness.stan_data import plain_data
+from harness.weights import FloatArray
+
+_POINTS = 3
+_ATTEMPTS = 100
+_RADIUS = 2.0
+"""Stan's own: random starts are uniform within it, and are drawn so often."""
+_TOLERANCE = 1e-3
+"""Solvers of equations differ by their tolerances, a wrong density by as much as it is large."""
+
+Evaluated = tuple[FloatArray, FloatArray]
+"""Log densities, shape (n,), and their gradients, shape (n, D)."""
+
+
+def disagreement(
+    compiled: CompiledProgram,
+    program: StanProgram,
+    data: Mapping[str, Any],
+    *,
+    seed: int,
+) -> str | None:
+    """Say in what stanli's log density differs from that of a compiled program, if it does.
+
+    They are compared at three random points of the unconstrained space where stanli's is finite,
+    up to one constant, since a compiled program leaves out those of ``~``.  Where there are no
+    such points nothing is said: then stanli finds no start either, and says so.
+
+    Parameters
+    ----------
+    compiled
+        Program that CmdStan runs.
+    program
+        Program that stanli evaluates: the same, or one of the same density.
+    data
+        Data of either.
+    seed
+        Seed of the points.
+
+    Returns
+    -------
+    str or None
+        What differs, in words; None if they do not.
+
+    Raises
+    ------
+    ToolchainError, DataError
+        As :class:`~harness.density.StanDensity`.
+    """
+    points, ours = _finite_points(StanDensity(program, data), seed)
+    if len(points) < _POINTS:
+        return None
+    try:
+        theirs = _by_cmdstan(compiled, data, points)
+    except SamplingError as error:
+        return f"a point that only CmdStan rejects ({error})"
+    return difference(ours, theirs)
+
+
+def difference(ours: Evaluated, theirs: Evaluated) -> str | None:
+    """Say in what two evaluations at the same points differ by more than one constant.
+
+    Parameters
+    ----------
+    ours, theirs
+        Of stanli and of CmdStan.
+    """
+    shift = ours[0] - theirs[0]
+    apart = float(np.max(np.abs(shift - shift[0])))
+    spread = float(np.ptp(theirs[0]))
+    if not apart <= _TOLERANCE * (1 + spread):
+        return f"log densities, by {apart:.3g} besides a constant"
+    steepest = float(np.max(np.abs(theirs[1])))
+    apart = float(np.max(np.abs(ours[1] - theirs[1])))
+    if not apart <= _TOLERANCE * (1 + steepest):
+        return f"gradients, by {apart:.3g}"
+    return None
+
+
+def _finite_points(density: StanDensity, seed: int) -> tuple[FloatArray, Evaluated]:
+    """Random points as Stan would start from, and what stanli has there."""
+    rng = np.random.default_rng(seed)
+    points, values, gradients = [], [], []
+    for _ in range(_ATTEMPTS):
+        point = rng.uniform(-_RADIUS, _RADIUS, density.dimension)
+        try:
+            value, gradient = density(point)
+        except RuntimeError:  # rejected: the density there is zero
+            continue
+        if np.isfinite(value) and np.all(np.isfinite(gradient)):
+            points.append(point)
+            values.append(value)
+            gradients.append(gradient)
+        if len(points) == _POINTS:
+            break
+    return np.array(points), (np.array(values), np.array(gradients))
+
+
+def _by_cmdstan(
+    compiled: CompiledProgram, data: Mapping[str, Any], points: FloatArray
+) -> Evaluated:
+    with tempfile.TemporaryDirectory(prefix="harness-") as place:
+        folder = Path(place)
+        given, written = folder / "points.json", folder / "densities.csv"
+        cmdstanpy.write_stan_json(str(folder / "data.json"), plain_data(data))
+        given.write_text(json.dumps({"params_r": points.tolist()}), encoding="utf-8")
+        command = [
+            str(compiled.exe),
+            *("log_prob", f"unconstrained_params={given}"),
+            *("data", f"file={folder / 'data.json'}"),
+            *("output", f"file={written}", "sig_figs=17"),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            said = (done.stdout + done.stderr).strip().splitlines()
+            raise SamplingError(said[-1] if said else f"it ended with {done.returncode}")
+        lines = written.read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line and not line.startswith("#")]
+    values = np.array([[float(cell) for cell in row.split(",")] for row in rows[1:]])
+    return values[:, 0], values[:, 1:]

@@ -1,0 +1,200 @@
+"""What is made of somebody's program with its data: its forms, compiled and run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.compile import CompiledProgram, Declared, compile_programs, declarations
+from harness.errors import DataError, HarnessError
+from harness.fit import Fit, build_fit
+from harness.methods.common import (
+    Engine,
+    Sampling,
+    chosen_engine,
+    run_attributes,
+    run_variant,
+    variant_data,
+)
+from harness.methods.continuous_tempering import (
+    COLLAPSED_VARIANT,
+    sample_collapsed_tempered,
+    tempering_data,
+)
+from harness.methods.from_pilot import scouted_ladder
+from harness.methods.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
+from harness.methods.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
+from harness.model import Model, StanProgram
+from harness.nuts import NutsSettings
+from harness.temper import What, tempered_model
+from harness.toolchain import require_cmdstan
+from harness.user.agreement import disagreement
+from harness.user.clock import Clock
+from harness.user.data import checked_data, read_data
+from harness.user.generated import ORIGINAL, kept_names, with_generated
+from harness.user.scout import Scouted
+
+Tempered = Literal["pe", "ct"]
+"""Methods that temper; see :data:`harness.user.sample.Method`."""
+
+TEMPERED_VARIANTS: Mapping[Tempered, str] = {
+    "pe": PSEUDO_EXTENDED_VARIANT,
+    "ct": COLLAPSED_VARIANT,
+}
+"""The program that each of them runs."""
+
+
+@dataclass
+class Job:
+    """A program with its data and all that is made of it."""
+
+    path: Path
+    model: Model
+    engine: Engine
+    names: list[str]
+    left_out: list[str]
+    generates: bool
+    compiled: dict[str, CompiledProgram]
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Call the program by its own name in errors, and not by that of a folder in the cache."""
+        try:
+            yield
+        except HarnessError as error:
+            named = str(error).replace(f"{self.model.folder.name}-", f"{self.path.name}, form ")
+            raise type(error)(named) from error
+
+    def compile(self, variants: Iterable[str], clock: Clock) -> None:
+        """Compile variants where the engine is CmdStan, several at once, unless they are."""
+        programs = {
+            self.model.program(each): each for each in variants if each not in self.compiled
+        }
+        if self.engine != "cmdstan" or not programs:
+            return
+        with clock.step("compiling", "compile"):
+            made = compile_programs(programs, require_cmdstan())
+        self.compiled |= {programs[program]: each for program, each in made.items()}
+
+    def disagreement(self, seed: int) -> str | None:
+        """Say how stanli's density of the original differs from that of the compiled one.
+
+        None also where nothing is compiled.
+        """
+        compiled = self.compiled.get(ORIGINAL)
+        if compiled is None:
+            return None
+        return disagreement(compiled, self.model.program("target"), self.model.data, seed=seed)
+
+    def tempered_disagreement(
+        self, method: Tempered, scouted: Scouted, seed: int, num: int
+    ) -> str | None:
+        """Say the same of a tempered form, along the pilot's path."""
+        variant, found = TEMPERED_VARIANTS[method], scouted.found
+        compiled = self.compiled.get(variant)
+        if compiled is None:
+            return None
+        base, log_zeta = scouted.base, found.base.log_zeta
+        if method == "pe":
+            data = pseudo_extended_data(
+                self.model, num, base=base, log_zeta=log_zeta, log_g=found.log_g
+            )
+        else:
+            ladder = scouted_ladder(found)
+            data = tempering_data(self.model, base, log_zeta, ladder) | {"ladder": 1}
+        everything = variant_data(self.model, variant, data)
+        return disagreement(compiled, self.model.program(variant), everything, seed=seed)
+
+    def plain(self, nuts: NutsSettings, seed: int) -> Fit:
+        """Run NUTS on the original program."""
+        sampling = Sampling(nuts, seed, None, self.compiled.get(ORIGINAL), self.engine)
+        ran = run_variant(self.model, ORIGINAL, {}, sampling)
+        later = [name for name in self.names if name in ran.run.variables]
+        names = [*self.model.parameters, *later]
+        return build_fit(
+            posterior={name: ran.run.variables[name] for name in names},
+            extended=None,
+            sample_stats=ran.run.sample_stats,
+            constant_data=self.model.data,
+            attrs=run_attributes("target", self.model, ran, {}, seed)
+            | {"parameters": json.dumps(list(self.model.parameters))},
+        )
+
+    def tempered(
+        self, method: Tempered, scouted: Scouted, nuts: NutsSettings, seed: int, num: int
+    ) -> Fit:
+        """Run a tempered form along the pilot's path."""
+        found = scouted.found
+        path: dict[str, Any] = {
+            "base": scouted.base,
+            "log_zeta": found.base.log_zeta,
+            "nuts": nuts,
+            "seed": seed,
+            "engine": self.engine,
+        }
+        if method == "pe":
+            return sample_pseudo_extended(
+                self.model,
+                num_pseudo_samples=num,
+                log_g=found.log_g,
+                inits=scouted.inits(nuts.chains, num),
+                compiled=self.compiled.get(TEMPERED_VARIANTS[method]),
+                **path,
+            )
+        return sample_collapsed_tempered(
+            self.model,
+            log_g=scouted_ladder(found),
+            ladder=True,
+            inits=scouted.inits(nuts.chains),
+            compiled=self.compiled.get(TEMPERED_VARIANTS[method]),
+            **path,
+        )
+
+    def programs(self, fit: Fit) -> list[tuple[str, str]]:
+        """Names and texts of the original and of the tempered form that a fit is of."""
+        variant = fit.tree.attrs["program"].rpartition("-")[2]
+        kept = {ORIGINAL: self.path.name}
+        if variant != ORIGINAL:
+            kept[variant] = f"{self.path.stem}-{variant}.stan"
+        return [
+            (name, self.model.program(each).path.read_text(encoding="utf-8"))
+            for each, name in kept.items()
+        ]
+
+    def generated(self, fit: Fit, seed: int) -> Fit:
+        """Add the original's transformed parameters and generated quantities."""
+        compiled = self.compiled.get(ORIGINAL)
+        return with_generated(fit, self.model, self.names, compiled=compiled, seed=seed)
+
+
+def prepare(
+    path: Path,
+    data: Path | str | Mapping[str, Any] | None,
+    what: What,
+    include_paths: tuple[Path, ...],
+    engine: Engine,
+) -> Job:
+    """Read, check and temper; nothing is compiled yet."""
+    given, where = read_data(data)
+    program = StanProgram(path, (*include_paths, path.parent))
+    blocks = declarations(program, require_cmdstan())
+    _refuse(path, blocks["parameters"])
+    kept, left_out = kept_names(blocks)
+    checked = checked_data(program, blocks["inputs"], given, where)
+    model = tempered_model(path, checked, what=what, include_paths=include_paths)
+    return Job(
+        path, model, chosen_engine(engine), kept, left_out, bool(blocks["generated quantities"]), {}
+    )
+
+
+def _refuse(path: Path, parameters: Mapping[str, Declared]) -> None:
+    strange = [name for name, each in parameters.items() if each.type != "real"]
+    if strange:
+        raise DataError(
+            f"{path}: results have no place for the parameter {strange[0]}, a complex number or "
+            "a tuple; declare its parts as parameters of their own"
+        )
