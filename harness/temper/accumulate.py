@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from harness.errors import DataError
-from harness.temper.classify import Term, is_container, is_target_call
+from harness.temper.classify import Term, is_target_call
 from harness.temper.text import StanText
 from harness.temper.tree import (
     Node,
     field,
     has_field,
+    is_container,
     items,
     name_of,
     stmt,

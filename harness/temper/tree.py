@@ -72,10 +72,12 @@ def name_of(identifier: Node) -> str:
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and all nodes within it, outer ones first."""
-    yield node
-    if not isinstance(node, str):
-        for item in node:
-            yield from walk(item)
+    waiting = [node]  # no recursion: a generator in each level is slow
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if not isinstance(each, str):
+            waiting.extend(reversed(each))
 
 
 def names(node: Node) -> set[str]:
@@ -113,3 +115,8 @@ def declared_names(statement: Node) -> list[str]:
     """Names that a declaration declares."""
     variables = items(field(stmt(statement), "variables"))
     return [name_of(field(each, "identifier")) for each in variables]
+
+
+def is_container(expression: Node) -> bool:
+    """Whether an expression has more than one value."""
+    return tag(type_of(expression)) not in ("UReal", "UInt", "UComplex")

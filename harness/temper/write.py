@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from harness.errors import DataError
 from harness.temper import library
-from harness.temper.accumulate import Accumulating, TargetFunction, rewritten_functions
-from harness.temper.classify import Classification, Term, What, is_container
+from harness.temper.accumulate import TargetFunction, rewritten_functions
+from harness.temper.classify import Classification, Term, What
 from harness.temper.coordinates import (
     GAUSSIAN_NAMES,
     base_coordinates,
@@ -16,6 +16,7 @@ from harness.temper.coordinates import (
     is_jacobian,
 )
 from harness.temper.library import Names
+from harness.temper.parameters import JACOBIANS, Parameter, Repeated, parameters
 from harness.temper.syntax import Syntax
 from harness.temper.templates import (
     DATA,
@@ -28,28 +29,16 @@ from harness.temper.templates import (
     Variant,
 )
 from harness.temper.text import StanText
+from harness.temper.transformed import LocalStatements, kept_names
 from harness.temper.tree import (
-    Node,
     declared_names,
     field,
-    has_field,
     items,
-    name_of,
     names,
     stmt,
     tag,
-    type_of,
     walk,
 )
-
-_JACOBIANS = {
-    "Lower": "lower_bound",
-    "Upper": "upper_bound",
-    "LowerUpper": "lower_upper_bound",
-    "Offset": "offset_multiplier",
-    "Multiplier": "offset_multiplier",
-    "OffsetMultiplier": "offset_multiplier",
-}
 
 _OUTPUTS = ("inv_temp", "delta", "log_weight")
 _OWN = (
@@ -96,16 +85,6 @@ class Written:
     parameters: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class _Parameter:
-    name: str
-    kind: Node
-    transformation: Node
-    depends: bool
-    """Whether its constraint cannot be declared for an array: it depends on other parameters, or
-    its bounds are an array."""
-
-
 def write_program(
     syntax: Syntax, classification: Classification, variant: Variant, what: What
 ) -> Written:
@@ -138,11 +117,16 @@ class _Writer:
         blocks = (("base",) if self._gaussian else ()) + DATA[variant]
         self._data, declared = library.data(blocks, self._names)
         self._public = (*declared, *_OUTPUTS, "free_inv_temp", "B", "log_zeta", "N")
-        self._parameters = list(_parameters(syntax))
+        self._parameters = parameters(syntax)
         self._variants: dict[str, str] = {}
         if self._each:
             for each in self._parameters:
                 self._variants[each.name] = self._names.pick(f"{each.name}_each")
+        own = {each.name for each in self._parameters} if self._each else None
+        self._kept = {
+            name: self._names.of(f"{name}_each") if self._each else name
+            for name in kept_names(syntax, own)
+        }
 
     def program(self) -> Written:
         plain = StanText()
@@ -167,7 +151,7 @@ class _Writer:
             "model": ours(MODEL[self._variant]),
             "generated quantities": ours(GENERATED[self._variant]),
         }
-        if self._variant == "target" and not self._kept() and not self._changes_variables():
+        if self._variant == "target" and not self._kept and not self._changes_variables():
             # All in the model block: what adds to the target there is quicker in stanli.
             blocks |= {
                 "transformed parameters": "",
@@ -189,16 +173,16 @@ class _Writer:
         for each in self._parameters:
             transformation = "Identity" if each.depends else each.transformation
             name = self._free(each) if each.depends else self._variants[each.name]
-            rows.append(f"{_Repeated(size[0]).sized(each.kind, transformation, size)} {name};")
+            rows.append(f"{Repeated(size[0]).sized(each.kind, transformation, size)} {name};")
         return "\n".join(rows)
 
-    def _free(self, parameter: _Parameter) -> str:
+    def _free(self, parameter: Parameter) -> str:
         return self._names.of(f"{parameter.name}_free")
 
-    def _constrained(self, parameter: _Parameter, index: str) -> str:
+    def _constrained(self, parameter: Parameter, index: str) -> str:
         """Text that constrains a parameter by others of the same pseudo-sample."""
         kind = tag(parameter.transformation)
-        if kind not in _JACOBIANS:
+        if kind not in JACOBIANS:
             raise DataError(
                 f"{self._syntax.path}: the constraint of parameter {parameter.name} depends on "
                 "other parameters inside a tuple, so that pseudo-samples of it cannot be declared"
@@ -209,7 +193,7 @@ class _Writer:
             given.append("1")
         if kind == "Multiplier":
             given.insert(0, "0")
-        return f"{_JACOBIANS[kind]}_jacobian({self._free(parameter)}[{index}], {', '.join(given)})"
+        return f"{JACOBIANS[kind]}_jacobian({self._free(parameter)}[{index}], {', '.join(given)})"
 
     # Transformed parameters
 
@@ -218,7 +202,7 @@ class _Writer:
         plain = StanText()
         size: tuple[str, ...] = (self._names.of("N"),) if self._each else ()
         index = self._names.of("pseudo") if self._each else ""
-        kept = self._kept()
+        kept = self._kept
         rows = []
         for node in self._syntax.blocks["transformedparameters"]:
             form = stmt(node)
@@ -291,7 +275,7 @@ class _Writer:
     ) -> str:
         """Text of transformed parameters, then ``between``, then of the model."""
         terms = self._classification.terms
-        writer = _Statements(
+        writer = LocalStatements(
             functions,
             accumulator,
             lambda node: terms[id(node)],
@@ -319,112 +303,3 @@ class _Writer:
             f"{base} = {gaussian};\n{ratio} = {rest} + {tempered} - {gaussian};\n}} "
             f"else {{\n{own}\n}}"
         )
-
-    def _kept(self) -> dict[str, str]:
-        """Transformed parameters that are kept for their constraints, which Stan checks."""
-        declared: dict[str, Node] = {}
-        for node in self._syntax.blocks["transformedparameters"]:
-            form = stmt(node)
-            if tag(form) == "VarDecl":
-                declared |= dict.fromkeys(declared_names(node), field(form, "transformation"))
-        checked = {name for name, given in declared.items() if _is_checked(given)}
-        own = {each.name for each in self._parameters}
-        if self._each:
-            for node in self._syntax.blocks["transformedparameters"]:
-                form = stmt(node)
-                if tag(form) == "VarDecl" and _is_checked(field(form, "transformation")):
-                    depends = names(field(form, "transformation")) & (own | set(declared))
-                    if depends:
-                        raise DataError(
-                            f"{self._syntax.line(node)}: the constraint of a transformed "
-                            f"parameter depends on {', '.join(sorted(depends))}, so that it "
-                            "cannot be checked for each pseudo-sample; check it with reject()"
-                        )
-        else:
-            waiting = list(checked)
-            while waiting:
-                for name in names(declared[waiting.pop()]) & set(declared) - checked:
-                    checked.add(name)
-                    waiting.append(name)
-        return {
-            name: self._names.of(f"{name}_each") if self._each else name
-            for name in declared
-            if name in checked
-        }
-
-
-class _Repeated(StanText):
-    """Writes declarations of arrays, whose bounds are one number or arrays as well."""
-
-    def __init__(self, size: str) -> None:
-        self._size = size
-
-    def bound(self, node: Node) -> str:
-        """Text of a bound, for each pseudo-sample where it is a vector or a matrix."""
-        text = self.expression(node)
-        return f"rep_array({text}, {self._size})" if is_container(node) else text
-
-
-class _Statements(Accumulating):
-    """Writes transformed parameters as locals, but for those that are declared outside."""
-
-    def __init__(
-        self,
-        functions: Mapping[str, TargetFunction],
-        accumulator: Callable[[Term], str | None],
-        terms: Callable[[Node], tuple[Term, ...]],
-        where: Callable[[Node], str],
-        outside: set[str],
-    ) -> None:
-        super().__init__(functions, accumulator, terms, where)
-        self._outside = outside
-
-    def _write_VarDecl(self, form: Node, node: Node) -> str:
-        declared = self.sized(field(form, "decl_type"), "Identity")
-        rows = []
-        for each in items(field(form, "variables")):
-            name = name_of(field(each, "identifier"))
-            initial = items(field(each, "initial_value"))
-            value = f" = {self.expression(initial[0])}" if initial else ""
-            outside = name in self._outside and field(form, "is_global") == "true"
-            if not outside:
-                rows.append(f"{declared} {name}{value};")
-            elif initial:
-                rows.append(f"{name}{value};")
-        return "\n".join(rows)
-
-
-def _parameters(syntax: Syntax) -> list[_Parameter]:
-    found: list[_Parameter] = []
-    own: set[str] = set()
-    for node in syntax.blocks["parameters"]:
-        form = stmt(node)
-        transformation = field(form, "transformation")
-        depends = bool(names(transformation) & own) or _has_arrays(transformation)
-        for name in declared_names(node):
-            found.append(_Parameter(name, field(form, "decl_type"), transformation, depends))
-            own.add(name)
-    return found
-
-
-def _has_arrays(transformation: Node) -> bool:
-    """Whether a bound is an array."""
-    return (
-        any(
-            tag(type_of(each)) == "UArray"
-            for each in items(transformation)[1:]
-            if has_field(each, "expr")
-        )
-        if tag(transformation) in _JACOBIANS
-        else False
-    )
-
-
-def _is_checked(transformation: Node) -> bool:
-    """Whether Stan checks a constraint of a transformed parameter, or of a part of a tuple."""
-    if tag(transformation) == "TupleTransformation":
-        return any(map(_is_checked, items(items(transformation)[1])))
-    return tag(transformation) not in _UNCHECKED
-
-
-_UNCHECKED = {"Identity", "Offset", "Multiplier", "OffsetMultiplier"}

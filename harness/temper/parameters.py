@@ -1,0 +1,81 @@
+"""Parameters of a program, and how arrays of them are declared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.temper.syntax import Syntax
+from harness.temper.text import StanText
+from harness.temper.tree import (
+    Node,
+    declared_names,
+    field,
+    has_field,
+    is_container,
+    items,
+    names,
+    stmt,
+    tag,
+    type_of,
+)
+
+JACOBIANS = {
+    "Lower": "lower_bound",
+    "Upper": "upper_bound",
+    "LowerUpper": "lower_upper_bound",
+    "Offset": "offset_multiplier",
+    "Multiplier": "offset_multiplier",
+    "OffsetMultiplier": "offset_multiplier",
+}
+"""Stan's functions that constrain and add the Jacobian, by constraint."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the original program."""
+
+    name: str
+    kind: Node
+    transformation: Node
+    depends: bool
+    """Whether its constraint cannot be declared for an array: it depends on other parameters, or
+    its bounds are an array."""
+
+
+def parameters(syntax: Syntax) -> list[Parameter]:
+    """Return the parameters that a program declares, in its order."""
+    found: list[Parameter] = []
+    own: set[str] = set()
+    for node in syntax.blocks["parameters"]:
+        form = stmt(node)
+        transformation = field(form, "transformation")
+        depends = bool(names(transformation) & own) or _has_arrays(transformation)
+        for name in declared_names(node):
+            found.append(Parameter(name, field(form, "decl_type"), transformation, depends))
+            own.add(name)
+    return found
+
+
+def _has_arrays(transformation: Node) -> bool:
+    """Whether a bound is an array."""
+    return (
+        any(
+            tag(type_of(each)) == "UArray"
+            for each in items(transformation)[1:]
+            if has_field(each, "expr")
+        )
+        if tag(transformation) in JACOBIANS
+        else False
+    )
+
+
+class Repeated(StanText):
+    """Writes declarations of arrays, whose bounds are one number or arrays as well."""
+
+    def __init__(self, size: str) -> None:
+        self._size = size
+
+    def bound(self, node: Node) -> str:
+        """Text of a bound, for each pseudo-sample where it is a vector or a matrix."""
+        text = self.expression(node)
+        return f"rep_array({text}, {self._size})" if is_container(node) else text
