@@ -95,8 +95,13 @@ def grid(profile: Profile) -> tuple[Cell, ...]:
     warmup = 100 if profile == "smoke" else WARMUP
     first = NutsSettings(chains=1, warmup=warmup, draws=size.draws[0])
     second = NutsSettings(chains=1, warmup=warmup, draws=size.draws[1])
-    many = NutsSettings(chains=CHAINS, warmup=warmup // 2, draws=size.our_draws // CHAINS)
-    pseudo = replace(many, draws=size.pseudo_draws // CHAINS, max_treedepth=7)
+    many = NutsSettings(
+        chains=CHAINS,
+        warmup=warmup // 2,
+        draws=size.our_draws // CHAINS,
+        max_treedepth=7,  # trajectories turn at 6; only while step sizes are found are they longer
+    )
+    pseudo = replace(many, draws=size.pseudo_draws // CHAINS)
     step = NutsSettings(chains=2, warmup=WARMUP // 2, draws=size.step_draws // 2)
     from_pilot = {
         # Wider than the posterior in every direction, as a pilot's weights need it.
