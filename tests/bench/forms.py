@@ -166,6 +166,14 @@ def radon_regression() -> Iterator[Comparison]:
     yield from _others(radon(), "85 counties", _base(radon().dimension))
 
 
+def radon_centred() -> Iterator[Comparison]:
+    """The same with centred coefficients."""
+    model = radon(centred=True)
+    yield _compare(model, "85 counties", "target", {})
+    data = tempering_data(model, _base(model.dimension)) | {"ladder": 0}
+    yield _compare(model, "85 counties", "collapsed_tempered", data)
+
+
 def image_decoder() -> Iterator[Comparison]:
     """A digit of 8 x 8 pixels."""
     decoder = digits_autoencoder().decoder
@@ -182,6 +190,7 @@ COMPARISONS = {
     "banana": banana,
     "flower": flower,
     "radon": radon_regression,
+    "radon_centred": radon_centred,
     "image_decoder": image_decoder,
 }
 """Comparisons by the folder of their model."""
