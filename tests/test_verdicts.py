@@ -72,12 +72,15 @@ def test_claims_of_a_report_come_back(tmp_path: Path, monkeypatch: pytest.Monkey
         "stan version": "2.39.0",
     }
     lines = verdicts.readme_lines(frame)
-    assert lines[:3] == [
+    assert lines[2:5] == [
         "| experiment | claim | verdict |",
         "| --- | --- | --- |",
         "| made_up | It holds. | reproduced |",
     ]
-    assert lines[-1].startswith("Profile quick; fits of 2026-11-21; Stan 2.39.0.")
+    assert lines[0].startswith(
+        "Profile quick; fits of 2026-11-21; Stan 2.39.0. The papers' 3 claims"
+    )
+    assert "claims: 2 reproduced, 1 not reproduced, 0 not run." in lines[0]
 
 
 def test_ours_are_counted_and_not_listed() -> None:
@@ -98,7 +101,7 @@ def test_ours_are_counted_and_not_listed() -> None:
     lines = verdicts.readme_lines(frame)
     assert [line for line in lines if "Ours" in line or "Against" in line] == []
     assert "| shapes | It holds. | not reproduced |" in lines
-    assert "Of the further statements, in our favour and against us, 2 of 3 hold." in lines[-1]
+    assert "in our favour and against us: 2 of 3 hold." in lines[0]
     page = verdicts.results_page(frame)
     assert f"## {load_experiment('shapes').title}" in page
     assert "runs a method: 2 to 9." in page

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 
 from harness.errors import DataError, HarnessError
 from harness.experiment.catalogue import experiment_names, load_experiment
-from harness.experiment.spec import Table
+from harness.experiment.spec import Table, Verdict
 from harness.files import write_text
 from harness.paths import shipped
 from harness.report.experiment_page import Section
@@ -95,14 +96,17 @@ def collect_verdicts(store: Path) -> pd.DataFrame:
 
 
 def readme_lines(verdicts: pd.DataFrame) -> list[str]:
-    """Write the papers' claims with their verdicts for the README, and how ours fared in a line."""
-    papers = ~verdicts["claim"].str.startswith(_NOT_THE_PAPERS)
-    ours = verdicts.loc[~papers, "verdict"]
+    """Write the papers' claims with their verdicts for the README, and above them the counts."""
+    not_papers = verdicts["claim"].str.startswith(_NOT_THE_PAPERS)
+    papers, ours = verdicts[~not_papers], verdicts.loc[not_papers, "verdict"]
+    counts = papers["verdict"].value_counts()
+    told = ", ".join(f"{counts.get(word, 0)} {word}" for word in get_args(Verdict))
     return [
-        *frame_lines(verdicts.loc[papers, ["claim", "verdict"]]),
-        f"{_made(verdicts)} Of the further statements, in our favour and against us, "
-        f"{(ours == 'reproduced').sum()} of {len(ours)} hold. "
+        f"{_made(verdicts)} The papers' {len(papers)} claims: {told}. Further statements, in our "
+        f"favour and against us: {(ours == 'reproduced').sum()} of {len(ours)} hold. "
         "[What was measured](docs/results.md).",
+        "",
+        *frame_lines(papers[["claim", "verdict"]]),
     ]
 
 
