@@ -106,7 +106,8 @@ def inv_temp_traces(inv_temp: FloatArray, ends: tuple[float, float]) -> Figure:
     for bottom, top in ((0, lower), (upper, 1)):
         axis.axhspan(bottom, top, color=BAND, linewidth=0)
     axis.plot(np.arange(len(line)), line, color=COLOURS[0], linewidth=0.7)
-    axis.set(xlabel="draw", ylabel="inverse temperature β", ylim=(0, 1))
+    # A chain that stays at an end is seen there.
+    axis.set(xlabel="draw", ylabel="inverse temperature β", ylim=(-0.03, 1.03))
     each = "chain" if inv_temp.ndim == 2 else "pseudo-sample of a chain"
     spread = f"{trips.min():,} to {trips.max():,}" if np.ptp(trips) else f"{trips.max():,}"
     which = "the first chain" if inv_temp.ndim == 2 else "the first chain's first pseudo-sample"
