@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pytest
 
+from harness.bases import Advi, gaussian_base
+from harness.compile import CompiledProgram
 from harness.coordinates import flatten
 from harness.density import TargetDensity
-from harness.errors import DataError
+from harness.errors import DataError, SamplingError
 from harness.methods.from_approximation import (
     Bootstrap,
     approximate,
@@ -110,3 +114,30 @@ def test_what_makes_no_sense_is_refused() -> None:
         Bootstrap(-1)
     with pytest.raises(DataError, match="is followed by"):
         sample_from_approximation(MODEL, form="parallel", seed=1)  # type: ignore[arg-type]
+
+
+def test_the_best_of_three_runs_of_advi_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends thousands of nats low, or without an end, costs time and nothing else."""
+    bounds = iter([-18763.6, None, -1052.3])
+    seeds = []
+
+    def fake(model: Model, *, seed: int, **_: object) -> Advi:
+        seeds.append(seed)
+        bound = next(bounds)
+        if bound is None:
+            raise SamplingError("All proposed step-sizes failed.")
+        base = gaussian_base(np.zeros(2), np.eye(2), log_zeta=bound)
+        return Advi(base, np.array([100.0]), np.array([bound]), converged=True)
+
+    monkeypatch.setattr("harness.methods.from_approximation.advi", fake)
+    compiled = cast("CompiledProgram", object())
+    found = approximate(MODEL, "mean_field", seed=5, compiled=compiled)
+    assert found.base.log_zeta == -1052.3
+    np.testing.assert_array_equal(found.trace, [[100.0], [-1052.3]])
+    # Two came to their end: a hundred iterations each, and 5 step sizes for 50 before.
+    assert found.gradients == 2 * (100 + 250)
+    assert len(set(seeds)) == 3
+
+    bounds = iter([None, None, None])
+    with pytest.raises(SamplingError, match="step-sizes"):
+        approximate(MODEL, "full_rank", seed=5, compiled=compiled)
