@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 
 import psutil
@@ -29,3 +30,36 @@ def end_descendants() -> None:
         quiet = 0 if psutil.Process().children(recursive=True) else quiet + 1
         terminate_descendants()
         time.sleep(_SECONDS_A_LOOK)
+
+
+def end_marked(variable: str, value: str) -> int:
+    """End the processes whose environment has this value of a variable, and return their number.
+
+    They are asked first, and killed after some seconds.  Other users' processes, whose environment
+    cannot be read, are left alone.
+    """
+    marked = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(variable) == value and process.pid != os.getpid():
+                marked.append(process)
+    for process in marked:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+    until = time.monotonic() + _SECONDS_TO_END
+    while (
+        alive := [process for process in marked if _lives(process)]
+    ) and time.monotonic() < until:
+        time.sleep(_SECONDS_A_LOOK)
+    for process in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    return len(marked)
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Tell whether a process has not ended; where there is no proper init, nobody may reap it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

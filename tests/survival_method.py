@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,14 @@ def sample(
     log = Path(os.environ["TINY_LOG"])
     append(log, line)
     wait_for_permit(log)
+    if "TINY_CHILD" in os.environ:
+        quiet = subprocess.DEVNULL
+        subprocess.run(
+            [sys.executable, "-c", "import time; time.sleep(600)"],
+            stdout=quiet,
+            stderr=quiet,
+            check=False,
+        )
     if fails is not None and not Path(os.environ["TINY_MENDED"]).exists():
         fail(fails, seed)
     time.sleep(float(os.environ.get("TINY_SECONDS", "0.01")))

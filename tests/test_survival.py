@@ -116,6 +116,38 @@ def test_processes_do_python_tasks_and_end_with_a_killed_run(tiny: TinyWorld) ->
     assert alive == []
 
 
+def test_what_a_killed_run_left_ends_before_its_tasks_run_again(
+    tiny: TinyWorld, undisturbed: dict[str, bytes]
+) -> None:
+    """A process outlives the run that waits for it, until the next run on that store."""
+    left: list[psutil.Process] = []
+    other = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(600)"],
+        env={**os.environ, "HARNESS_RUN": "0" * 32},
+    )
+    try:
+        with tiny.start("quick-run", tiny.store, 2, TINY_CHILD="yes") as run:
+            family = psutil.Process(run.pid)
+            until(lambda: len(family.children()) == 2, "two processes of tasks")
+            left = family.children()
+            run.kill()
+            run.communicate()
+        assert [runs(process) for process in left] == [True, True]
+        again = tiny.call("quick-run", tiny.store, 2)
+        assert again.returncode == 0, again.stderr
+        assert "tiny: ended 2 processes that a killed run had left" in again.stderr
+        assert [runs(process) for process in left] == [False, False]
+        assert other.poll() is None
+    finally:
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        other.kill()
+        other.wait()
+    assert tiny.results() == undisturbed
+    assert tiny.left_overs() == []
+
+
 @pytest.fixture(scope="module")
 def mixture_is_compiled(cmdstan_home: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Compile the mixture's programs, so that what runs next is CmdStan."""

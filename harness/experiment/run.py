@@ -14,6 +14,7 @@ from harness.compile import CompiledProgram, compile_programs, program_digest, s
 from harness.errors import DataError, StoreError, WorkersError
 from harness.experiment.interrupts import interrupts_put_off
 from harness.experiment.job import Job, Outcome, SentProgram
+from harness.experiment.left_running import marked_run
 from harness.experiment.progress import Progress
 from harness.experiment.spec import Cell, Experiment, Profile, Task, tasks_of
 from harness.experiment.store import Store
@@ -146,11 +147,13 @@ def run_plan(
         When interrupted; its message says how to go on.
     """
     name = plan.experiment.name
-    with store.writing(name):
+    with store.writing(name), marked_run(store.root / name) as ended:
         counts: Counter[str] = Counter()
         missing = list(_missing(plan, store, counts, retry_failed=retry_failed))
         programs = _programs(name, missing, cmdstan, remote=workers.remote)
         with Progress(len(missing), name, "fit") as progress:
+            if ended:
+                progress.say(f"{name}: ended {ended} processes that a killed run had left")
             if counts["found"]:
                 progress.say(f"{name}: {counts['found']} fits are in the store already")
             run = _Run(plan, store, keep, facts or {}, progress, counts)
