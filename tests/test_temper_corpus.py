@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -23,13 +26,13 @@ from tempered_oracle import (
 from harness.errors import HarnessError
 from harness.temper import TemperedProgram, temper
 from harness.temper.classify import What
-from harness.temper.program import TemperMethod
+from harness.temper.program import TemperMethod, temper_each
 
 POINTS = 2
 """Sets of pseudo-samples that each program is evaluated at."""
 
-BETA = np.array([0.0, 0.15, 0.6, 1.0])
-FREE = np.array([0.03, 0.35, 0.7, 0.96])
+BETA = np.array([0.0, 0.15, 0.6, 0.8, 1.0])
+FREE = np.array([0.03, 0.35, 0.5, 0.7, 0.96])
 TEMPERABLE = [name for name in names() if name != "no_data"]
 INDICES_ALONE = "lda_small"
 """Its data choose among parameters and have no density of their own."""
@@ -41,28 +44,30 @@ INTERPRETED = [
 SOME = ("eight_schools_centred", "mixture_k_local", "truncated_both_ends", "user_lp_likelihood")
 
 
+@cache
+def tempered(name: str, what: What = "likelihood") -> Mapping[TemperMethod, TemperedProgram]:
+    """The forms of a program that its tests take, all written from one reading of it."""
+    methods: tuple[TemperMethod, ...] = ("pseudo-extended", "continuous")
+    if name in SOME and what == "likelihood":
+        methods = get_args(TemperMethod)
+    path = CORPUS / f"{name}.stan"
+    written = temper_each(path, methods, what=what, include_paths=(CORPUS,))
+    return dict(zip(methods, written, strict=True))
+
+
 class Case:
     """A program of the corpus, points, and the parts of its density there."""
 
     def __init__(self, name: str, folder: Path, *, everything: bool = False) -> None:
         self.reference = Reference(name, folder)
         self.folder = folder
-        self.what: What = "all" if everything else "likelihood"
-        self.programs: dict[TemperMethod, TemperedProgram] = {}
-        parameters = tuple(self.temper("pseudo-extended").parameters)
+        self.programs = tempered(name, "all" if everything else "likelihood")
+        parameters = tuple(self.programs["pseudo-extended"].parameters)
         self.values = self.reference.points(parameters, NUM * POINTS, seed=5)
         self.free = self.reference.free(self.values)
         joint = self._at(self.reference.joint)
         base = self._at(self.reference.jacobian if everything else self.reference.prior)
         self.parts = Parts(base, joint - base)
-
-    def temper(self, method: TemperMethod) -> TemperedProgram:
-        if method not in self.programs:
-            path = self.reference.program.path
-            self.programs[method] = temper(
-                path, method=method, what=self.what, include_paths=(CORPUS,)
-            )
-        return self.programs[method]
 
     def _at(self, density: StanDensity) -> np.ndarray:
         return self.reference.at(density, self.values)
@@ -74,7 +79,7 @@ class Case:
         size = 1 if single else NUM
         if single and setting == "fixed":
             fixed = BETA[2:3]
-        held = Held(self.temper(method), self.reference.data, setting, fixed, size, self.folder)
+        held = Held(self.programs[method], self.reference.data, setting, fixed, size, self.folder)
         for start in range(0, NUM * POINTS, NUM):
             part = slice(start, start + size)
             parts = Parts(*(each[part] for each in self.parts))
@@ -109,9 +114,9 @@ def test_tempered_likelihood(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", INTERPRETED)
 def test_classification(name: str) -> None:
     """The lines that are tempered are those that somebody marked."""
-    program = temper(CORPUS / f"{name}.stan", method="continuous", include_paths=(CORPUS,))
-    tempered = {each.line for each in program.statements if each.tempered}
-    assert tempered == {number for number, _ in marked_lines(name)}
+    program = tempered(name)["continuous"]
+    lines = {each.line for each in program.statements if each.tempered}
+    assert lines == {number for number, _ in marked_lines(name)}
     assert all(each.why for each in program.statements)
 
 
@@ -151,7 +156,7 @@ UNCOVERED = {"lp_with_prior_and_likelihood": ("mu",), "mixed_observed_and_missin
 def test_prior_and_likelihood_in_one_statement(name: str, tmp_path: Path) -> None:
     """Split, or else tempered whole: then it is told which parameters have no prior left."""
     case = Case(name, tmp_path)
-    uncovered = case.temper("pseudo-extended").uncovered
+    uncovered = case.programs["pseudo-extended"].uncovered
     assert uncovered == UNCOVERED.get(name, ())
     if not uncovered:
         case.check("pseudo-extended", "sampled")
