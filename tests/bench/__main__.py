@@ -16,9 +16,11 @@ from .overhead import print_overhead
 from .reading import print_reading
 from .samplers import print_samplers
 from .scaling import print_scaling
+from .temper import print_temper
 
 BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     **{model: partial(print_gradients, model) for model in COMPARISONS},
+    "temper": print_temper,
     "reading": print_reading,
     "samplers": print_samplers,
     "overhead": print_overhead,
@@ -31,7 +33,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("benchmarks", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
     parser.add_argument(
-        "--rounds", type=int, default=9, help="rounds of each model, of 'reading' and of 'samplers'"
+        "--rounds",
+        type=int,
+        default=9,
+        help="rounds of each model, 'temper', 'reading', 'samplers'",
     )
     parser.add_argument(
         "--variants", nargs="+", metavar="VARIANT", help="programs of the models, such as 'target'"
@@ -41,7 +46,7 @@ def main() -> None:
     )
     parser.add_argument("--tasks", type=int, default=5000, help="tasks of 'overhead'")
     options = parser.parse_args()
-    names = options.benchmarks or [*COMPARISONS, "reading", "samplers", "overhead"]
+    names = options.benchmarks or [*COMPARISONS, "temper", "reading", "samplers", "overhead"]
     if unknown := set(names) - set(BENCHMARKS):
         parser.error(
             f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"
