@@ -10,6 +10,8 @@ from functools import partial
 # Processor time is what counts: threads of NumPy that wait for one another would count too.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+from harness.paths import shipped
+
 from .forms import COMPARISONS
 from .gradients import print_gradients
 from .overhead import print_overhead
@@ -38,8 +40,9 @@ def main() -> None:
         default=9,
         help="rounds of each model, 'temper', 'reading', 'samplers'",
     )
+    variants = sorted({path.stem for path in shipped("stan").glob("*/*.stan")})
     parser.add_argument(
-        "--variants", nargs="+", metavar="VARIANT", help="programs of the models, such as 'target'"
+        "--variants", nargs="+", choices=variants, metavar="VARIANT", help=", ".join(variants)
     )
     parser.add_argument(
         "--o1", action="store_true", help="compare the models' programs with stanc's --O1 of them"
