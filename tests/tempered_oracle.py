@@ -22,6 +22,7 @@ from harness.methods.continuous_tempering import tempering_data
 from harness.methods.pseudo_extended import pseudo_extended_data
 from harness.model import Model, StanProgram
 from harness.temper import TemperedProgram
+from harness.temper.program import TemperMethod
 from harness.weights import FloatArray, LogG
 
 LOG_ZETA = -1.7
@@ -121,17 +122,28 @@ def collapsed(parts: Parts, *, ladder: bool) -> Expected:
     return Expected(value, delta, _ends(delta, ladder=ladder))
 
 
+def expected(method: TemperMethod, parts: Parts, beta: FloatArray, setting: str) -> Expected:
+    """Return the definition of a method with its inverse temperatures set in a way."""
+    if method == "pseudo-extended":
+        return pseudo_extended(parts, beta, sampled=setting == "sampled")
+    if method == "continuous":
+        return continuous(parts, beta, sampled=setting == "sampled")
+    if method == "collapsed":
+        return collapsed(parts, ladder=setting == "ladder")
+    return collapsed_pseudo_extended(parts, ladder=setting == "ladder")
+
+
 def _ends(delta: FloatArray, *, ladder: bool) -> FloatArray:
     log_mass = log_tempered_mass(delta, LOG_G, ladder=ladder)[0]
     return np.array([LOG_G[-1][1] - delta[0] - log_mass, LOG_G[0][1] - log_mass])
 
 
-def compare(said: Expected, expected: Expected) -> None:
+def compare(said: Expected, wanted: Expected) -> None:
     """Assert that a program says what the definition does, to rounding."""
-    scale = max(1.0, float(np.max(np.abs(expected.delta))))
+    scale = max(1.0, float(np.max(np.abs(wanted.delta))))
     for name in Expected._fields:
-        found, wanted = (np.asarray(getattr(each, name)) for each in (said, expected))
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-8 * scale, err_msg=name)
+        found, exact = (np.asarray(getattr(each, name)) for each in (said, wanted))
+        np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-8 * scale, err_msg=name)
 
 
 def constrained_points(
@@ -192,8 +204,7 @@ class Held:
         self._parameters = program.text.split("\nparameters {")[1].split("\n}")[0]
         path = folder / f"{program.method}.stan"
         path.write_text(program.text, encoding="utf-8")
-        own = _path_data(program, setting, fixed, num)
-        self.data = {**data, **{self._name(name): value for name, value in own.items()}}
+        self.data = {**data, **tempered_data(program, setting, fixed, num)}
         self._model = stan_model(StanProgram(path), self.data)
 
     def _name(self, name: str) -> str:
@@ -232,6 +243,14 @@ class Held:
             for name in ("delta", "log_weight")
         )
         return Expected(float(self._model.log_prob_grad(u)[0]), delta, log_weight)
+
+
+def tempered_data(
+    program: TemperedProgram, setting: str, fixed: FloatArray, num: int
+) -> dict[str, Any]:
+    """Return what a tempered program takes besides the original's data, by its own names."""
+    own = _path_data(program, setting, fixed, num)
+    return {program.names.get(name, name): value for name, value in own.items()}
 
 
 def _path_data(

@@ -12,16 +12,7 @@ import pytest
 from corpus_data import names
 from corpus_oracle import AMBIGUOUS, COMPILED_ONLY, CORPUS, NUM, Reference, marked_lines
 from stan_density import StanDensity
-from tempered_oracle import (
-    Expected,
-    Held,
-    Parts,
-    collapsed,
-    collapsed_pseudo_extended,
-    compare,
-    continuous,
-    pseudo_extended,
-)
+from tempered_oracle import Held, Parts, compare, expected
 
 from harness.errors import HarnessError
 from harness.temper import TemperedProgram, temper
@@ -89,19 +80,8 @@ class Case:
             )
             sampled = setting == "sampled"
             beta = np.roll(FREE, start // NUM)[:size] if sampled else fixed
-            expected = _expected(method, parts, beta, setting)
             values = held.values(points, free, beta if sampled else np.empty(0))
-            compare(held(values), expected)
-
-
-def _expected(method: TemperMethod, parts: Parts, beta: np.ndarray, setting: str) -> Expected:
-    if method == "pseudo-extended":
-        return pseudo_extended(parts, beta, sampled=setting == "sampled")
-    if method == "continuous":
-        return continuous(parts, beta, sampled=setting == "sampled")
-    if method == "collapsed":
-        return collapsed(parts, ladder=setting == "ladder")
-    return collapsed_pseudo_extended(parts, ladder=setting == "ladder")
+            compare(held(values), expected(method, parts, beta, setting))
 
 
 @pytest.mark.parametrize("name", INTERPRETED)
