@@ -30,6 +30,19 @@ def test_comparison_of_nuts_and_a_pilot() -> None:
     assert "too rough" in rough.findings[0].sentence
 
 
+def test_a_difference_within_a_large_error_is_no_agreement() -> None:
+    """Populations of a pilot that found one mode or the other, by chance: 0.5 ± 0.13 below 0."""
+    rng = np.random.default_rng(4)
+    signs = np.where(np.arange(16) < 8, -1, 1)[:, None]
+    particles = {"x": signs * np.abs(rng.normal(size=(16, 32)))}
+    nuts = {"x": np.abs(rng.normal(size=(4, 500)))}
+    common: dict[str, Any] = {"origin": "the prior", "log_evidence_error": 0.5}
+    unsure = compare(nuts, particles, np.zeros(16), **common)
+    assert not unsure.missed
+    assert [each.severity for each in unsure.findings] == [Severity.WARNING]
+    assert "too rough" in unsure.findings[0].sentence
+
+
 def test_a_sound_run_is_not_called_off() -> None:
     """One false alarm in 1,000 is meant; 3 of 200 would have probability 0.001."""
     rng = np.random.default_rng(5)

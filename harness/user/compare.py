@@ -126,6 +126,17 @@ def compare(
                 "Use the tempered fit.",
             )
         )
+    elif not disagree and (unsure := [each for each in found if each.size > LEAST_SHARE]):
+        most = max(unsure, key=lambda each: each.size)
+        findings.append(
+            Finding(
+                Severity.WARNING,
+                f"The pilot is too rough to tell whether plain NUTS misses modes: {most.name} < "
+                f"{most.threshold:.4g} has probability {most.nuts:.2f} ± {most.nuts_error:.2f} by "
+                f"NUTS, and {most.pilot:.2f} ± {most.pilot_error:.2f} by the pilot's particles.",
+                "Run method ct or pe, and compare.",
+            )
+        )
     elif not disagree:
         biggest = max((each.size for each in found), default=0.0)
         number = sum(values.size for values in particles.values())
