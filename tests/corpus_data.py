@@ -475,14 +475,14 @@ def _bimodal_mixture(rng: np.random.Generator) -> Data:
     return {"N": 20, "y": y, "share": 0.45}
 
 
-_plain("bimodal_variance", J=8, y=[-0.02, 0.05, 0.03, -0.06, 0.08, 0.0, 2.6, -2.4])
+_plain("bimodal_variance", J=8, y=[1.9, -0.8, 2.4, 0.3, -1.6, 1.1, -2.2, 0.7])
 
 
 @_data("periodic_signal")
 def _periodic(rng: np.random.Generator) -> Data:
     t = np.arange(12) + rng.uniform(-0.1, 0.1, 12)
     y = 0.7 * np.cos(2 * np.pi * 0.31 * t) + 0.4 * np.sin(2 * np.pi * 0.31 * t)
-    return {"N": 12, "t": t, "y": y + rng.normal(0, 0.8, 12), "sigma": 0.8}
+    return {"N": 12, "t": t, "y": y + rng.normal(0, 0.5, 12), "sigma": 0.5}
 
 
 @_data("radon_homes")

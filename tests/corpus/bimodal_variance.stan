@@ -1,4 +1,5 @@
-// Groups that differ, or groups that are alike and measured with outliers.
+// One measurement a laboratory: what they differ by is that of the laboratories, or
+// that of the instrument.
 data {
   int<lower=1> J;
   vector[J] y;
@@ -6,11 +7,14 @@ data {
 parameters {
   real mu;
   real<lower=0> tau;
-  vector[J] theta;
+  real<lower=0> sigma;
+}
+transformed parameters {
+  real<lower=0> spread = sqrt(square(tau) + square(sigma));
 }
 model {
   mu ~ normal(0, 2);
-  tau ~ lognormal(-1.5, 1.2);
-  theta ~ normal(mu, tau);
-  y ~ student_t(2, theta, 0.15); // likelihood
+  tau ~ lognormal(-2.5, 0.45);
+  sigma ~ lognormal(-2.55, 0.45);
+  y ~ normal(mu, spread); // likelihood
 }
