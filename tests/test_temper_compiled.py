@@ -47,7 +47,7 @@ SLOW: dict[str, tuple[TemperMethod, What]] = {
 }
 """How each program is tempered, and what of it."""
 
-BETA = np.array([0.35, 0.65, 0.03, 0.96])
+BETA = np.array([0.35, 0.65, 0.03, 0.96, 0.8])
 
 Values = Mapping[str, Any]
 """Values of one point by name, tuples as such."""
