@@ -87,14 +87,15 @@ def test_a_signal_stops_a_run_that_goes_on_later(
 
 
 def test_the_second_of_two_runs_says_so(tiny: TinyWorld, undisturbed: dict[str, bytes]) -> None:
-    with tiny.start("quick-run", tiny.store, 2, TINY_SECONDS="0.4") as first:
-        until(lambda: bool(tiny.executed()), "a task of the first run")
+    with tiny.start("quick-run", tiny.store, 2, TINY_GATE=str(tiny.gate)) as first:
+        until(lambda: bool(tiny.executed()), "a task of the first run, which is held in it")
         second = tiny.call("run", "tiny", "--profile", "smoke", "--store", tiny.store)
         assert second.returncode == 1
         assert second.stderr.splitlines() == [
             f"harness: another run of tiny is writing to {tiny.store}; wait for it to end, or name "
             "another folder with --store"
         ]
+        tiny.open_gate()
         assert finish(first).returncode == 0
     assert set(tiny.times_executed().values()) == {1}
     assert tiny.results() == undisturbed
