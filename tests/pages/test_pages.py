@@ -79,7 +79,8 @@ def visit(
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("request", on_request)
     page.on("requestfailed", lambda request: wrong.append(f"failed: {request.url[:99]}"))
-    page.goto(path.as_uri(), wait_until="load")
+    # It takes a second; a machine that does much else may give the browser next to nothing.
+    page.goto(path.as_uri(), wait_until="load", timeout=180_000)
     return page, wrong
 
 
