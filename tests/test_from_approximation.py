@@ -129,6 +129,9 @@ def test_the_best_of_three_runs_of_advi_is_taken(monkeypatch: pytest.MonkeyPatch
         base = gaussian_base(np.zeros(2), np.eye(2), log_zeta=bound)
         return Advi(base, np.array([100.0]), np.array([bound]), converged=True)
 
+    def degenerate(*_: object, **__: object) -> Advi:
+        raise DataError("the base's covariance is not positive definite")
+
     monkeypatch.setattr("harness.methods.from_approximation.advi", fake)
     compiled = cast("CompiledProgram", object())
     found = approximate(MODEL, "mean_field", seed=5, compiled=compiled)
@@ -138,6 +141,10 @@ def test_the_best_of_three_runs_of_advi_is_taken(monkeypatch: pytest.MonkeyPatch
     assert found.gradients == 2 * (100 + 250)
     assert len(set(seeds)) == 3
 
+    monkeypatch.setattr("harness.methods.from_approximation.advi", degenerate)
+    with pytest.raises(DataError, match="positive definite"):
+        approximate(MODEL, "mean_field", seed=5, compiled=compiled)
+    monkeypatch.setattr("harness.methods.from_approximation.advi", fake)
     bounds = iter([None, None, None])
     with pytest.raises(SamplingError, match="step-sizes"):
         approximate(MODEL, "full_rank", seed=5, compiled=compiled)

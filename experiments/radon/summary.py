@@ -54,9 +54,9 @@ def tables(results: Results) -> list[Table]:
             "method": shown["cell"].map(labels),
             "replication": shown["replication"],
             # As text: numbers of four digits lose what matters here.
-            "log Z": [f"{value:.3f}" for value in shown["log_evidence"]],
-            "by MCSE": shown["mcse"].round(4),
-            "exact": f"{exact():.3f}",
+            "log_evidence": [f"{value:.4f}" for value in shown["log_evidence"]],
+            "mcse": shown["mcse"].round(4),
+            "exact": f"{exact():.4f}",
         }
     ).set_index(["method", "replication"])
     table = errors(results)

@@ -27,7 +27,7 @@ from harness.bases import (
 )
 from harness.compile import CompiledProgram
 from harness.coordinates import Shapes, unflatten
-from harness.errors import DataError, SamplingError
+from harness.errors import DataError, HarnessError, SamplingError
 from harness.fit import Fit
 from harness.methods.common import Engine, compiled_variant
 from harness.methods.continuous_tempering import (
@@ -148,9 +148,9 @@ def approximate(
     Raises
     ------
     DataError
-        If there is no such approximation.
+        If there is no such approximation, or its draws make no Gaussian.
     SamplingError
-        If Stan does not finish; of ADVI, which runs three times, not once.
+        If Stan does not finish.  ADVI fails only if all three of its runs do.
     """
     compiled = compiled or compiled_variant(model, "target")
     started = time.perf_counter()
@@ -180,7 +180,7 @@ def _advi_runs(
 ) -> list[Advi]:
     """Runs of ADVI that came to an end; what they return is never empty."""
     fits: list[Advi] = []
-    failure: SamplingError | None = None
+    failure: HarnessError | None = None
     for own in np.random.SeedSequence([seed, 4]).generate_state(_ADVI_RUNS):
         try:
             fits.append(
@@ -192,7 +192,7 @@ def _advi_runs(
                     compiled=compiled,
                 )
             )
-        except SamplingError as error:
+        except (SamplingError, DataError) as error:  # no end, or one that is no Gaussian
             failure = error
     if failure is not None and not fits:
         raise failure
