@@ -87,9 +87,9 @@ def test_radon_claims_hold_and_fail() -> None:
 def test_radon_tables_have_every_run_beside_the_exact_evidence() -> None:
     made = radon_results({"all": 0.04, "joint": 0.15})
     tables = {table.name: table.frame for table in RADON.tables(made)}
-    assert list(tables["evidence"].columns) == ["log Z", "by MCSE", "exact"]
+    assert list(tables["evidence"].columns) == ["log_evidence", "mcse", "exact"]
     assert len(tables["evidence"]) == len(made.metrics)
-    assert np.all(tables["evidence"]["exact"] == f"{EXACT:.3f}")
+    assert np.all(tables["evidence"]["exact"] == f"{EXACT:.4f}")
     assert tables["errors"].loc["Joint CT", "mean |error|"] == 0.15
 
 
