@@ -127,9 +127,10 @@ def _base_moments(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
     k = weights.pareto_k(tempered.log_w0)
     tail = "" if math.isnan(k) else f" (Pareto k of the base's weights {k:.2f})"
     if worst > largest_base_score(score.size):
+        far = f"{worst:.1f}" if worst < 1e4 else f"{worst:.0e}"
         yield Finding(
             Severity.PROBLEM,
-            f"Means under the base are up to {worst:.1f} standard errors off its known "
+            f"Means under the base are up to {far} standard errors off its known "
             f"mean{tail}: the draws do not follow the path.",
             BETTER_PATH,
         )
