@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
+from survival_world import started
 
 from harness.compile import compile_programs, program_digest
 from harness.errors import CompileError
@@ -118,26 +117,23 @@ def test_a_signal_ends_the_compiler(tmp_path: Path, cmdstan: CmdStan, sent: sign
         "path = Path(sys.argv[1])\n"
         "compile_programs([StanProgram(path, (path.parent,))], find_cmdstan())\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(program.path)],
-        env={**os.environ, "HARNESS_CACHE": str(tmp_path / "cache"), "CMDSTAN": str(cmdstan.path)},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as run:
+    environment = {
+        **os.environ,
+        "HARNESS_CACHE": str(tmp_path / "cache"),
+        "CMDSTAN": str(cmdstan.path),
+    }
+    with started("-c", script, str(program.path), environment=environment) as run:
         family = psutil.Process(run.pid)
-        try:
-            deadline = time.monotonic() + 60
-            compilers: list[psutil.Process] = []
-            # stanc comes before it, and its own processes are short-lived.
-            while not list((tmp_path / "cache").glob("programs/.staging-*/*.hpp")):
-                assert time.monotonic() < deadline
-                assert run.poll() is None
-                time.sleep(0.02)
-            compilers = family.children(recursive=True)
-            run.send_signal(sent)
-            _, said = run.communicate(timeout=60)
-        finally:
-            run.kill()
+        deadline = time.monotonic() + 60
+        compilers: list[psutil.Process] = []
+        # stanc comes before it, and its own processes are short-lived.
+        while not list((tmp_path / "cache").glob("programs/.staging-*/*.hpp")):
+            assert time.monotonic() < deadline
+            assert run.poll() is None
+            time.sleep(0.02)
+        compilers = family.children(recursive=True)
+        run.send_signal(sent)
+        _, said = run.communicate(timeout=60)
     assert "KeyboardInterrupt" in said
     gone, alive = psutil.wait_procs(compilers, timeout=10)
     assert not alive, [process.cmdline() for process in alive]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from survival_world import started
 from toolchain_world import World
 
 from harness.errors import ToolchainError
@@ -30,20 +31,9 @@ from harness.toolchain.assemble import (
 from harness.toolchain.locate import version_of
 
 
-@contextlib.contextmanager
-def started(world: World, **variables: str) -> Iterator[subprocess.Popen[str]]:
+def assembling(world: World, **variables: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """Start another process that assembles in the same world; it ends with the block."""
-    with subprocess.Popen(
-        world.command(),
-        env={**os.environ, **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    return started(*world.command()[1:], environment={**os.environ, **variables})
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 10) -> None:
@@ -177,7 +167,7 @@ def test_wreckage_is_replaced(world: World) -> None:
 
 
 def test_two_processes_at_once(world: World) -> None:
-    with started(world, FAKE_MAKE="slow") as one, started(world, FAKE_MAKE="slow") as other:
+    with assembling(world, FAKE_MAKE="slow") as one, assembling(world, FAKE_MAKE="slow") as other:
         both = (one, other)
         answers = [process.communicate(timeout=30) for process in both]
     assert [process.returncode for process in both] == [0, 0], answers
@@ -189,12 +179,12 @@ def test_two_processes_at_once(world: World) -> None:
 
 
 def test_killed_assembly_is_finished_by_the_next(world: World) -> None:
-    with started(world, FAKE_MAKE="outlives") as first:
+    with assembling(world, FAKE_MAKE="outlives") as first:
         wait_for((world.root / "make.began").exists)
         first.kill()
         first.communicate(timeout=10)
     # Its make lives on for a while; the next waits, or the two would write the same files.
-    with started(world, FAKE_MAKE="") as second:
+    with assembling(world, FAKE_MAKE="") as second:
         output, said = second.communicate(timeout=30)
     assert "still at work" in said
     folder = Path(output.strip())
@@ -205,7 +195,7 @@ def test_killed_assembly_is_finished_by_the_next(world: World) -> None:
 
 
 def test_interrupt_leaves_nothing_running_or_broken(world: World) -> None:
-    with started(world, FAKE_MAKE="endless") as process:
+    with assembling(world, FAKE_MAKE="endless") as process:
         wait_for((world.root / "child.pid").exists)
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
