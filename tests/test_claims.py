@@ -6,14 +6,15 @@ import pandas as pd
 import pytest
 
 from harness.experiment.claims import judged
-from harness.experiment.spec import Profile, Results
+from harness.experiment.spec import Cell, Profile, Results
+from harness.fit import Fit
 
 
 def results(profile: Profile) -> Results:
-    def load(*_: object) -> None:
+    def load(cell: Cell, replication: int) -> Fit:
         raise AssertionError
 
-    return Results(profile, (), pd.DataFrame(), load, 0)  # type: ignore[arg-type]
+    return Results(profile, (), pd.DataFrame(), load, 0)
 
 
 @pytest.mark.parametrize(
