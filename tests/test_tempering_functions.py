@@ -300,6 +300,13 @@ def test_ladder_is_exact_enumeration(delta: float) -> None:
     )
 
 
+GAUSSIAN_BASE = (
+    "\n#include blocks/base.standata\n"
+    "} transformed data {\n"
+    "#include blocks/whitened_base.standata\n"
+)
+
+
 @pytest.mark.parametrize("dimension", [1, 3])
 def test_gaussian_base(dimension: int) -> None:
     rng = np.random.default_rng(dimension)
@@ -307,26 +314,26 @@ def test_gaussian_base(dimension: int) -> None:
     mean, x = rng.normal(size=dimension), rng.normal(size=(dimension, 4))
     expected = np.asarray(multivariate_normal(mean, root @ root.T).logpdf(x.T))
     density = program(
-        "matrix[D, 4] x;",
-        "target += gaussian_base_log_density(x, mean, whiten) .* [1, 2, 3, 4]';",
-        "int D; vector[D] mean; matrix[D, D] root; "
-        "} transformed data { matrix[D, D] whiten = whitener(root);",
-        D=dimension,
-        mean=mean,
-        root=root,
+        "matrix[B, 4] x;",
+        "target += gaussian_base_log_density(x, whitened_mean, whiten, base_constant) .* [1, 2, 3, 4]';",
+        GAUSSIAN_BASE,
+        B=dimension,
+        base_mean=mean,
+        base_cholesky=root,
+        log_zeta=0,
     )
     total, slope = density.log_prob_grad(x.ravel(order="F").tolist())
     assert total == pytest.approx(float(np.dot(expected, [1, 2, 3, 4])), rel=1e-12)
     by_hand = -np.linalg.solve(root @ root.T, x - mean[:, None]) * [1, 2, 3, 4]
     np.testing.assert_allclose(slope, by_hand.ravel(order="F"), rtol=1e-10)
     one = program(
-        "vector[D] x;",
-        "target += gaussian_base_lpdf(x | mean, whiten);",
-        "int D; vector[D] mean; matrix[D, D] root; "
-        "} transformed data { matrix[D, D] whiten = whitener(root);",
-        D=dimension,
-        mean=mean,
-        root=root,
+        "vector[B] x;",
+        "target += gaussian_base_lpdf(x | whitened_mean, whiten, base_constant);",
+        GAUSSIAN_BASE,
+        B=dimension,
+        base_mean=mean,
+        base_cholesky=root,
+        log_zeta=0,
     )
     for column, value in zip(x.T, expected, strict=True):
         assert one.log_prob_grad(column.tolist())[0] == pytest.approx(value, rel=1e-12)

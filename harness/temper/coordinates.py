@@ -77,7 +77,16 @@ def is_jacobian(node: Node) -> bool:
     return not isinstance(node, str) and len(node) == 4 and node[1] == ("StanLib", "FnJacobian")
 
 
-GAUSSIAN_NAMES = ("B", "base_mean", "whiten", "gaussian_base_lpdf", "at", "last", "gaussian")
+GAUSSIAN_NAMES = (
+    "B",
+    "whitened_mean",
+    "whiten",
+    "base_constant",
+    "gaussian_base_lpdf",
+    "at",
+    "last",
+    "gaussian",
+)
 """Names that :func:`gaussian_base` uses."""
 
 
@@ -91,7 +100,9 @@ def gaussian_base(coordinates: BaseCoordinates, named: Mapping[str, str]) -> str
     named
         What the program calls each of :data:`GAUSSIAN_NAMES`.
     """
-    size, mean, whiten, density, at, last, gaussian = (named[name] for name in GAUSSIAN_NAMES)
+    size, mean, whiten, constant, density, at, last, gaussian = (
+        named[name] for name in GAUSSIAN_NAMES
+    )
     rows = [f"vector[{size}] {at};", f"int {last} = 0;", f"real {gaussian} = 0;"]
     for name, transform in coordinates.transforms.items():
         value = f"log({name})" if transform == "log" else name
@@ -105,5 +116,5 @@ def gaussian_base(coordinates: BaseCoordinates, named: Mapping[str, str]) -> str
             # The Jacobian, by which Stan's density of the parameter differs.
             total = value if name in coordinates.numbers else f"sum({value})"
             rows.append(f"{gaussian} -= {total};")
-    rows.append(f"{gaussian} += {density}({at} | {mean}, {whiten});")
+    rows.append(f"{gaussian} += {density}({at} | {mean}, {whiten}, {constant});")
     return "\n".join(rows)

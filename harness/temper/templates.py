@@ -31,6 +31,7 @@ FUNCTIONS: Mapping[Variant, tuple[str, ...]] = {
     ),
     "continuously_tempered": (
         "geometric_path",
+        "is_uniform",
         "piecewise_linear",
         "continuous_tempering_log_weight",
     ),
@@ -74,10 +75,11 @@ if (g_correlation != 0) {
 }
 """,
     "continuously_tempered": """
-vector[1] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-target += geometric_path(log_base + log_ratio, log_base, log_zeta, beta[1])
-  + sum(piecewise_linear(beta, g_knot, log_g));
-target += uniform_lpdf(free_inv_temp | 0, 1);
+real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
+target += geometric_path(log_base + log_ratio, log_base, log_zeta, beta);
+if (!uniform_g) {
+  target += sum(piecewise_linear([beta]', g_knot, log_g));
+}
 """,
     "collapsed_tempered": """
 target += log_base
@@ -146,4 +148,5 @@ TRANSFORMED_DATA: Mapping[Variant, str] = {
 int uniform_g = is_uniform(log_g, g_shape);
 int uniform_pi = is_uniform(log_pi, pi_shape);
 """,
+    "continuously_tempered": "int uniform_g = is_uniform(log_g, ones_vector(2));",
 }

@@ -55,6 +55,8 @@ _OWN = (
     "log_base",
     "log_ratio",
     "whiten",
+    "whitened_mean",
+    "base_constant",
 )
 
 _BASE = "log_base; // log b"
@@ -136,7 +138,7 @@ class _Writer:
         )
         transformed = plain.statements(self._syntax.blocks["transformeddata"])
         if self._gaussian:
-            transformed += ours("\nmatrix[B, B] whiten = whitener(base_cholesky);")
+            transformed += "\n" + library.data(("whitened_base",), self._names)[0]
         transformed += ours(TRANSFORMED_DATA.get(self._variant, ""))
         blocks = {
             "functions": f"{self._library}\n{defined}",

@@ -15,7 +15,7 @@ data {
   #include blocks/inv_temp.standata
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, ones_vector(2));
   if (B == 0) {
     reject("continuous tempering of the banana needs a Gaussian base: x is ",
@@ -29,7 +29,8 @@ parameters {
 model {
   real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   target += geometric_path(banana_lpdf(x | v, b),
-                           gaussian_base_lpdf(x | base_mean, whiten),
+                           gaussian_base_lpdf(x | whitened_mean, whiten,
+                             base_constant),
                            log_zeta, beta);
   if (!uniform_g) {
     target += sum(piecewise_linear([beta]', g_knot, log_g));
@@ -38,7 +39,7 @@ model {
 generated quantities {
   real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   real delta = log_zeta - banana_lpdf(x | v, b)
-               + gaussian_base_lpdf(x | base_mean, whiten);
+               + gaussian_base_lpdf(x | whitened_mean, whiten, base_constant);
   vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
                            log_g, 0);
 }

@@ -15,7 +15,7 @@ data {
   #include blocks/pseudo_samples.standata
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, g_shape);
   int uniform_pi = is_uniform(log_pi, pi_shape);
 }
@@ -28,8 +28,8 @@ model {
   vector[N] log_gamma = banana_log_density(x, v, b);
   vector[N] log_q = B
                     ? geometric_path(log_gamma,
-                                     gaussian_base_log_density(x, base_mean,
-                                       whiten),
+                                     gaussian_base_log_density(x,
+                                       whitened_mean, whiten, base_constant),
                                      log_zeta, beta)
                     : geometric_path(log_gamma, log_zeta, beta);
   if (!uniform_pi) {
@@ -50,7 +50,9 @@ generated quantities {
   vector[N] log_weight;
   {
     vector[N] log_gamma = banana_log_density(x, v, b);
-    vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+    vector[N] log_base = B
+                         ? gaussian_base_log_density(x, whitened_mean,
+                             whiten, base_constant)
                          : zeros_vector(N);
     delta = log_base + log_zeta - log_gamma;
     log_weight = pseudo_extended_log_weight(

@@ -20,7 +20,7 @@ data {
 }
 transformed data {
   matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   if (B == 0 && N > 1 && boltzmann_infinite_mass(D, g_knot[1], 1 - ladder)) {
     reject("pure tempering has infinite mass near inverse temperature 0: ",
            "start g above 0, or use a Gaussian base");
@@ -31,7 +31,9 @@ parameters {
 }
 model {
   vector[N] log_gamma = boltzmann_log_density(x, coefficients);
-  vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+  vector[N] log_base = B
+                       ? gaussian_base_log_density(x, whitened_mean, whiten,
+                           base_constant)
                        : zeros_vector(N);
   vector[N] log_q = log_base;
   for (n in 1 : N) {
@@ -46,7 +48,9 @@ generated quantities {
   vector[N] log_weight;
   {
     vector[N] log_gamma = boltzmann_log_density(x, coefficients);
-    vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+    vector[N] log_base = B
+                         ? gaussian_base_log_density(x, whitened_mean,
+                             whiten, base_constant)
                          : zeros_vector(N);
     vector[N] log_q = log_base;
     delta = log_base + log_zeta - log_gamma;

@@ -18,7 +18,7 @@ data {
 }
 transformed data {
   matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   if (B == 0) {
     reject("continuous tempering of a Boltzmann machine relaxation needs a ",
            "Gaussian base: x is unbounded, and a flat base has infinite mass");
@@ -28,13 +28,14 @@ parameters {
   vector[D] x;
 }
 model {
-  real log_base = gaussian_base_lpdf(x | base_mean, whiten);
+  real log_base = gaussian_base_lpdf(x | whitened_mean, whiten,
+                    base_constant);
   real delta = log_base + log_zeta - boltzmann_lpdf(x | coefficients);
   target += log_base + log_tempered_mass(delta, g_knot, log_g, ladder);
 }
 generated quantities {
-  real delta = gaussian_base_lpdf(x | base_mean, whiten) + log_zeta
-               - boltzmann_lpdf(x | coefficients);
+  real delta = gaussian_base_lpdf(x | whitened_mean, whiten, base_constant)
+               + log_zeta - boltzmann_lpdf(x | coefficients);
   real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
   vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
                            log_g, ladder);

@@ -17,7 +17,7 @@ data {
 }
 transformed data {
   matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, ones_vector(2));
   if (B == 0) {
     reject("continuous tempering of a Boltzmann machine relaxation needs a ",
@@ -31,7 +31,8 @@ parameters {
 model {
   real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   target += geometric_path(boltzmann_lpdf(x | coefficients),
-                           gaussian_base_lpdf(x | base_mean, whiten),
+                           gaussian_base_lpdf(x | whitened_mean, whiten,
+                             base_constant),
                            log_zeta, beta);
   if (!uniform_g) {
     target += sum(piecewise_linear([beta]', g_knot, log_g));
@@ -39,8 +40,8 @@ model {
 }
 generated quantities {
   real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
-  real delta = gaussian_base_lpdf(x | base_mean, whiten) + log_zeta
-               - boltzmann_lpdf(x | coefficients);
+  real delta = gaussian_base_lpdf(x | whitened_mean, whiten, base_constant)
+               + log_zeta - boltzmann_lpdf(x | coefficients);
   vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
                            log_g, 0);
 }

@@ -19,7 +19,7 @@ data {
 }
 transformed data {
   matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
@@ -28,7 +28,10 @@ parameters {
 }
 model {
   vector[1] beta = [plateau_inv_temp(u, theta, g_knot[1])]';
-  real log_base = B ? gaussian_base_lpdf(x | base_mean, whiten) : 0;
+  real log_base = B
+                  ? gaussian_base_lpdf(x | whitened_mean, whiten,
+                      base_constant)
+                  : 0;
   target += geometric_path(boltzmann_lpdf(x | coefficients), log_base,
                            log_zeta, beta[1])
             - confining_potential(u, theta);

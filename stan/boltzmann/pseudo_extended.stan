@@ -18,7 +18,7 @@ data {
 }
 transformed data {
   matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, g_shape);
   int uniform_pi = is_uniform(log_pi, pi_shape);
   if (B == 0 && N > 1
@@ -38,8 +38,8 @@ model {
   vector[N] log_gamma = boltzmann_log_density(x, coefficients);
   vector[N] log_q = B
                     ? geometric_path(log_gamma,
-                                     gaussian_base_log_density(x, base_mean,
-                                       whiten),
+                                     gaussian_base_log_density(x,
+                                       whitened_mean, whiten, base_constant),
                                      log_zeta, beta)
                     : geometric_path(log_gamma, log_zeta, beta);
   if (!uniform_pi) {
@@ -60,7 +60,9 @@ generated quantities {
   vector[N] log_weight;
   {
     vector[N] log_gamma = boltzmann_log_density(x, coefficients);
-    vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+    vector[N] log_base = B
+                         ? gaussian_base_log_density(x, whitened_mean,
+                             whiten, base_constant)
                          : zeros_vector(N);
     delta = log_base + log_zeta - log_gamma;
     log_weight = pseudo_extended_log_weight(

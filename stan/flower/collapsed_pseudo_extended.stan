@@ -18,14 +18,16 @@ data {
   int<lower=1> N; // number of pseudo-samples
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
 }
 parameters {
   matrix[2, N] x; // pseudo-samples
 }
 model {
   vector[N] log_gamma = flower_log_density(x, r, A, w, s);
-  vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+  vector[N] log_base = B
+                       ? gaussian_base_log_density(x, whitened_mean, whiten,
+                           base_constant)
                        : zeros_vector(N);
   vector[N] log_q = log_base;
   for (n in 1 : N) {
@@ -40,7 +42,9 @@ generated quantities {
   vector[N] log_weight;
   {
     vector[N] log_gamma = flower_log_density(x, r, A, w, s);
-    vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+    vector[N] log_base = B
+                         ? gaussian_base_log_density(x, whitened_mean,
+                             whiten, base_constant)
                          : zeros_vector(N);
     vector[N] log_q = log_base;
     delta = log_base + log_zeta - log_gamma;

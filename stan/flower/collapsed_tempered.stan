@@ -17,7 +17,7 @@ data {
   #include blocks/ladder.standata
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   if (B == 0) {
     reject("continuous tempering of the flower needs a Gaussian base: x is ",
            "not bounded, and a flat base has infinite mass");
@@ -27,13 +27,14 @@ parameters {
   vector[2] x;
 }
 model {
-  real log_base = gaussian_base_lpdf(x | base_mean, whiten);
+  real log_base = gaussian_base_lpdf(x | whitened_mean, whiten,
+                    base_constant);
   real delta = log_base + log_zeta - flower_lpdf(x | r, A, w, s);
   target += log_base + log_tempered_mass(delta, g_knot, log_g, ladder);
 }
 generated quantities {
   real delta = log_zeta - flower_lpdf(x | r, A, w, s)
-               + gaussian_base_lpdf(x | base_mean, whiten);
+               + gaussian_base_lpdf(x | whitened_mean, whiten, base_constant);
   real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
   vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
                            log_g, ladder);

@@ -22,14 +22,16 @@ data {
 transformed data {
   matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
                                     sigma);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
 }
 parameters {
   matrix<lower=lower_bound, upper=upper_bound>[D, N] x; // pseudo-samples
 }
 model {
   vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
-  vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+  vector[N] log_base = B
+                       ? gaussian_base_log_density(x, whitened_mean, whiten,
+                           base_constant)
                        : zeros_vector(N);
   vector[N] log_q = log_base;
   for (n in 1 : N) {
@@ -44,7 +46,9 @@ generated quantities {
   vector[N] log_weight;
   {
     vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
-    vector[N] log_base = B ? gaussian_base_log_density(x, base_mean, whiten)
+    vector[N] log_base = B
+                         ? gaussian_base_log_density(x, whitened_mean,
+                             whiten, base_constant)
                          : zeros_vector(N);
     vector[N] log_q = log_base;
     delta = log_base + log_zeta - log_gamma;

@@ -21,20 +21,24 @@ data {
 transformed data {
   matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
                                     sigma);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
 }
 parameters {
   vector<lower=lower_bound, upper=upper_bound>[D] x;
 }
 model {
-  real log_base = B ? gaussian_base_lpdf(x | base_mean, whiten)
+  real log_base = B
+                  ? gaussian_base_lpdf(x | whitened_mean, whiten,
+                      base_constant)
                   : -D * log(upper_bound - lower_bound);
   real delta = log_base + log_zeta - gaussian_mixture_lpdf(x | coefficients);
   target += log_base + log_tempered_mass(delta, g_knot, log_g, ladder);
 }
 generated quantities {
   real delta = log_zeta - gaussian_mixture_lpdf(x | coefficients)
-               + (B ? gaussian_base_lpdf(x | base_mean, whiten)
+               + (B
+                  ? gaussian_base_lpdf(x | whitened_mean, whiten,
+                      base_constant)
                   : -D * log(upper_bound - lower_bound));
   real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
   vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,

@@ -20,7 +20,7 @@ data {
 transformed data {
   matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
                                     sigma);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
@@ -29,7 +29,9 @@ parameters {
 }
 model {
   real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
-  real log_base = B ? gaussian_base_lpdf(x | base_mean, whiten)
+  real log_base = B
+                  ? gaussian_base_lpdf(x | whitened_mean, whiten,
+                      base_constant)
                   : -D * log(upper_bound - lower_bound);
   target += geometric_path(gaussian_mixture_lpdf(x | coefficients), log_base,
                            log_zeta, beta);
@@ -40,7 +42,9 @@ model {
 generated quantities {
   real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
   real delta = log_zeta - gaussian_mixture_lpdf(x | coefficients)
-               + (B ? gaussian_base_lpdf(x | base_mean, whiten)
+               + (B
+                  ? gaussian_base_lpdf(x | whitened_mean, whiten,
+                      base_constant)
                   : -D * log(upper_bound - lower_bound));
   vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
                            log_g, 0);

@@ -22,7 +22,7 @@ data {
   int<lower=1> N; // number of pseudo-samples
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
 }
 parameters {
   vector[N] beta0; // intercepts
@@ -41,7 +41,7 @@ model {
   if (B) {
     log_base = gaussian_base_log_density(
                  horseshoe_unconstrained(beta0, z, lambda, tau, c2),
-                 base_mean, whiten)
+                 whitened_mean, whiten, base_constant)
                - horseshoe_log_volume(lambda, tau, c2);
   }
   vector[N] log_q = log_base;
@@ -65,7 +65,7 @@ generated quantities {
     if (B) {
       log_base = gaussian_base_log_density(
                    horseshoe_unconstrained(beta0, z, lambda, tau, c2),
-                   base_mean, whiten)
+                   whitened_mean, whiten, base_constant)
                  - horseshoe_log_volume(lambda, tau, c2);
     }
     vector[N] log_q = log_base;

@@ -20,7 +20,7 @@ data {
   #include blocks/ladder.standata
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
 }
 parameters {
   real beta0; // intercept
@@ -35,7 +35,7 @@ model {
   real log_base = B
                   ? gaussian_base_lpdf(
                       horseshoe_unconstrained(beta0, z, lambda, tau, c2) |
-                      base_mean, whiten)
+                      whitened_mean, whiten, base_constant)
                     - horseshoe_log_volume(lambda, tau, c2)
                   : log_prior;
   real log_likelihood = horseshoe_log_likelihood(y, X, beta0, z, lambda, tau,
@@ -51,7 +51,7 @@ generated quantities {
     real log_base = B
                     ? gaussian_base_lpdf(
                         horseshoe_unconstrained(beta0, z, lambda, tau, c2) |
-                        base_mean, whiten)
+                        whitened_mean, whiten, base_constant)
                       - horseshoe_log_volume(lambda, tau, c2)
                     : log_prior;
     real log_likelihood = horseshoe_log_likelihood(y, X, beta0, z, lambda,

@@ -19,7 +19,7 @@ data {
   #include blocks/inv_temp.standata
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
@@ -39,7 +39,7 @@ model {
   real log_base = B
                   ? gaussian_base_lpdf(
                       horseshoe_unconstrained(beta0, z, lambda, tau, c2) |
-                      base_mean, whiten)
+                      whitened_mean, whiten, base_constant)
                     - horseshoe_log_volume(lambda, tau, c2)
                   : log_prior;
   target += geometric_path(log_prior + log_likelihood, log_base, log_zeta,
@@ -58,7 +58,7 @@ generated quantities {
     real log_base = B
                     ? gaussian_base_lpdf(
                         horseshoe_unconstrained(beta0, z, lambda, tau, c2) |
-                        base_mean, whiten)
+                        whitened_mean, whiten, base_constant)
                       - horseshoe_log_volume(lambda, tau, c2)
                     : log_prior;
     real log_likelihood = horseshoe_log_likelihood(y, X, beta0, z, lambda,

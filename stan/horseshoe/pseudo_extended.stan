@@ -20,7 +20,7 @@ data {
   #include blocks/pseudo_samples.standata
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, g_shape);
   int uniform_pi = is_uniform(log_pi, pi_shape);
 }
@@ -43,7 +43,7 @@ model {
   if (B) {
     log_base = gaussian_base_log_density(
                  horseshoe_unconstrained(beta0, z, lambda, tau, c2),
-                 base_mean, whiten)
+                 whitened_mean, whiten, base_constant)
                - horseshoe_log_volume(lambda, tau, c2);
   }
   vector[N] log_q = geometric_path(log_gamma, log_base, log_zeta, beta);
@@ -73,7 +73,7 @@ generated quantities {
     if (B) {
       log_base = gaussian_base_log_density(
                    horseshoe_unconstrained(beta0, z, lambda, tau, c2),
-                   base_mean, whiten)
+                   whitened_mean, whiten, base_constant)
                  - horseshoe_log_volume(lambda, tau, c2);
     }
     delta = log_base + log_zeta - log_gamma;

@@ -25,7 +25,7 @@ data {
   int<lower=1> N; // number of pseudo-samples
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
 }
 parameters {
   matrix[L, N] z; // pseudo-samples
@@ -35,7 +35,9 @@ model {
   vector[N] log_gamma = log_prior
                         + image_log_probability(N, y, z, weight_1, bias_1,
                             weight_2, bias_2, weight_3, bias_3);
-  vector[N] log_base = B ? gaussian_base_log_density(z, base_mean, whiten)
+  vector[N] log_base = B
+                       ? gaussian_base_log_density(z, whitened_mean, whiten,
+                           base_constant)
                        : log_prior;
   vector[N] log_q = log_base;
   for (n in 1 : N) {
@@ -53,7 +55,9 @@ generated quantities {
     vector[N] log_gamma = log_prior
                           + image_log_probability(N, y, z, weight_1, bias_1,
                               weight_2, bias_2, weight_3, bias_3);
-    vector[N] log_base = B ? gaussian_base_log_density(z, base_mean, whiten)
+    vector[N] log_base = B
+                         ? gaussian_base_log_density(z, whitened_mean,
+                             whiten, base_constant)
                          : log_prior;
     vector[N] log_q = log_base;
     delta = log_base + log_zeta - log_gamma;

@@ -23,7 +23,7 @@ data {
   #include blocks/ladder.standata
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
 }
 parameters {
   vector[L] z;
@@ -33,7 +33,10 @@ model {
   real log_gamma = log_prior
                    + image_lpmf(y | z, weight_1, bias_1, weight_2, bias_2,
                                 weight_3, bias_3);
-  real log_base = B ? gaussian_base_lpdf(z | base_mean, whiten) : log_prior;
+  real log_base = B
+                  ? gaussian_base_lpdf(z | whitened_mean, whiten,
+                      base_constant)
+                  : log_prior;
   real delta = log_base + log_zeta - log_gamma;
   target += log_base + log_tempered_mass(delta, g_knot, log_g, ladder);
 }
@@ -44,7 +47,10 @@ generated quantities {
     real log_gamma = log_prior
                      + image_lpmf(y | z, weight_1, bias_1, weight_2, bias_2,
                                   weight_3, bias_3);
-    real log_base = B ? gaussian_base_lpdf(z | base_mean, whiten) : log_prior;
+    real log_base = B
+                    ? gaussian_base_lpdf(z | whitened_mean, whiten,
+                        base_constant)
+                    : log_prior;
     delta = log_base + log_zeta - log_gamma;
   }
   real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);

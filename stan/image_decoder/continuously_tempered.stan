@@ -22,7 +22,7 @@ data {
   #include blocks/inv_temp.standata
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
@@ -35,7 +35,10 @@ model {
   real log_gamma = log_prior
                    + image_lpmf(y | z, weight_1, bias_1, weight_2, bias_2,
                                 weight_3, bias_3);
-  real log_base = B ? gaussian_base_lpdf(z | base_mean, whiten) : log_prior;
+  real log_base = B
+                  ? gaussian_base_lpdf(z | whitened_mean, whiten,
+                      base_constant)
+                  : log_prior;
   target += geometric_path(log_gamma, log_base, log_zeta, beta);
   if (!uniform_g) {
     target += sum(piecewise_linear([beta]', g_knot, log_g));
@@ -50,7 +53,10 @@ generated quantities {
     real log_gamma = log_prior
                      + image_lpmf(y | z, weight_1, bias_1, weight_2, bias_2,
                                   weight_3, bias_3);
-    real log_base = B ? gaussian_base_lpdf(z | base_mean, whiten) : log_prior;
+    real log_base = B
+                    ? gaussian_base_lpdf(z | whitened_mean, whiten,
+                        base_constant)
+                    : log_prior;
     delta = log_base + log_zeta - log_gamma;
     log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, 0);
   }

@@ -22,7 +22,7 @@ data {
   #include blocks/pseudo_samples.standata
 }
 transformed data {
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, g_shape);
   int uniform_pi = is_uniform(log_pi, pi_shape);
 }
@@ -36,7 +36,9 @@ model {
   vector[N] log_gamma = log_prior
                         + image_log_probability(N, y, z, weight_1, bias_1,
                             weight_2, bias_2, weight_3, bias_3);
-  vector[N] log_base = B ? gaussian_base_log_density(z, base_mean, whiten)
+  vector[N] log_base = B
+                       ? gaussian_base_log_density(z, whitened_mean, whiten,
+                           base_constant)
                        : log_prior;
   vector[N] log_q = geometric_path(log_gamma, log_base, log_zeta, beta);
   if (!uniform_pi) {
@@ -60,7 +62,9 @@ generated quantities {
     vector[N] log_gamma = log_prior
                           + image_log_probability(N, y, z, weight_1, bias_1,
                               weight_2, bias_2, weight_3, bias_3);
-    vector[N] log_base = B ? gaussian_base_log_density(z, base_mean, whiten)
+    vector[N] log_base = B
+                         ? gaussian_base_log_density(z, whitened_mean,
+                             whiten, base_constant)
                          : log_prior;
     delta = log_base + log_zeta - log_gamma;
     log_weight = pseudo_extended_log_weight(

@@ -26,7 +26,7 @@ transformed data {
                                  append_col(log_radon, ones_vector(H)));
   matrix[4, 4] gram = crossprod(home);
   matrix[J, 4] totals = radon_county_totals(home, county, J);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
 }
 parameters {
   // Pseudo-samples, one an entry or a column.
@@ -48,7 +48,7 @@ model {
                        ? gaussian_base_log_density(
                            radon_unconstrained_each(mu_a, mu_b, sigma_a,
                              sigma_b, eps, n, m, N),
-                           base_mean, whiten)
+                           whitened_mean, whiten, base_constant)
                          - log(sigma_a .* sigma_b .* eps)
                        : log_prior;
   vector[N] log_q = log_base;
@@ -72,7 +72,7 @@ generated quantities {
                          ? gaussian_base_log_density(
                              radon_unconstrained_each(mu_a, mu_b, sigma_a,
                                sigma_b, eps, n, m, N),
-                             base_mean, whiten)
+                             whitened_mean, whiten, base_constant)
                            - log(sigma_a .* sigma_b .* eps)
                          : log_prior;
     vector[N] log_q = log_base;

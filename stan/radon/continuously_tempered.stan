@@ -23,7 +23,7 @@ transformed data {
                                  append_col(log_radon, ones_vector(H)));
   matrix[4, 4] gram = crossprod(home);
   matrix[J, 4] totals = radon_county_totals(home, county, J);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, ones_vector(2));
 }
 parameters {
@@ -46,7 +46,7 @@ model {
                   ? gaussian_base_lpdf(
                       radon_unconstrained(mu_a, mu_b, sigma_a, sigma_b, eps,
                         n, m) |
-                      base_mean, whiten)
+                      whitened_mean, whiten, base_constant)
                     - log(sigma_a * sigma_b * eps)
                   : log_prior;
   target += geometric_path(log_gamma, log_base, log_zeta, beta);
@@ -67,7 +67,7 @@ generated quantities {
                     ? gaussian_base_lpdf(
                         radon_unconstrained(mu_a, mu_b, sigma_a, sigma_b,
                           eps, n, m) |
-                        base_mean, whiten)
+                        whitened_mean, whiten, base_constant)
                       - log(sigma_a * sigma_b * eps)
                     : log_prior;
     delta = log_base + log_zeta - log_gamma;

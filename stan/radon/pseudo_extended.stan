@@ -23,7 +23,7 @@ transformed data {
                                  append_col(log_radon, ones_vector(H)));
   matrix[4, 4] gram = crossprod(home);
   matrix[J, 4] totals = radon_county_totals(home, county, J);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
   int uniform_g = is_uniform(log_g, g_shape);
   int uniform_pi = is_uniform(log_pi, pi_shape);
 }
@@ -49,7 +49,7 @@ model {
                        ? gaussian_base_log_density(
                            radon_unconstrained_each(mu_a, mu_b, sigma_a,
                              sigma_b, eps, n, m, N),
-                           base_mean, whiten)
+                           whitened_mean, whiten, base_constant)
                          - log(sigma_a .* sigma_b .* eps)
                        : log_prior;
   vector[N] log_q = geometric_path(log_gamma, log_base, log_zeta, beta);
@@ -79,7 +79,7 @@ generated quantities {
                          ? gaussian_base_log_density(
                              radon_unconstrained_each(mu_a, mu_b, sigma_a,
                                sigma_b, eps, n, m, N),
-                             base_mean, whiten)
+                             whitened_mean, whiten, base_constant)
                            - log(sigma_a .* sigma_b .* eps)
                          : log_prior;
     delta = log_base + log_zeta - log_gamma;

@@ -25,7 +25,7 @@ transformed data {
                                  append_col(log_radon, ones_vector(H)));
   matrix[4, 4] gram = crossprod(home);
   matrix[J, 4] totals = radon_county_totals(home, county, J);
-  matrix[B, B] whiten = whitener(base_cholesky);
+  #include blocks/whitened_base.standata
 }
 parameters {
   real mu_a; // mean intercept
@@ -47,7 +47,7 @@ model {
                   ? gaussian_base_lpdf(
                       radon_unconstrained(mu_a, mu_b, sigma_a, sigma_b, eps,
                         n, beta) |
-                      base_mean, whiten)
+                      whitened_mean, whiten, base_constant)
                     - log(sigma_a * sigma_b * eps)
                   : log_prior;
   target += log_base
@@ -69,7 +69,7 @@ generated quantities {
                     ? gaussian_base_lpdf(
                         radon_unconstrained(mu_a, mu_b, sigma_a, sigma_b,
                           eps, n, beta) |
-                        base_mean, whiten)
+                        whitened_mean, whiten, base_constant)
                       - log(sigma_a * sigma_b * eps)
                     : log_prior;
     delta = log_base + log_zeta - log_gamma;
