@@ -34,7 +34,7 @@ EXPERIMENT = Experiment(
     ),
     reductions={
         "smoke": "2 splits, a few short trajectories: it shows that everything works, not more.",
-        "quick": "4 splits; 300 draws of HMC after 140 of warm-up, trajectories of at most 63 "
+        "quick": "4 splits; 240 draws of HMC after 120 of warm-up, trajectories of at most 63 "
         "steps (published: 10,000 iterations), so that differences between methods at this "
         "length are those of short runs.",
         "paper": "",
