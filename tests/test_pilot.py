@@ -115,6 +115,16 @@ def test_g_makes_the_inverse_temperature_even(runs: list[Pilot]) -> None:
     assert np.max(worst) < 8
 
 
+def test_g_by_rung_gives_each_rung_the_mass_of_any_other(runs: list[Pilot]) -> None:
+    """Between the middles of a rung's two intervals: g(beta_k) Z(beta_k) times their distance."""
+    for run in runs[:8]:
+        beta, log_g = np.transpose(run.log_g_by_rung)
+        middle = (beta[1:] + beta[:-1]) / 2
+        mass = np.exp(log_g + run.log_normaliser) * np.diff([0, *middle, 1])
+        assert np.array_equal(beta, run.inv_temp)
+        np.testing.assert_allclose(mass, 1, rtol=1e-12)
+
+
 def test_points_and_the_refined_base_are_the_targets(runs: list[Pilot]) -> None:
     points = np.array([run.points for run in runs])
     assert points.shape == (40, 256, 1)

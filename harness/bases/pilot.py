@@ -143,6 +143,18 @@ class Pilot:
             for beta, log_z in zip(self.inv_temp, self.log_normaliser, strict=True)
         )
 
+    @property
+    def log_g_by_rung(self) -> tuple[tuple[float, float], ...]:
+        """Knots of a log g under which beta is as often near one rung as near another.
+
+        Rungs are near each other where the tempered density changes quickly, mostly at the base.
+        Where beta has an even marginal (:attr:`log_g`) few draws are there, although the weights
+        of the base, Delta and more, are large: log Z then rests on those few.
+        """
+        edge = np.concatenate([[0.0], (self.inv_temp[1:] + self.inv_temp[:-1]) / 2, [1.0]])
+        log_density = -self.log_normaliser - np.log(np.diff(edge))
+        return tuple(zip(self.inv_temp.tolist(), log_density.tolist(), strict=True))
+
 
 def pilot(
     model: Model, base: GaussianBase, *, settings: PilotSettings | None = None, seed: int

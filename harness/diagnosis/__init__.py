@@ -70,10 +70,13 @@ def diagnose(fit: Fit) -> list[Finding]:
     list of Finding
         Worst first, what is fine last; never empty.
     """
+    chains = list(agreement(fit))
+    apart = any(each.severity == Severity.PROBLEM for each in chains)
     findings = [
         *_told(fit),
-        *agreement(fit),
-        *path(fit),
+        *chains,
+        # Errors from chains that disagree are too small: what agrees within them says nothing.
+        *(each for each in path(fit) if not apart or each.severity != Severity.FINE),
         *effective_draws(fit),
         *sampler(fit),
         _UNSEEN,
