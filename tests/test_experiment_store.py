@@ -213,7 +213,8 @@ def test_smoke_run_from_the_command_line(tmp_path: Path, cmdstan_home: Path) -> 
         for target in re.findall(r'<a [^>]*href="([^"#]+)', html):
             assert (each.parent / target).resolve() in pages
         assert all(alt for alt in re.findall(r'<img [^>]*alt="([^"]*)"', html))
-    table = pd.read_csv(tmp_path / "mixture" / "tables" / "rmse.csv", header=[0, 1], index_col=0)
+    table = pd.read_csv(tmp_path / "mixture" / "tables" / "rmse.csv", index_col=0)
+    assert "E[X₁]: ours" in table
     assert len(table) == len(EXPERIMENT.grid("smoke"))
     fits = sorted((tmp_path / "mixture" / "fits").rglob("fit.nc"))
     made = [path.stat().st_mtime_ns for path in fits]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -15,6 +16,7 @@ from harness.experiment.catalogue import experiment_names, load_experiment
 from harness.experiment.spec import Profile, Verdict
 from harness.report import verdicts
 from harness.report.experiment_page import build_section
+from harness.report.kept import keep_tables, kept_lines, read_kept
 from harness.report.site import write_tables
 
 COMMITTED = ROOT / "experiments" / "published" / "ours-verdicts.csv"
@@ -29,7 +31,17 @@ def committed() -> pd.DataFrame:
 def test_readme_and_page_say_what_the_data_say(committed: pd.DataFrame) -> None:
     text = README.read_text(encoding="utf-8")
     assert verdicts.between_markers(text, verdicts.readme_lines(committed)) == text
-    assert PAGE.read_text(encoding="utf-8") == verdicts.results_page(committed)
+    kept = read_kept(COMMITTED.parent)
+    assert PAGE.read_text(encoding="utf-8") == verdicts.results_page(committed, kept)
+
+
+def test_tables_that_are_kept_say_what_made_them() -> None:
+    for table in read_kept(COMMITTED.parent):
+        assert table.experiment in experiment_names()
+        assert re.fullmatch(
+            r"Profile \w+; fits of \d{4}-\d\d-\d\d; Stan \d+\.\d+\.\d+\.", table.made
+        )
+        assert len(table.frame) > 0
 
 
 def test_the_data_are_of_our_experiments(committed: pd.DataFrame) -> None:
@@ -49,8 +61,9 @@ def test_every_row_has_its_claim_in_the_readme_or_is_not_a_papers(committed: pd.
         claim.startswith(("Ours", "Against", "Why", "Not why")) for claim in committed["claim"]
     )
     assert len(rows) - 2 == len(committed) - not_papers
-    for name, claim, verdict in committed[["claim", "verdict"]].itertuples(name=None):
-        listed = f"| {name} | {claim.replace('|', chr(92) + '|')} | {verdict} |" in rows
+    columns = committed[["claim", "verdict", "profile"]]
+    for name, claim, verdict, profile in columns.itertuples(name=None):
+        listed = f"| {name} | {claim.replace('|', chr(92) + '|')} | {verdict} | {profile} |" in rows
         assert listed is not claim.startswith(("Ours", "Against", "Why", "Not why"))
 
 
@@ -73,9 +86,9 @@ def test_claims_of_a_report_come_back(tmp_path: Path, monkeypatch: pytest.Monkey
     }
     lines = verdicts.readme_lines(frame)
     assert lines[2:5] == [
-        "| experiment | claim | verdict |",
-        "| --- | --- | --- |",
-        "| made_up | It holds. | reproduced |",
+        "| experiment | claim | verdict | profile |",
+        "| --- | --- | --- | --- |",
+        "| made_up | It holds. | reproduced | quick |",
     ]
     assert lines[0].startswith(
         "Profile quick; fits of 2026-11-21; Stan 2.39.0. The papers' 3 claims"
@@ -100,13 +113,14 @@ def test_ours_are_counted_and_not_listed() -> None:
     )
     lines = verdicts.readme_lines(frame)
     assert [line for line in lines if "Ours" in line or "Against" in line] == []
-    assert "| shapes | It holds. | not reproduced |" in lines
+    assert "| shapes | It holds. | not reproduced | quick |" in lines
     assert "in our favour and against us: 2 of 3 hold." in lines[0]
-    page = verdicts.results_page(frame)
+    page = verdicts.results_page(frame, [])
     assert f"## {load_experiment('shapes').title}" in page
-    assert "runs a method: 2 to 9." in page
+    assert "runs a method: profile quick, 2 to 9." in page
     assert all(
-        f"| {claim} | 7 | {told} |" in page for claim, told in zip(claims, told, strict=True)
+        f"| {claim} | 7 | {told} | quick |" in page
+        for claim, told in zip(claims, told, strict=True)
     )
 
 
@@ -118,7 +132,7 @@ def test_a_checkout_is_written_and_stays(tmp_path: Path, committed: pd.DataFrame
     readme = tmp_path / "README.md"
     readme.write_text("A\n<!-- verdicts: begin -->\n<!-- verdicts: end -->\nB\n", encoding="utf-8")
     for _ in range(2):
-        verdicts.write_verdicts(tmp_path / "store", tmp_path)
+        verdicts.write_verdicts(tmp_path, tmp_path / "store")
         written = readme.read_text(encoding="utf-8")
         assert written.startswith("A\n")
         assert written.endswith("<!-- verdicts: end -->\nB\n")
@@ -126,6 +140,52 @@ def test_a_checkout_is_written_and_stays(tmp_path: Path, committed: pd.DataFrame
         frame = verdicts.read_verdicts(collected)
         assert frame.equals(committed.loc[[name]])
         assert verdicts.between_markers(written, verdicts.readme_lines(frame)) == written
+
+
+def test_a_longer_run_has_the_last_word_where_it_has_one(
+    tmp_path: Path, committed: pd.DataFrame
+) -> None:
+    name = str(committed.index[0])
+    claims = committed.loc[[name]].iloc[:3].assign(verdict=["not run", "reproduced", "reproduced"])
+    longer = claims.assign(verdict=["reproduced", "not run", "not reproduced"], profile="paper")
+    for store, frame in (("quick", claims), ("paper", longer)):
+        tables = tmp_path / store / name / "tables"
+        tables.mkdir(parents=True)
+        (tables / "claims.csv").write_text(frame.to_csv(), encoding="utf-8")
+        (tables / "errors.csv").write_text(f"method,RMSE\nNUTS,{store}\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text(
+        "<!-- verdicts: begin -->\n<!-- verdicts: end -->\n", encoding="utf-8"
+    )
+    published = tmp_path / "experiments" / "published"
+    for _ in range(2):
+        verdicts.write_verdicts(tmp_path, tmp_path / "quick", tmp_path / "paper")
+        frame = verdicts.read_verdicts(published / "ours-verdicts.csv")
+        assert list(frame["claim"]) == list(claims["claim"])
+        assert list(frame["verdict"]) == ["reproduced", "reproduced", "not reproduced"]
+        assert list(frame["profile"]) == ["paper", "quick", "paper"]
+        (table,) = read_kept(published)
+        assert (table.experiment, table.name) == (name, "errors")
+        assert table.made.startswith("Profile paper; fits of ")
+        assert "| NUTS | paper |" in kept_lines(table)
+        page = (tmp_path / "docs" / "results.md").read_text(encoding="utf-8")
+        assert f"(../experiments/published/{table.file})" in page
+    # A table that the store has no more is not kept either.
+    tables = tmp_path / "paper" / name / "tables"
+    (tables / "errors.csv").rename(tables / "other.csv")
+    keep_tables(tables, name, published)
+    assert [each.name for each in read_kept(published)] == ["other"]
+    (published / f"ours-{name}-other.csv").write_text("method,RMSE\n", encoding="utf-8")
+    with pytest.raises(DataError, match="does not say what made"):
+        read_kept(published)
+
+
+def test_a_long_table_is_linked_to(tmp_path: Path) -> None:
+    lines = ["# Profile paper; fits of 2026-11-21; Stan 2.39.0.", "run,value"]
+    lines += [f"{run},1" for run in range(50)]
+    (tmp_path / "ours-shapes-long.csv").write_text("\n".join(lines), encoding="utf-8")
+    (table,) = read_kept(tmp_path)
+    assert len(table.frame) == 50
+    assert not any("|" in line for line in kept_lines(table))
 
 
 def test_what_cannot_be_written_is_said(

@@ -10,7 +10,7 @@ import pandas as pd
 from harness.experiment.spec import Figure
 from harness.files import write_bytes, write_text
 from harness.report.experiment_page import Section
-from harness.report.pages import four_digits, row_name
+from harness.report.pages import column_names, four_digits, row_name
 from harness.report.site import record_files
 from harness.report.style import media_type
 
@@ -75,14 +75,11 @@ def _section(section: Section, places: dict[str, str]) -> Iterator[str]:
 
 def frame_lines(frame: pd.DataFrame) -> list[str]:
     """Write a table; where columns have two levels, both in one line."""
-    levels = range(frame.columns.nlevels)
-    parts = zip(*(frame.columns.get_level_values(level) for level in levels), strict=True)
-    columns = [": ".join(map(str, part)) for part in parts]
     rows = [
         (row_name(row[0]), *(four_digits(value) for value in row[1:]))
         for row in frame.itertuples(name=None)
     ]
-    return _table([str(frame.index.name or ""), *columns], rows)
+    return _table([str(frame.index.name or ""), *column_names(frame)], rows)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

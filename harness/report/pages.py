@@ -52,6 +52,13 @@ def four_digits(value: object) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def column_names(frame: pd.DataFrame) -> list[str]:
+    """Names of columns, of two levels each in one."""
+    levels = range(frame.columns.nlevels)
+    parts = zip(*(frame.columns.get_level_values(level) for level in levels), strict=True)
+    return [": ".join(map(str, part)) for part in parts]
+
+
 def row_name(name: object) -> str:
     """Name of a table's row, which may have several parts."""
     return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)

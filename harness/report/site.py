@@ -26,7 +26,7 @@ from harness.fit import Fit
 from harness.model import StanProgram
 from harness.report.experiment_page import CellRow, Section, render_experiment_page
 from harness.report.fit_page import build_fit_page, render_fit_page
-from harness.report.pages import render
+from harness.report.pages import column_names, render
 
 FitPages = Literal["one", "all"]
 """Which fits get a page: of each cell the first run, or all runs."""
@@ -123,9 +123,10 @@ def remove_report(folder: Path) -> int:
 
 
 def write_tables(folder: Path, tables: Sequence[Table]) -> None:
-    """Write each table as ``FOLDER/NAME.csv``."""
+    """Write each table as ``FOLDER/NAME.csv``, with one line of names."""
     for table in tables:
-        write_text(folder / f"{table.name}.csv", table.frame.to_csv())
+        frame = table.frame.set_axis(column_names(table.frame), axis="columns")
+        write_text(folder / f"{table.name}.csv", frame.to_csv())
 
 
 def _recorded(folder: Path, listed: str) -> list[str]:

@@ -1,13 +1,15 @@
 """One verdict a claim as data, and the tables of README and documentation made from it.
 
-``python -m harness.report.verdicts STORE`` collects what ``harness report`` wrote to
+``python -m harness.report.verdicts STORE [LONGER ...]`` collects what ``harness report`` wrote to
 ``STORE/EXPERIMENT/tables/claims.csv`` in ``experiments/published/ours-verdicts.csv`` of this
-checkout, and writes README's table and ``docs/results.md`` from that.
+checkout, and writes README's table and ``docs/results.md`` from that.  Where a longer run has a
+verdict, it is that run's; and the longer runs' tables are kept (:mod:`harness.report.kept`).
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -19,10 +21,11 @@ from harness.experiment.spec import Table, Verdict
 from harness.files import write_text
 from harness.paths import shipped
 from harness.report.experiment_page import Section
+from harness.report.kept import CLAIMS, KeptTable, keep_tables, kept_lines, read_kept
 from harness.report.markdown import frame_lines
 
-CLAIMS = "claims"
-"""Name of the table in an experiment's folder."""
+VERDICTS = "ours-verdicts.csv"
+"""Name of the table of all claims, beside the published numbers."""
 
 _NOT_THE_PAPERS = ("Ours", "Against", "Why", "Not why")
 _BEGIN, _END = "<!-- verdicts: begin -->\n", "<!-- verdicts: end -->\n"
@@ -80,19 +83,31 @@ def read_verdicts(path: Path) -> pd.DataFrame:
         raise DataError(f"cannot read the claims in {path}: {error}") from error
 
 
-def collect_verdicts(store: Path) -> pd.DataFrame:
-    """Put the claims of all experiments in a store together, in alphabetical order.
+def collect_verdicts(*stores: Path) -> pd.DataFrame:
+    """Put the claims of all experiments together, in alphabetical order.
+
+    Parameters
+    ----------
+    stores
+        Stores; of a claim that several have a verdict on the last one's counts.
 
     Raises
     ------
     DataError
-        If there are none.
+        If a store has none.
     """
-    paths = [store / name / "tables" / f"{CLAIMS}.csv" for name in experiment_names()]
-    frames = [read_verdicts(path) for path in paths if path.is_file()]
-    if not frames:
-        raise DataError(f"there are no claims in {store}; `harness report --store` writes them")
-    return pd.concat(frames)
+    collected: dict[tuple[str, str], pd.Series] = {}
+    for store in stores:
+        paths = [store / name / "tables" / f"{CLAIMS}.csv" for name in experiment_names()]
+        frames = [read_verdicts(path) for path in paths if path.is_file()]
+        if not frames:
+            raise DataError(f"there are no claims in {store}; `harness report --store` writes them")
+        for name, row in pd.concat(frames).iterrows():
+            key = str(name), row["claim"]
+            if key not in collected or row["verdict"] != "not run":
+                collected[key] = row
+    frame = pd.DataFrame(list(collected.values())).rename_axis("experiment")
+    return frame.sort_index(kind="stable")
 
 
 def readme_lines(verdicts: pd.DataFrame) -> list[str]:
@@ -106,12 +121,12 @@ def readme_lines(verdicts: pd.DataFrame) -> list[str]:
         f"favour and against us: {(ours == 'reproduced').sum()} of {len(ours)} hold. "
         "[What was measured](docs/results.md).",
         "",
-        *frame_lines(papers[["claim", "verdict"]]),
+        *frame_lines(papers[["claim", "verdict", "profile"]]),
     ]
 
 
-def results_page(verdicts: pd.DataFrame) -> str:
-    """Return the documentation's page of results, with what was measured for each claim."""
+def results_page(verdicts: pd.DataFrame, kept: Sequence[KeptTable]) -> str:
+    """Return the documentation's page of results: what was measured for each claim, and tables."""
     lines = [
         f"<!-- Written by `{_COMMAND}`. -->",
         "# Results",
@@ -122,11 +137,13 @@ def results_page(verdicts: pd.DataFrame) -> str:
     ]
     for name in verdicts.index.unique():
         own = verdicts.loc[[name]]
-        runs = own["runs"].iloc[0]
+        runs = own.drop_duplicates("profile").set_index("profile")["runs"]
+        told = "; ".join(f"profile {profile}, {count}" for profile, count in runs.items())
         lines += [f"## {load_experiment(str(name)).title}", ""]
-        lines += [f"Experiment `{name}`, runs a method: {runs}.", ""]
-        table = own.set_index("claim")[["measured", "verdict"]]
+        lines += [f"Experiment `{name}`, runs a method: {told}.", ""]
+        table = own.set_index("claim")[["measured", "verdict", "profile"]]
         lines += frame_lines(table.rename_axis("statement"))
+        lines += [line for table in kept if table.experiment == name for line in kept_lines(table)]
     return "\n".join(lines)
 
 
@@ -145,24 +162,28 @@ def between_markers(text: str, lines: list[str]) -> str:
     return "".join((before, begin, *(f"{line}\n" for line in lines), end, after))
 
 
-def write_verdicts(store: Path, checkout: Path) -> None:
-    """Write table, README and page of a checkout from a store.
+def write_verdicts(checkout: Path, *stores: Path) -> None:
+    """Write tables, README and page of a checkout from stores, the default profile's first.
 
     Raises
     ------
     DataError
-        If the store has no claims, or there is no checkout.
+        If a store has no claims, or there is no checkout.
     StoreError
         If a file cannot be written.
     """
-    verdicts = collect_verdicts(store)
+    verdicts = collect_verdicts(*stores)
     readme = checkout / "README.md"
     if not readme.is_file():
         raise DataError(f"{checkout} is no checkout of this project: it has no README.md")
     text = between_markers(readme.read_text(encoding="utf-8"), readme_lines(verdicts))
-    write_text(checkout / "experiments" / "published" / "ours-verdicts.csv", verdicts.to_csv())
+    published = checkout / "experiments" / "published"
+    for store in stores[1:]:
+        for name in experiment_names():
+            keep_tables(store / name / "tables", name, published)
+    write_text(published / VERDICTS, verdicts.to_csv())
     write_text(readme, text)
-    write_text(checkout / "docs" / "results.md", results_page(verdicts))
+    write_text(checkout / "docs" / "results.md", results_page(verdicts, read_kept(published)))
 
 
 def _made(verdicts: pd.DataFrame) -> str:
@@ -175,11 +196,11 @@ def _made(verdicts: pd.DataFrame) -> str:
 
 def main(*arguments: str) -> int:
     """Write them; on failure say why and return 1."""
-    if len(arguments) != 1:
-        print(f"usage: {_COMMAND} STORE", file=sys.stderr)
+    if not arguments:
+        print(f"usage: {_COMMAND} STORE [LONGER ...]", file=sys.stderr)
         return 2
     try:
-        write_verdicts(Path(arguments[0]), shipped("experiments").parent)
+        write_verdicts(shipped("experiments").parent, *map(Path, arguments))
     except HarnessError as error:
         print(f"harness: {error}", file=sys.stderr)
         return 1

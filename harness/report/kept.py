@@ -1,0 +1,106 @@
+"""Tables of longer runs, kept beside the published numbers with what made them.
+
+Each is a file ``ours-EXPERIMENT-TABLE.csv`` whose first line says of which profile, when and with
+which Stan its fits were made; the rest is the table as ``harness report`` wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from harness.errors import DataError
+from harness.files import write_text
+from harness.report.markdown import frame_lines
+
+CLAIMS = "claims"
+"""Name of the table of verdicts in an experiment's folder; those are collected, not kept."""
+
+_MOST_ROWS = 40
+"""A longer table is linked to, not shown."""
+
+
+@dataclass(frozen=True)
+class KeptTable:
+    """A table that is kept.
+
+    Attributes
+    ----------
+    experiment, name
+        Whose table it is, and which.
+    made
+        Profile, date and version of Stan, in a sentence.
+    frame
+        The table, all as text.
+    """
+
+    experiment: str
+    name: str
+    made: str
+    frame: pd.DataFrame
+
+    @property
+    def file(self) -> str:
+        """Name of its file."""
+        return f"ours-{self.experiment}-{self.name}.csv"
+
+
+def keep_tables(tables: Path, experiment: str, folder: Path) -> None:
+    """Copy an experiment's tables from a store, in the place of those that were kept before.
+
+    Parameters
+    ----------
+    tables
+        The store's folder of the experiment's tables; nothing happens if it has no claims.
+    experiment
+        Its name.
+    folder
+        Where tables are kept.
+
+    Raises
+    ------
+    StoreError
+        If a file cannot be written.
+    """
+    claims = tables / f"{CLAIMS}.csv"
+    if not claims.is_file():
+        return
+    row = pd.read_csv(claims, dtype=str, keep_default_na=False).iloc[0]
+    made = f"# Profile {row['profile']}; fits of {row['date']}; Stan {row['stan version']}."
+    for old in folder.glob(f"ours-{experiment}-*.csv"):
+        old.unlink()
+    for path in sorted(tables.glob("*.csv")):
+        if path != claims:
+            text = path.read_text(encoding="utf-8")
+            write_text(folder / f"ours-{experiment}-{path.name}", f"{made}\n{text}")
+
+
+def read_kept(folder: Path) -> list[KeptTable]:
+    """Read all tables that are kept, by name.
+
+    Raises
+    ------
+    DataError
+        If one has no first line that says what made it.
+    """
+    found = []
+    for path in sorted(folder.glob("ours-*-*.csv")):
+        _, experiment, name = path.stem.split("-", 2)
+        with path.open(encoding="utf-8") as file:
+            made = file.readline()
+            if not made.startswith("# "):
+                raise DataError(f"the first line of {path} does not say what made the table")
+            frame = pd.read_csv(file, index_col=0, dtype=str, keep_default_na=False)
+        found.append(KeptTable(experiment, name, made.removeprefix("# ").strip(), frame))
+    return found
+
+
+def kept_lines(table: KeptTable) -> Iterator[str]:
+    """Write a table in Markdown, or a link to it if it is long."""
+    link = f"[{table.file}](../experiments/published/{table.file})"
+    yield from (f"### {table.experiment}: {table.name}", "", f"{table.made} Also as {link}.", "")
+    if len(table.frame) <= _MOST_ROWS:
+        yield from frame_lines(table.frame)
