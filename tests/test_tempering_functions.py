@@ -315,7 +315,7 @@ def test_gaussian_base(dimension: int) -> None:
     expected = np.asarray(multivariate_normal(mean, root @ root.T).logpdf(x.T))
     density = program(
         "matrix[B, 4] x;",
-        "target += gaussian_base_log_density(x, whitened_mean, whiten, base_constant) "
+        "target += gaussian_base_log_density(x, 4, whitened_mean, whiten, base_constant) "
         ".* [1, 2, 3, 4]';",
         GAUSSIAN_BASE,
         B=dimension,

@@ -23,15 +23,17 @@ parameters {
   matrix[D, N] x; // pseudo-samples
 }
 model {
-  vector[N] log_gamma = banana_log_density(x, v, b);
-  vector[N] log_base = B
-                       ? gaussian_base_log_density(x, whitened_mean, whiten,
-                           base_constant)
-                       : zeros_vector(N);
-  vector[N] log_q = log_base;
+  vector[N] log_gamma;
+  vector[N] log_q;
   for (n in 1 : N) {
-    log_q[n] += log_tempered_mass(log_base[n] + log_zeta - log_gamma[n],
-                  g_knot, log_g, ladder);
+    log_gamma[n] = banana_lpdf(x[ : , n] | v, b);
+    real log_base = B
+                    ? gaussian_base_lpdf(x[ : , n] | whitened_mean, whiten,
+                        base_constant)
+                    : 0;
+    log_q[n] = log_base
+               + log_tempered_mass(log_base + log_zeta - log_gamma[n],
+                   g_knot, log_g, ladder);
   }
   target += pseudo_extended_log_density(log_gamma, log_q);
 }
@@ -42,7 +44,7 @@ generated quantities {
   {
     vector[N] log_gamma = banana_log_density(x, v, b);
     vector[N] log_base = B
-                         ? gaussian_base_log_density(x, whitened_mean,
+                         ? gaussian_base_log_density(x, N, whitened_mean,
                              whiten, base_constant)
                          : zeros_vector(N);
     vector[N] log_q = log_base;

@@ -32,8 +32,8 @@ parameters {
 model {
   vector[N] log_gamma = boltzmann_log_density(x, coefficients);
   vector[N] log_base = B
-                       ? gaussian_base_log_density(x, whitened_mean, whiten,
-                           base_constant)
+                       ? gaussian_base_log_density(x, N, whitened_mean,
+                           whiten, base_constant)
                        : zeros_vector(N);
   vector[N] log_q = log_base;
   for (n in 1 : N) {
@@ -49,7 +49,7 @@ generated quantities {
   {
     vector[N] log_gamma = boltzmann_log_density(x, coefficients);
     vector[N] log_base = B
-                         ? gaussian_base_log_density(x, whitened_mean,
+                         ? gaussian_base_log_density(x, N, whitened_mean,
                              whiten, base_constant)
                          : zeros_vector(N);
     vector[N] log_q = log_base;

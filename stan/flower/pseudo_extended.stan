@@ -29,7 +29,7 @@ model {
   vector[N] log_gamma = flower_log_density(x, r, A, w, s);
   vector[N] log_q = B
                     ? geometric_path(log_gamma,
-                                     gaussian_base_log_density(x,
+                                     gaussian_base_log_density(x, N,
                                        whitened_mean, whiten, base_constant),
                                      log_zeta, beta)
                     : geometric_path(log_gamma, log_zeta, beta);
@@ -52,7 +52,7 @@ generated quantities {
   {
     vector[N] log_gamma = flower_log_density(x, r, A, w, s);
     vector[N] log_base = B
-                         ? gaussian_base_log_density(x, whitened_mean,
+                         ? gaussian_base_log_density(x, N, whitened_mean,
                              whiten, base_constant)
                          : zeros_vector(N);
     delta = log_base + log_zeta - log_gamma;

@@ -30,8 +30,8 @@ parameters {
 model {
   vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
   vector[N] log_base = B
-                       ? gaussian_base_log_density(x, whitened_mean, whiten,
-                           base_constant)
+                       ? gaussian_base_log_density(x, N, whitened_mean,
+                           whiten, base_constant)
                        : zeros_vector(N);
   vector[N] log_q = log_base;
   for (n in 1 : N) {
@@ -47,7 +47,7 @@ generated quantities {
   {
     vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
     vector[N] log_base = B
-                         ? gaussian_base_log_density(x, whitened_mean,
+                         ? gaussian_base_log_density(x, N, whitened_mean,
                              whiten, base_constant)
                          : zeros_vector(N);
     vector[N] log_q = log_base;

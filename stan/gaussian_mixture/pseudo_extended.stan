@@ -34,7 +34,7 @@ model {
   vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
   vector[N] log_q = B
                     ? geometric_path(log_gamma,
-                                     gaussian_base_log_density(x,
+                                     gaussian_base_log_density(x, N,
                                        whitened_mean, whiten, base_constant),
                                      log_zeta, beta)
                     : geometric_path(log_gamma, log_zeta, beta);
@@ -57,7 +57,7 @@ generated quantities {
   {
     vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
     vector[N] log_base = B
-                         ? gaussian_base_log_density(x, whitened_mean,
+                         ? gaussian_base_log_density(x, N, whitened_mean,
                              whiten, base_constant)
                          : zeros_vector(N);
     delta = log_base + log_zeta - log_gamma;

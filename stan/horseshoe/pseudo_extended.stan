@@ -42,7 +42,7 @@ model {
   vector[N] log_base = log_prior;
   if (B) {
     log_base = gaussian_base_log_density(
-                 horseshoe_unconstrained(beta0, z, lambda, tau, c2),
+                 horseshoe_unconstrained(beta0, z, lambda, tau, c2), N,
                  whitened_mean, whiten, base_constant)
                - horseshoe_log_volume(lambda, tau, c2);
   }
@@ -72,7 +72,7 @@ generated quantities {
     vector[N] log_base = log_prior;
     if (B) {
       log_base = gaussian_base_log_density(
-                   horseshoe_unconstrained(beta0, z, lambda, tau, c2),
+                   horseshoe_unconstrained(beta0, z, lambda, tau, c2), N,
                    whitened_mean, whiten, base_constant)
                  - horseshoe_log_volume(lambda, tau, c2);
     }

@@ -37,8 +37,8 @@ model {
                         + image_log_probability(N, y, z, weight_1, bias_1,
                             weight_2, bias_2, weight_3, bias_3);
   vector[N] log_base = B
-                       ? gaussian_base_log_density(z, whitened_mean, whiten,
-                           base_constant)
+                       ? gaussian_base_log_density(z, N, whitened_mean,
+                           whiten, base_constant)
                        : log_prior;
   vector[N] log_q = geometric_path(log_gamma, log_base, log_zeta, beta);
   if (!uniform_pi) {
@@ -63,7 +63,7 @@ generated quantities {
                           + image_log_probability(N, y, z, weight_1, bias_1,
                               weight_2, bias_2, weight_3, bias_3);
     vector[N] log_base = B
-                         ? gaussian_base_log_density(z, whitened_mean,
+                         ? gaussian_base_log_density(z, N, whitened_mean,
                              whiten, base_constant)
                          : log_prior;
     delta = log_base + log_zeta - log_gamma;

@@ -49,7 +49,7 @@ model {
                        ? gaussian_base_log_density(
                            radon_unconstrained_each(mu_a, mu_b, sigma_a,
                              sigma_b, eps, n, m, N),
-                           whitened_mean, whiten, base_constant)
+                           N, whitened_mean, whiten, base_constant)
                          - log(sigma_a .* sigma_b .* eps)
                        : log_prior;
   vector[N] log_q = geometric_path(log_gamma, log_base, log_zeta, beta);
@@ -79,7 +79,7 @@ generated quantities {
                          ? gaussian_base_log_density(
                              radon_unconstrained_each(mu_a, mu_b, sigma_a,
                                sigma_b, eps, n, m, N),
-                             whitened_mean, whiten, base_constant)
+                             N, whitened_mean, whiten, base_constant)
                            - log(sigma_a .* sigma_b .* eps)
                          : log_prior;
     delta = log_base + log_zeta - log_gamma;
