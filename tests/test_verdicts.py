@@ -168,7 +168,7 @@ def test_a_longer_run_has_the_last_word_where_it_has_one(
         assert table.made.startswith("Profile paper; fits of ")
         assert "| NUTS | paper |" in kept_lines(table)
         page = (tmp_path / "docs" / "results.md").read_text(encoding="utf-8")
-        assert f"(../experiments/published/{table.file})" in page
+        assert f"`experiments/published/{table.file}`" in page
     # A table that the store has no more is not kept either.
     tables = tmp_path / "paper" / name / "tables"
     (tables / "errors.csv").rename(tables / "other.csv")
@@ -179,7 +179,7 @@ def test_a_longer_run_has_the_last_word_where_it_has_one(
         read_kept(published)
 
 
-def test_a_long_table_is_linked_to(tmp_path: Path) -> None:
+def test_a_long_table_is_named_only(tmp_path: Path) -> None:
     lines = ["# Profile paper; fits of 2026-11-21; Stan 2.39.0.", "run,value"]
     lines += [f"{run},1" for run in range(50)]
     (tmp_path / "ours-shapes-long.csv").write_text("\n".join(lines), encoding="utf-8")

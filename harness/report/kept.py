@@ -20,7 +20,7 @@ CLAIMS = "claims"
 """Name of the table of verdicts in an experiment's folder; those are collected, not kept."""
 
 _MOST_ROWS = 40
-"""A longer table is linked to, not shown."""
+"""A longer table is named, not shown."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ def read_kept(folder: Path) -> list[KeptTable]:
 
 
 def kept_lines(table: KeptTable) -> Iterator[str]:
-    """Write a table in Markdown, or a link to it if it is long."""
-    link = f"[{table.file}](../experiments/published/{table.file})"
-    yield from (f"### {table.experiment}: {table.name}", "", f"{table.made} Also as {link}.", "")
+    """Write a table in Markdown, or where it is if it is long."""
+    place = f"`experiments/published/{table.file}`"
+    yield from (f"### {table.experiment}: {table.name}", "", f"{table.made} As data: {place}.", "")
     if len(table.frame) <= _MOST_ROWS:
         yield from frame_lines(table.frame)
