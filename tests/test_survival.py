@@ -17,6 +17,8 @@ import psutil
 import pytest
 from survival_world import TinyWorld, finish, started, until
 
+from harness.experiment.left_running import marked_run
+
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> TinyWorld:
@@ -147,6 +149,24 @@ def test_what_a_killed_run_left_ends_before_its_tasks_run_again(
         other.wait()
     assert tiny.results() == undisturbed
     assert tiny.left_overs() == []
+
+
+def test_runs_of_a_process_have_one_mark_and_it_is_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Worker processes live on from one experiment to the next, with the first one's mark."""
+
+    def mark(name: str) -> str:
+        (tmp_path / name).mkdir()
+        with marked_run(tmp_path / name) as ended:
+            assert ended == 0
+            return (tmp_path / name / ".run").read_text(encoding="utf-8")
+
+    monkeypatch.setenv("HARNESS_RUN", "1-of-a-process-that-started-this-one")
+    first = mark("one")
+    assert first.startswith(f"{os.getpid()}-")
+    assert mark("two") == first
+    assert list(tmp_path.rglob(".run")) == []
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,8 @@ def marked_run(folder: Path) -> Iterator[int]:
 
     A run that is killed outright cannot end the CmdStan processes it waits for.  They inherited
     its mark in an environment variable; the file ``.run`` holds the mark until a run ends in good
-    order.  A mark is of one run alone, so nothing else is ever ended.
+    order.  A mark is of one process alone, so nothing else is ever ended; of all runs of that
+    process, since worker processes that one experiment has started work for the next one too.
 
     Parameters
     ----------
@@ -42,12 +43,13 @@ def marked_run(folder: Path) -> Iterator[int]:
     with contextlib.suppress(OSError, ValueError):
         before = path.read_text(encoding="utf-8")
     ended = end_marked(_VARIABLE, before) if before else 0
-    mark = uuid.uuid4().hex
+    mark = os.environ.get(_VARIABLE, "")
+    if not mark.startswith(f"{os.getpid()}-"):  # nor a mark that this process has inherited
+        mark = f"{os.getpid()}-{uuid.uuid4().hex}"
     write_text(path, mark)
     os.environ[_VARIABLE] = mark
     try:
         yield ended
     finally:
-        os.environ.pop(_VARIABLE, None)
         with contextlib.suppress(OSError):  # the next run looks for nothing, and finds it
             path.unlink()
