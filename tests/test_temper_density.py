@@ -113,6 +113,21 @@ CASES = {
         (1, 2, 1),
         {"N": 3, "y": Y, "k": [0, 2, 1], "beta": 0.7},
     ),
+    "names of a Gaussian base's data": Case(
+        """
+        data { array[3] real y; real base_mean; real base_cholesky; }
+        transformed data { real whitened_mean = 2 * base_mean + base_cholesky; }
+        parameters { real B; real<lower=0> whiten; real base_constant; }
+        model {
+          B ~ normal(whitened_mean, 3);
+          whiten ~ lognormal(0, 1);
+          base_constant ~ normal(B, 1);
+          y ~ normal(B + base_constant, whiten); //L
+        }
+        """,
+        (1, 1, 1),
+        {"y": Y, "base_mean": 0.3, "base_cholesky": 1.2},
+    ),
     "truncation": Case(
         """
         data { vector[3] y; array[3] int k; }

@@ -138,7 +138,7 @@ class _Writer:
         )
         transformed = plain.statements(self._syntax.blocks["transformeddata"])
         if self._gaussian:
-            transformed += "\n" + library.data(("whitened_base",), self._names)[0]
+            transformed += "\n" + ours(library.data(("whitened_base",), self._names)[0])
         transformed += ours(TRANSFORMED_DATA.get(self._variant, ""))
         blocks = {
             "functions": f"{self._library}\n{defined}",
