@@ -191,7 +191,8 @@ def _made(verdicts: pd.DataFrame) -> str:
     profile, date, version = (
         ", ".join(sorted(set(verdicts[name]))) for name in ("profile", "date", "stan version")
     )
-    return f"Profile {profile}; fits of {date}; Stan {version}."
+    word = "Profiles" if ", " in profile else "Profile"
+    return f"{word} {profile}; fits of {date}; Stan {version}."
 
 
 def main(*arguments: str) -> int:
