@@ -146,7 +146,8 @@ def test_a_longer_run_has_the_last_word_where_it_has_one(
     tmp_path: Path, committed: pd.DataFrame
 ) -> None:
     name = str(committed.index[0])
-    claims = committed.loc[[name]].iloc[:3].assign(verdict=["not run", "reproduced", "reproduced"])
+    told = ["not run", "reproduced", "reproduced"]
+    claims = committed.loc[[name]].iloc[:3].assign(verdict=told, profile="quick")
     longer = claims.assign(verdict=["reproduced", "not run", "not reproduced"], profile="paper")
     for store, frame in (("quick", claims), ("paper", longer)):
         tables = tmp_path / store / name / "tables"
