@@ -173,7 +173,7 @@ def test_a_longer_run_has_the_last_word_where_it_has_one(
     # A table that the store has no more is not kept either.
     tables = tmp_path / "paper" / name / "tables"
     (tables / "errors.csv").rename(tables / "other.csv")
-    keep_tables(tables, name, published)
+    keep_tables(tables, name, "Profile paper; fits of today.", published)
     assert [each.name for each in read_kept(published)] == ["other"]
     (published / f"ours-{name}-other.csv").write_text("method,RMSE\n", encoding="utf-8")
     with pytest.raises(DataError, match="does not say what made"):

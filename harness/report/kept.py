@@ -48,15 +48,17 @@ class KeptTable:
         return f"ours-{self.experiment}-{self.name}.csv"
 
 
-def keep_tables(tables: Path, experiment: str, folder: Path) -> None:
+def keep_tables(tables: Path, experiment: str, made: str, folder: Path) -> None:
     """Copy an experiment's tables from a store, in the place of those that were kept before.
 
     Parameters
     ----------
     tables
-        The store's folder of the experiment's tables; nothing happens if it has no claims.
+        The store's folder of the experiment's tables.
     experiment
         Its name.
+    made
+        Profile, date and version of Stan, in a sentence.
     folder
         Where tables are kept.
 
@@ -65,17 +67,12 @@ def keep_tables(tables: Path, experiment: str, folder: Path) -> None:
     StoreError
         If a file cannot be written.
     """
-    claims = tables / f"{CLAIMS}.csv"
-    if not claims.is_file():
-        return
-    row = pd.read_csv(claims, dtype=str, keep_default_na=False).iloc[0]
-    made = f"# Profile {row['profile']}; fits of {row['date']}; Stan {row['stan version']}."
     for old in folder.glob(f"ours-{experiment}-*.csv"):
         old.unlink()
     for path in sorted(tables.glob("*.csv")):
-        if path != claims:
+        if path.stem != CLAIMS:
             text = path.read_text(encoding="utf-8")
-            write_text(folder / f"ours-{experiment}-{path.name}", f"{made}\n{text}")
+            write_text(folder / f"ours-{experiment}-{path.name}", f"# {made}\n{text}")
 
 
 def read_kept(folder: Path) -> list[KeptTable]:

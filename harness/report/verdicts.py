@@ -98,16 +98,21 @@ def collect_verdicts(*stores: Path) -> pd.DataFrame:
     """
     collected: dict[tuple[str, str], pd.Series] = {}
     for store in stores:
-        paths = [store / name / "tables" / f"{CLAIMS}.csv" for name in experiment_names()]
-        frames = [read_verdicts(path) for path in paths if path.is_file()]
-        if not frames:
+        claims = _claims(store)
+        if not claims:
             raise DataError(f"there are no claims in {store}; `harness report --store` writes them")
-        for name, row in pd.concat(frames).iterrows():
+        for name, row in pd.concat(claims.values()).iterrows():
             key = str(name), row["claim"]
             if key not in collected or row["verdict"] != "not run":
                 collected[key] = row
     frame = pd.DataFrame(list(collected.values())).rename_axis("experiment")
     return frame.sort_index(kind="stable")
+
+
+def _claims(store: Path) -> dict[str, pd.DataFrame]:
+    """Claims of the experiments that a store has, by name."""
+    paths = {name: store / name / "tables" / f"{CLAIMS}.csv" for name in experiment_names()}
+    return {name: read_verdicts(path) for name, path in paths.items() if path.is_file()}
 
 
 def readme_lines(verdicts: pd.DataFrame) -> list[str]:
@@ -179,15 +184,15 @@ def write_verdicts(checkout: Path, *stores: Path) -> None:
     text = between_markers(readme.read_text(encoding="utf-8"), readme_lines(verdicts))
     published = checkout / "experiments" / "published"
     for store in stores[1:]:
-        for name in experiment_names():
-            keep_tables(store / name / "tables", name, published)
+        for name, claims in _claims(store).items():
+            keep_tables(store / name / "tables", name, _made(claims), published)
     write_text(published / VERDICTS, verdicts.to_csv())
     write_text(readme, text)
     write_text(checkout / "docs" / "results.md", results_page(verdicts, read_kept(published)))
 
 
 def _made(verdicts: pd.DataFrame) -> str:
-    """Say by what the verdicts were made."""
+    """Say by what verdicts were made, and the tables beside them."""
     profile, date, version = (
         ", ".join(sorted(set(verdicts[name]))) for name in ("profile", "date", "stan version")
     )
