@@ -180,6 +180,50 @@ def test_a_longer_run_has_the_last_word_where_it_has_one(
         read_kept(published)
 
 
+def test_what_a_longer_run_said_stays_without_its_store(
+    tmp_path: Path, committed: pd.DataFrame
+) -> None:
+    name, other = map(str, committed.index.unique()[:2])
+    claims = committed.loc[[name]].iloc[:3].assign(verdict="reproduced", profile="quick")
+    elsewhere = committed.loc[[other]].iloc[:1].assign(verdict="reproduced", profile="quick")
+    longer = claims.assign(verdict=["not reproduced", "not run", "not reproduced"], profile="paper")
+    stores = {"quick": [claims, elsewhere], "paper": [longer]}
+    for store, frames in stores.items():
+        for frame in frames:
+            tables = tmp_path / store / str(frame.index[0]) / "tables"
+            tables.mkdir(parents=True)
+            (tables / "claims.csv").write_text(frame.to_csv(), encoding="utf-8")
+            (tables / "errors.csv").write_text("method,RMSE\nNUTS,1\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text(
+        "<!-- verdicts: begin -->\n<!-- verdicts: end -->\n", encoding="utf-8"
+    )
+    published = tmp_path / "experiments" / "published"
+    verdicts.write_verdicts(tmp_path, tmp_path / "quick", tmp_path / "paper")
+    first = verdicts.read_verdicts(published / "ours-verdicts.csv")
+    told = ["not reproduced", "reproduced", "not reproduced", "reproduced"]
+    assert list(first["verdict"]) == told
+
+    # Neither the longer run's store is needed again nor those of experiments that did not change;
+    # of the default run's own verdicts the new ones count, and a claim that is no longer made goes.
+    rows = [claims.iloc[[0]], claims.iloc[[1]].assign(verdict="not reproduced")]
+    renamed = claims.iloc[[2]].assign(claim="In other words.")
+    again = tmp_path / "again" / name / "tables"
+    again.mkdir(parents=True)
+    (again / "claims.csv").write_text(pd.concat([*rows, renamed]).to_csv(), encoding="utf-8")
+    verdicts.write_verdicts(tmp_path, tmp_path / "again")
+    second = verdicts.read_verdicts(published / "ours-verdicts.csv")
+    assert list(second["claim"]) == [*claims["claim"][:2], "In other words.", *elsewhere["claim"]]
+    assert list(second["profile"]) == ["paper", "quick", "quick", "quick"]
+    assert list(second["verdict"]) == ["not reproduced", "not reproduced", *["reproduced"] * 2]
+
+    # Without its tables a longer run is forgotten.
+    (published / f"ours-{name}-errors.csv").unlink()
+    verdicts.write_verdicts(tmp_path, tmp_path / "again")
+    third = verdicts.read_verdicts(published / "ours-verdicts.csv")
+    assert third["verdict"].iloc[0] == "reproduced"
+    assert list(third["profile"]) == ["quick"] * 4
+
+
 def test_a_long_table_is_named_only(tmp_path: Path) -> None:
     lines = ["# Profile paper; fits of 2026-11-21; Stan 2.39.0.", "run,value"]
     lines += [f"{run},1" for run in range(50)]

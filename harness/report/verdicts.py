@@ -3,13 +3,15 @@
 ``python -m harness.report.verdicts STORE [LONGER ...]`` collects what ``harness report`` wrote to
 ``STORE/EXPERIMENT/tables/claims.csv`` in ``experiments/published/ours-verdicts.csv`` of this
 checkout, and writes README's table and ``docs/results.md`` from that.  Where a longer run has a
-verdict, it is that run's; and the longer runs' tables are kept (:mod:`harness.report.kept`).
+verdict, it is that run's; and the longer runs' tables are kept (:mod:`harness.report.kept`).  A
+longer run whose tables were kept before needs no store any more: its verdicts stay until its
+tables are replaced or removed.  So do those of experiments that ``STORE`` has not.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -96,17 +98,45 @@ def collect_verdicts(*stores: Path) -> pd.DataFrame:
     DataError
         If a store has none.
     """
+    return _last_word(*map(_all_claims, stores))
+
+
+def keep_verdicts(before: pd.DataFrame, now: pd.DataFrame, made: Collection[str]) -> pd.DataFrame:
+    """Of earlier verdicts return those that new ones do not replace.
+
+    Parameters
+    ----------
+    before, now
+        Claims as collected earlier and now.
+    made
+        What made the tables that are kept, as :func:`keep_tables` was told; verdicts of those runs
+        stay where the claim is still made.
+    """
+    claims = set(zip(now.index, now["claim"], strict=True))
+    stays = []
+    for position, name in enumerate(before.index):
+        row = before.iloc[[position]]
+        still = (name, row["claim"].iloc[0]) in claims
+        stays.append(name not in now.index or (still and _made(row) in made))
+    return before[stays]
+
+
+def _last_word(*frames: pd.DataFrame) -> pd.DataFrame:
+    """Put claims together; of one that several have a verdict on the last one's counts."""
     collected: dict[tuple[str, str], pd.Series] = {}
-    for store in stores:
-        claims = _claims(store)
-        if not claims:
-            raise DataError(f"there are no claims in {store}; `harness report --store` writes them")
-        for name, row in pd.concat(claims.values()).iterrows():
-            key = str(name), row["claim"]
-            if key not in collected or row["verdict"] != "not run":
-                collected[key] = row
+    for name, row in pd.concat(frames).iterrows():
+        key = str(name), row["claim"]
+        if key not in collected or row["verdict"] != "not run":
+            collected[key] = row
     frame = pd.DataFrame(list(collected.values())).rename_axis("experiment")
     return frame.sort_index(kind="stable")
+
+
+def _all_claims(store: Path) -> pd.DataFrame:
+    claims = _claims(store)
+    if not claims:
+        raise DataError(f"there are no claims in {store}; `harness report --store` writes them")
+    return pd.concat(claims.values())
 
 
 def _claims(store: Path) -> dict[str, pd.DataFrame]:
@@ -177,12 +207,17 @@ def write_verdicts(checkout: Path, *stores: Path) -> None:
     StoreError
         If a file cannot be written.
     """
-    verdicts = collect_verdicts(*stores)
+    verdicts = collect_verdicts(stores[0])
     readme = checkout / "README.md"
     if not readme.is_file():
         raise DataError(f"{checkout} is no checkout of this project: it has no README.md")
-    text = between_markers(readme.read_text(encoding="utf-8"), readme_lines(verdicts))
     published = checkout / "experiments" / "published"
+    if (published / VERDICTS).is_file():
+        made = {table.made for table in read_kept(published)}
+        before = read_verdicts(published / VERDICTS)
+        verdicts = _last_word(verdicts, keep_verdicts(before, verdicts, made))
+    verdicts = _last_word(verdicts, *map(_all_claims, stores[1:]))
+    text = between_markers(readme.read_text(encoding="utf-8"), readme_lines(verdicts))
     for store in stores[1:]:
         for name, claims in _claims(store).items():
             keep_tables(store / name / "tables", name, _made(claims), published)
