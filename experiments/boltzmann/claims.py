@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from harness.experiment.claims import judged
+from harness.experiment.efficiency import Efficiency
 from harness.experiment.spec import Cell, Claim, Results
 
 from .curves import efficiency_of, equal_cost, error_of, of_family, of_half, runs_of
@@ -202,8 +203,7 @@ def _ten_times(results: Results) -> Judged:
     label, rate = max(rates.items(), key=lambda pair: pair[1].per_second)
     collapsed = _rate(results, "collapsed CT")
     return (
-        f"Best: {label}, {rate.per_second:,.0f} [{rate.per_second_interval[0]:,.0f}, "
-        f"{rate.per_second_interval[1]:,.0f}] a second; collapsed CT, without the modes, "
+        f"Best: {label}, {_with_interval(rate)} a second; collapsed CT, without the modes, "
         f"{collapsed:,.0f}; PE N=2 as in the paper {paper:.1f} ({rate.per_second / paper:.0f} and "
         f"{collapsed / paper:.0f} times), with a Gaussian base {_rate(results, 'PE base'):.1f}.",
         rate.per_second >= 10 * paper,
@@ -211,8 +211,24 @@ def _ten_times(results: Results) -> Judged:
 
 
 def _fold_ahead(results: Results) -> Judged:
-    fold, rival = _rate(results, "fold"), _rate(results, "PT")
-    return f"neff/s for E[x]: folded {fold:,.0f}, parallel tempering {rival:,.0f}.", fold > rival
+    cells = [cell for family in ("fold", "PT") if (cell := _one(results, family)) is not None]
+    fold, rival = (efficiency_of(results, cell) for cell in cells)
+    # What limits either: how far a gradient goes, and how long it takes.
+    cost = []
+    for cell in cells:
+        runs = runs_of(results, [cell])
+        cost.append(1e6 * runs["time"].mean() / runs["work"].mean())
+    return (
+        f"neff/s for E[x]: folded {_with_interval(fold)}, parallel tempering "
+        f"{_with_interval(rival)}; per 1,000 gradients {fold.per_kilogradient:.2f} and "
+        f"{rival.per_kilogradient:.2f}, at {cost[0]:.1f} and {cost[1]:.1f} μs each.",
+        fold.per_second > rival.per_second,
+    )
+
+
+def _with_interval(rate: Efficiency) -> str:
+    low, high = rate.per_second_interval
+    return f"{rate.per_second:,.0f} [{low:,.0f}, {high:,.0f}]"
 
 
 def _fold_behind(results: Results) -> Judged:
