@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -408,3 +409,14 @@ def test_claims_state_what_was_measured() -> None:
     assert "below on 3 of 3 instances" in claims[6].measured
     assert "(4 runs a method, 3 instances.)" in claims[6].measured
     assert "Best: Folded target (ours)" in claims[11].measured
+    # Errors of 0.05 and 0.1 (give or take 1 %) of a variance of 9, after 16 s and 16 million
+    # gradients; two decimals are shown.
+    found = re.search(
+        r"folded (\d+) \[.*parallel tempering (\d+) \[.*gradients ([\d.]+) and ([\d.]+), "
+        r"at 1\.0 and 1\.0 μs each",
+        claims[12].measured,
+    )
+    assert found is not None
+    assert [float(number) for number in found.groups()] == pytest.approx(
+        [225, 56.25, 0.225, 0.05625], rel=0.1
+    )
