@@ -170,11 +170,16 @@ def test_a_longer_run_has_the_last_word_where_it_has_one(
         assert "| NUTS | paper |" in kept_lines(table)
         page = (tmp_path / "docs" / "results.md").read_text(encoding="utf-8")
         assert f"`experiments/published/{table.file}`" in page
-    # A table that the store has no more is not kept either.
+    # A run of other cells replaces the tables that it has, and no others.
     tables = tmp_path / "paper" / name / "tables"
     (tables / "errors.csv").rename(tables / "other.csv")
     keep_tables(tables, name, "Profile paper; fits of today.", published)
-    assert [each.name for each in read_kept(published)] == ["other"]
+    kept = [(each.name, each.made.startswith("Profile paper")) for each in read_kept(published)]
+    assert kept == [("errors", True), ("other", True)]
+    keep_tables(tables, name, "Profile paper; fits of tomorrow.", published)
+    assert [each.made[-9:] for each in read_kept(published) if each.name == "other"] == [
+        "tomorrow."
+    ]
     (published / f"ours-{name}-other.csv").write_text("method,RMSE\n", encoding="utf-8")
     with pytest.raises(DataError, match="does not say what made"):
         read_kept(published)

@@ -49,7 +49,9 @@ class KeptTable:
 
 
 def keep_tables(tables: Path, experiment: str, made: str, folder: Path) -> None:
-    """Copy an experiment's tables from a store, in the place of those that were kept before.
+    """Copy an experiment's tables from a store, in the place of those of the same name.
+
+    Others that were kept before stay: a run may have been of some cells only.
 
     Parameters
     ----------
@@ -67,8 +69,6 @@ def keep_tables(tables: Path, experiment: str, made: str, folder: Path) -> None:
     StoreError
         If a file cannot be written.
     """
-    for old in folder.glob(f"ours-{experiment}-*.csv"):
-        old.unlink()
     for path in sorted(tables.glob("*.csv")):
         if path.stem != CLAIMS:
             text = path.read_text(encoding="utf-8")
