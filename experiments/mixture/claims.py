@@ -380,7 +380,7 @@ CLAIMS: tuple[tuple[str, set[str], Judge], ...] = (
     (
         "Why we differ: on the published code's [0.1, 1] β cannot bridge the modes of (a); on its "
         "[0.001, 1] it does as on [0, 1].",
-        _both("pe-2", "pe-2-narrow", "pe-2-wide"),
+        {"a-pe-2", "a-pe-2-narrow", "a-pe-2-wide"},
         _ranges,
     ),
     (

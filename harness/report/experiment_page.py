@@ -26,8 +26,9 @@ from harness.report.pages import render
 
 # Fits that an experiment's functions and their own pages both read are read once.
 _FITS_IN_MEMORY = 16
-# What is left of each chain for R-hat across runs.
+# What is left of a run's draws, all chains together, for R-hat across runs.
 _DRAWS_OF_A_RUN = 1000
+_FEWEST_OF_A_CHAIN = 50
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,8 @@ def across_runs(results: Results, cell: Cell) -> Finding:
 
 
 def _thinned(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    count = next(iter(draws.values())).shape[1]
-    step = -(-count // _DRAWS_OF_A_RUN)
+    chains, count = next(iter(draws.values())).shape[:2]
+    step = max(1, min(count * chains // _DRAWS_OF_A_RUN, count // _FEWEST_OF_A_CHAIN))
     return {name: array[:, ::step] for name, array in draws.items()}
 
 
