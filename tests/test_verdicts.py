@@ -16,7 +16,7 @@ from harness.experiment.catalogue import experiment_names, load_experiment
 from harness.experiment.spec import Profile, Verdict
 from harness.report import verdicts
 from harness.report.experiment_page import build_section
-from harness.report.kept import keep_tables, kept_lines, read_kept
+from harness.report.kept import KeptTable, keep_tables, kept_lines, read_kept
 from harness.report.site import write_tables
 
 COMMITTED = ROOT / "experiments" / "published" / "ours-verdicts.csv"
@@ -192,6 +192,10 @@ def test_what_a_longer_run_said_stays_without_its_store(
     claims = committed.loc[[name]].iloc[:3].assign(verdict="reproduced", profile="quick")
     elsewhere = committed.loc[[other]].iloc[:1].assign(verdict="reproduced", profile="quick")
     longer = claims.assign(verdict=["not reproduced", "not run", "not reproduced"], profile="paper")
+    # Another experiment's kept tables, of the default run's own profile and date, keep nothing.
+    assert set(elsewhere["date"]) == set(claims["date"])
+    table = KeptTable(other, "errors", verdicts.made_by(claims), pd.DataFrame())
+    assert list(verdicts.keep_verdicts(claims, claims, [table])["claim"]) == []
     stores = {"quick": [claims, elsewhere], "paper": [longer]}
     for store, frames in stores.items():
         for frame in frames:

@@ -11,7 +11,7 @@ tables are replaced or removed.  So do those of experiments that ``STORE`` has n
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
@@ -85,39 +85,40 @@ def read_verdicts(path: Path) -> pd.DataFrame:
         raise DataError(f"cannot read the claims in {path}: {error}") from error
 
 
-def collect_verdicts(*stores: Path) -> pd.DataFrame:
-    """Put the claims of all experiments together, in alphabetical order.
-
-    Parameters
-    ----------
-    stores
-        Stores; of a claim that several have a verdict on the last one's counts.
+def collect_verdicts(store: Path) -> pd.DataFrame:
+    """Put the claims of all experiments of a store together, in alphabetical order.
 
     Raises
     ------
     DataError
-        If a store has none.
+        If it has none.
     """
-    return _last_word(*map(_all_claims, stores))
+    claims = _claims(store)
+    if not claims:
+        raise DataError(f"there are no claims in {store}; `harness report --store` writes them")
+    return _last_word(*claims.values())
 
 
-def keep_verdicts(before: pd.DataFrame, now: pd.DataFrame, made: Collection[str]) -> pd.DataFrame:
+def keep_verdicts(
+    before: pd.DataFrame, now: pd.DataFrame, kept: Sequence[KeptTable]
+) -> pd.DataFrame:
     """Of earlier verdicts return those that new ones do not replace.
 
     Parameters
     ----------
     before, now
         Claims as collected earlier and now.
-    made
-        What made the tables that are kept, as :func:`keep_tables` was told; verdicts of those runs
-        stay where the claim is still made.
+    kept
+        Tables that are kept: verdicts of the runs that made them stay where the claim is still
+        made.
     """
+    made = {(table.experiment, table.made) for table in kept}
     claims = set(zip(now.index, now["claim"], strict=True))
     stays = []
     for position, name in enumerate(before.index):
         row = before.iloc[[position]]
-        still = (name, row["claim"].iloc[0]) in claims
-        stays.append(name not in now.index or (still and _made(row) in made))
+        longer = (name, made_by(row)) in made and (name, row["claim"].iloc[0]) in claims
+        stays.append(name not in now.index or longer)
     return before[stays]
 
 
@@ -130,13 +131,6 @@ def _last_word(*frames: pd.DataFrame) -> pd.DataFrame:
             collected[key] = row
     frame = pd.DataFrame(list(collected.values())).rename_axis("experiment")
     return frame.sort_index(kind="stable")
-
-
-def _all_claims(store: Path) -> pd.DataFrame:
-    claims = _claims(store)
-    if not claims:
-        raise DataError(f"there are no claims in {store}; `harness report --store` writes them")
-    return pd.concat(claims.values())
 
 
 def _claims(store: Path) -> dict[str, pd.DataFrame]:
@@ -152,7 +146,7 @@ def readme_lines(verdicts: pd.DataFrame) -> list[str]:
     counts = papers["verdict"].value_counts()
     told = ", ".join(f"{counts.get(word, 0)} {word}" for word in get_args(Verdict))
     return [
-        f"{_made(verdicts)} The papers' {len(papers)} claims: {told}. Further statements, in our "
+        f"{made_by(verdicts)} The papers' {len(papers)} claims: {told}. Further statements, in our "
         f"favour and against us: {(ours == 'reproduced').sum()} of {len(ours)} hold. "
         "[What was measured](docs/results.md).",
         "",
@@ -166,7 +160,7 @@ def results_page(verdicts: pd.DataFrame, kept: Sequence[KeptTable]) -> str:
         f"<!-- Written by `{_COMMAND}`. -->",
         "# Results",
         "",
-        f"{_made(verdicts)} Statements that begin with “Ours”, “Against” or “Why” are not the "
+        f"{made_by(verdicts)} Statements that begin with “Ours”, “Against” or “Why” are not the "
         "papers'.",
         "",
     ]
@@ -213,21 +207,20 @@ def write_verdicts(checkout: Path, *stores: Path) -> None:
         raise DataError(f"{checkout} is no checkout of this project: it has no README.md")
     published = checkout / "experiments" / "published"
     if (published / VERDICTS).is_file():
-        made = {table.made for table in read_kept(published)}
         before = read_verdicts(published / VERDICTS)
-        verdicts = _last_word(verdicts, keep_verdicts(before, verdicts, made))
-    verdicts = _last_word(verdicts, *map(_all_claims, stores[1:]))
+        verdicts = _last_word(verdicts, keep_verdicts(before, verdicts, read_kept(published)))
+    verdicts = _last_word(verdicts, *map(collect_verdicts, stores[1:]))
     text = between_markers(readme.read_text(encoding="utf-8"), readme_lines(verdicts))
     for store in stores[1:]:
         for name, claims in _claims(store).items():
-            keep_tables(store / name / "tables", name, _made(claims), published)
+            keep_tables(store / name / "tables", name, made_by(claims), published)
     write_text(published / VERDICTS, verdicts.to_csv())
     write_text(readme, text)
     write_text(checkout / "docs" / "results.md", results_page(verdicts, read_kept(published)))
 
 
-def _made(verdicts: pd.DataFrame) -> str:
-    """Say by what verdicts were made, and the tables beside them."""
+def made_by(verdicts: pd.DataFrame) -> str:
+    """Say in a sentence by what verdicts were made, and the tables beside them."""
     profile, date, version = (
         ", ".join(sorted(set(verdicts[name]))) for name in ("profile", "date", "stan version")
     )
