@@ -438,7 +438,7 @@ def test_claims_that_a_profile_cannot_judge_are_not_run() -> None:
     smoke = synthetic("smoke", errors_like("smoke"), modes_like("smoke"))
     assert verdicts(smoke) == ["not run"] * 16
     quick = synthetic("quick", errors_like("quick"), modes_like("quick"))
-    # The published rows take the paper's draws, the best N those with 10 and 20.
+    # The published rows take the paper's draws, the best N one with 10.
     waiting = {3, 4, 6}
     assert verdicts(quick) == ["not run" if i in waiting else "reproduced" for i in range(16)]
 
