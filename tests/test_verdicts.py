@@ -189,8 +189,8 @@ def test_what_a_longer_run_said_stays_without_its_store(
     tmp_path: Path, committed: pd.DataFrame
 ) -> None:
     name, other = map(str, committed.index.unique()[:2])
-    claims = committed.loc[[name]].iloc[:3].assign(verdict="reproduced", profile="quick")
-    elsewhere = committed.loc[[other]].iloc[:1].assign(verdict="reproduced", profile="quick")
+    committed = committed.assign(verdict="reproduced", profile="quick", date="2026-11-21")
+    claims, elsewhere = committed.loc[[name]].iloc[:3], committed.loc[[other]].iloc[:1]
     longer = claims.assign(verdict=["not reproduced", "not run", "not reproduced"], profile="paper")
     # Another experiment's kept tables, of the default run's own profile and date, keep nothing.
     assert set(elsewhere["date"]) == set(claims["date"])

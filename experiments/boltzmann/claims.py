@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from harness.experiment.claims import judged
-from harness.experiment.efficiency import Efficiency
+from harness.experiment.efficiency import Efficiency, with_interval
 from harness.experiment.spec import Cell, Claim, Results
 
 from .curves import efficiency_of, equal_cost, error_of, of_family, of_half, runs_of
@@ -203,7 +203,7 @@ def _ten_times(results: Results) -> Judged:
     label, rate = max(rates.items(), key=lambda pair: pair[1].per_second)
     collapsed = _rate(results, "collapsed CT")
     return (
-        f"Best: {label}, {_with_interval(rate)} a second; collapsed CT, without the modes, "
+        f"Best: {label}, {_per_second(rate)} a second; collapsed CT, without the modes, "
         f"{collapsed:,.0f}; PE N=2 as in the paper {paper:.1f} ({rate.per_second / paper:.0f} and "
         f"{collapsed / paper:.0f} times), with a Gaussian base {_rate(results, 'PE base'):.1f}.",
         rate.per_second >= 10 * paper,
@@ -211,24 +211,21 @@ def _ten_times(results: Results) -> Judged:
 
 
 def _fold_ahead(results: Results) -> Judged:
-    cells = [cell for family in ("fold", "PT") if (cell := _one(results, family)) is not None]
-    fold, rival = (efficiency_of(results, cell) for cell in cells)
+    groups = [of_family(results, "PE", family) for family in ("fold", "PT")]
+    fold, rival = (efficiency_of(results, cells[0]) for cells in groups)
     # What limits either: how far a gradient goes, and how long it takes.
-    cost = []
-    for cell in cells:
-        runs = runs_of(results, [cell])
-        cost.append(1e6 * runs["time"].mean() / runs["work"].mean())
+    runs = [runs_of(results, cells) for cells in groups]
+    cost = [1e6 * each["time"].mean() / each["work"].mean() for each in runs]
     return (
-        f"neff/s for E[x]: folded {_with_interval(fold)}, parallel tempering "
-        f"{_with_interval(rival)}; per 1,000 gradients {fold.per_kilogradient:.2f} and "
+        f"neff/s for E[x]: folded {_per_second(fold)}, parallel tempering "
+        f"{_per_second(rival)}; per 1,000 gradients {fold.per_kilogradient:.2f} and "
         f"{rival.per_kilogradient:.2f}, at {cost[0]:.1f} and {cost[1]:.1f} μs each.",
         fold.per_second > rival.per_second,
     )
 
 
-def _with_interval(rate: Efficiency) -> str:
-    low, high = rate.per_second_interval
-    return f"{rate.per_second:,.0f} [{low:,.0f}, {high:,.0f}]"
+def _per_second(rate: Efficiency) -> str:
+    return with_interval(rate.per_second, rate.per_second_interval)
 
 
 def _fold_behind(results: Results) -> Judged:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness.experiment.claims import judged
+from harness.experiment.efficiency import with_interval
 from harness.experiment.spec import Claim, Results
 
 from .differences import (
@@ -130,16 +131,17 @@ def _as_good_as_peers(results: Results) -> tuple[str, bool]:
 
 
 def _best_number(results: Results) -> tuple[str, bool]:
+    cells = [cell for cell in cells_of(results, TABLE_1) if cell.factors["method"] == "PE"]
     best = {}
     for scenario in SCENARIOS:
         truth, value = exact_moments(scenario), {}
-        for cell in cells_of(results, TABLE_1):
-            if cell.factors["scenario"] == scenario and cell.factors["method"] == "PE":
+        for cell in cells:
+            if cell.factors["scenario"] == scenario:
                 runs = runs_of(results, cell)
                 error = np.mean([(runs[name] - truth[name]) ** 2 for name in ("x1", "x2")])
                 value[int(cell.factors["N"])] = float(error * runs["seconds"].mean())
         best[scenario] = min(value, key=value.__getitem__)
-    tried = ", ".join(str(n) for n in sorted(value))
+    tried = ", ".join(map(str, sorted({int(cell.factors["N"]) for cell in cells})))
     return (
         f"Of N = {tried}, MSE of E[x] times seconds is least at N = {best['a']} in (a), "
         f"{best['b']} in (b) ({_runs(results)}).",
@@ -253,8 +255,7 @@ def _ratio(results: Results, better: str, worse: str) -> tuple[str, list[float]]
 
 
 def _interval(row: dict[Hashable, Any]) -> str:
-    low, high = row["per_second_low"], row["per_second_high"]
-    return f"{row['per_second']:,.0f} [{low:,.0f}, {high:,.0f}]"
+    return with_interval(row["per_second"], (row["per_second_low"], row["per_second_high"]))
 
 
 def _ten_times(results: Results) -> tuple[str, bool]:

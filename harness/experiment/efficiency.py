@@ -62,6 +62,12 @@ class Efficiency:
     per_kilogradient_interval: tuple[float, float]
 
 
+def with_interval(value: float, interval: tuple[float, float]) -> str:
+    """Write a number of draws and its interval, to whole draws."""
+    low, high = interval
+    return f"{value:,.0f} [{low:,.0f}, {high:,.0f}]"
+
+
 def efficiency(
     errors: npt.ArrayLike,
     variance: float,

@@ -26,7 +26,8 @@ from harness.report.pages import render
 
 # Fits that an experiment's functions and their own pages both read are read once.
 _FITS_IN_MEMORY = 16
-# What is left of a run's draws, all chains together, for R-hat across runs.
+# About what is left of a run's draws, all chains together, for R-hat across runs; but of a chain
+# not fewer than these.
 _DRAWS_OF_A_RUN = 1000
 _FEWEST_OF_A_CHAIN = 50
 

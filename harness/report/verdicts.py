@@ -93,10 +93,11 @@ def collect_verdicts(store: Path) -> pd.DataFrame:
     DataError
         If it has none.
     """
-    claims = _claims(store)
-    if not claims:
+    paths = [store / name / "tables" / f"{CLAIMS}.csv" for name in experiment_names()]
+    frames = [read_verdicts(path) for path in paths if path.is_file()]
+    if not frames:
         raise DataError(f"there are no claims in {store}; `harness report --store` writes them")
-    return _last_word(*claims.values())
+    return _last_word(*frames)
 
 
 def keep_verdicts(
@@ -131,12 +132,6 @@ def _last_word(*frames: pd.DataFrame) -> pd.DataFrame:
             collected[key] = row
     frame = pd.DataFrame(list(collected.values())).rename_axis("experiment")
     return frame.sort_index(kind="stable")
-
-
-def _claims(store: Path) -> dict[str, pd.DataFrame]:
-    """Claims of the experiments that a store has, by name."""
-    paths = {name: store / name / "tables" / f"{CLAIMS}.csv" for name in experiment_names()}
-    return {name: read_verdicts(path) for name, path in paths.items() if path.is_file()}
 
 
 def readme_lines(verdicts: pd.DataFrame) -> list[str]:
@@ -209,11 +204,12 @@ def write_verdicts(checkout: Path, *stores: Path) -> None:
     if (published / VERDICTS).is_file():
         before = read_verdicts(published / VERDICTS)
         verdicts = _last_word(verdicts, keep_verdicts(before, verdicts, read_kept(published)))
-    verdicts = _last_word(verdicts, *map(collect_verdicts, stores[1:]))
+    longer = {store: collect_verdicts(store) for store in stores[1:]}
+    verdicts = _last_word(verdicts, *longer.values())
     text = between_markers(readme.read_text(encoding="utf-8"), readme_lines(verdicts))
-    for store in stores[1:]:
-        for name, claims in _claims(store).items():
-            keep_tables(store / name / "tables", name, made_by(claims), published)
+    for store, claims in longer.items():
+        for name, own in claims.groupby(level="experiment"):
+            keep_tables(store / str(name) / "tables", str(name), made_by(own), published)
     write_text(published / VERDICTS, verdicts.to_csv())
     write_text(readme, text)
     write_text(checkout / "docs" / "results.md", results_page(verdicts, read_kept(published)))
