@@ -12,6 +12,9 @@ Royal Statistical Society B 68, 411-436.
 Zhou, Y., Johansen, A. M. and Aston, J. A. D. (2016). Toward automatic model comparison: an
 adaptive sequential Monte Carlo approach. Journal of Computational and Graphical Statistics 25,
 701-726.
+
+Buchholz, A., Chopin, N. and Jacob, P. E. (2021). Adaptive tuning of Hamiltonian Monte Carlo within
+sequential Monte Carlo. Bayesian Analysis 16, 745-771.
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ from harness.weights import FloatArray, LogEvidence, normalised_weights, resampl
 
 _LEAST_OVERLAP = 1e-3
 _BISECTIONS = 60
+_SMALLEST_STEP = 1e-300
+_CORRELATION = 0.5
+"""Correlation of the particles with where a rung began, from which on they have moved enough."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,11 @@ class PilotSettings:
         Conditional effective sample size from one rung of the ladder to the next, as a share of
         the particles (Zhou et al. 2016, eq. 10); closer to 1 makes more rungs.
     moves
-        HMC transitions at each rung.
+        HMC transitions at each rung, at least.
+    most_moves
+        HMC transitions at each rung, at most: they are repeated until the particles have left
+        where the rung began, which shows as a correlation below 1/2 in every coordinate (as
+        Buchholz et al. 2021 do).  The default, 0, makes ``moves`` transitions whatever they achieve.
     leapfrog_steps
         Leapfrog steps of each.
     most_rungs
@@ -61,6 +71,7 @@ class PilotSettings:
     populations: int = 16
     conditional_ess: float = 0.9
     moves: int = 3
+    most_moves: int = 0
     leapfrog_steps: int = 8
     most_rungs: int = 1000
 
@@ -96,9 +107,6 @@ class Pilot:
         log Z(beta_k) of gamma_beta = (gamma / zeta)^beta b^(1 - beta) with this base and its
         zeta, shape (K,): 0 at both ends, but at beta = 0 the log of the base's mass within the
         target's support.
-    refined_base
-        Gaussian with the target's mean and covariance as the particles have them, and the same
-        log zeta.  The ladder is not that of a path from it.
     points
         Starting points: the particles at beta = 1 resampled to equal weights, in random order
         and in base coordinates, shape (particles, D).
@@ -122,7 +130,6 @@ class Pilot:
     base: GaussianBase
     inv_temp: FloatArray
     log_normaliser: FloatArray
-    refined_base: GaussianBase
     points: FloatArray
     log_evidence: LogEvidence
     particles: FloatArray
@@ -130,6 +137,21 @@ class Pilot:
     acceptance: FloatArray
     gradients: int
     shapes: Shapes | None = None
+
+    @property
+    def refined_base(self) -> GaussianBase:
+        """Gaussian with the target's mean and covariance as the particles have them.
+
+        Its log zeta is that of ``base``.  The ladder is not that of a path from it.
+
+        Raises
+        ------
+        DataError
+            If the particles are too few, or their weights too uneven, for a covariance.
+        """
+        flat = self.particles.reshape(-1, self.particles.shape[2])
+        log_weight = np.repeat(self.population_log_weight, self.particles.shape[1])
+        return weighted_base(flat, log_weight, log_zeta=self.base.log_zeta)
 
     @property
     def log_g(self) -> tuple[tuple[float, float], ...]:
@@ -246,10 +268,8 @@ def pilot_of_density(
         points = points[chosen.ravel()]
         particle_share = np.repeat(normalised_weights(log_z[-1]) / each, each)
         moves.adapt_to(points, particle_share)
-        at_beta = path.at(beta)
-        rates = [moves.move(at_beta, points, rng) for _ in range(settings.moves)]
-        points = rates[-1].points
-        acceptance.append(float(np.mean([made.acceptance for made in rates])))
+        points, rate = _moved(moves, path.at(beta), points, settings, rng)
+        acceptance.append(rate)
     return _summary(path, points, np.array(ladder), log_z, overlap, acceptance, rng)
 
 
@@ -369,7 +389,43 @@ def _next_step(log_ratio: FloatArray, share: FloatArray, most: float, ess: float
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if enough(middle) else (low, middle)
-    return low
+    if low > 0:
+        return low
+    # Log likelihoods of -1e40, as vague priors have them, need a step as small as that: the
+    # bisection goes on in the logarithm of the step.
+    log_low, log_high = np.log(_SMALLEST_STEP), np.log(high)
+    for _ in range(_BISECTIONS):
+        log_middle = 0.5 * (log_low + log_high)
+        if enough(float(np.exp(log_middle))):
+            log_low = log_middle
+        else:
+            log_high = log_middle
+    return float(np.exp(log_low))
+
+
+def _moved(
+    moves: HmcMoves,
+    log_density: LogDensity,
+    points: FloatArray,
+    settings: PilotSettings,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, float]:
+    """Move particles as often as the settings ask; return them and the mean acceptance rate."""
+    began, rates = points, []
+    while len(rates) < settings.moves or (
+        len(rates) < settings.most_moves and _largest_correlation(began, points) > _CORRELATION
+    ):
+        made = moves.move(log_density, points, rng)
+        points = made.points
+        rates.append(made.acceptance)
+    return points, float(np.mean(rates))
+
+
+def _largest_correlation(began: FloatArray, points: FloatArray) -> float:
+    """Largest correlation over coordinates between two places of the same particles."""
+    one, other = began - began.mean(axis=0), points - points.mean(axis=0)
+    scale = np.sqrt(np.square(one).sum(axis=0) * np.square(other).sum(axis=0))
+    return float(np.max((one * other).sum(axis=0) / np.where(scale > 0, scale, np.inf)))
 
 
 def _summary(
@@ -394,7 +450,6 @@ def _summary(
         inv_temp=ladder,
         # A new zeta divides gamma_beta by (new / old)^beta.
         log_normaliser=along - ladder * along[-1],
-        refined_base=weighted_base(points, log_weight, log_zeta=log_evidence),
         points=points[rng.permutation(chosen)],
         log_evidence=LogEvidence(log_evidence, float(np.sqrt(variance))),
         particles=points.reshape(populations, -1, points.shape[1]),
