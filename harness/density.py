@@ -6,7 +6,6 @@ is optional and imported only when a density is made.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,69 +14,27 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.coordinates import Shapes, StanCoordinates, flatten, unflatten
-from harness.errors import DataError, ToolchainError
+from harness.errors import DataError
 from harness.model import LogDensity, Model, StanProgram
-from harness.stan_data import plain_data
+from harness.stanli_package import (
+    FAULTY_PASSES,
+    HOW_TO_INSTALL_STANLI,
+    column_major,
+    require_stanli,
+    stan_model,
+)
 from harness.weights import FloatArray
 
-HOW_TO_INSTALL_STANLI = "pip install 'stanli==0.24.*'"
-"""The releases that are tested, as among the optional dependencies."""
-
-FAULTY_PASSES = ("STANLI_NO_REROLL", "STANLI_NO_PARTITION")
-"""Environment variables by which stanli leaves out passes that make wrong densities.
-
-stanli 0.24 turns terms of one form, such as the iterations of a loop, into one operation on
-vectors.  Where five or more of them (fewer, if each adds twice) are continuous densities of one
-whole vector of data, all but the first and the last read single entries of the vector: the value
-is wrong, or an argument is said to be out of its domain.  Gradients take the same time without
-these passes, but of some long loops over scalars, of which they take up to five times as long.
-"""
-
-
-def require_stanli() -> Any:
-    """Return the stanli module, which leaves out its faulty passes from now on.
-
-    Raises
-    ------
-    ToolchainError
-        If it is not installed.
-    """
-    try:
-        import stanli
-    except ImportError:
-        raise ToolchainError(
-            "this runs Stan programs in Python, through the optional package stanli: install it "
-            f"with {HOW_TO_INSTALL_STANLI}"
-        ) from None
-    for name in FAULTY_PASSES:  # read anew for each model; stanli has no other way to ask for it
-        os.environ.setdefault(name, "1")
-    return stanli
-
-
-def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
-    """Return stanli's model of a program with its data.
-
-    Raises
-    ------
-    ToolchainError
-        If stanli is not installed.
-    DataError
-        If stanli refuses the program or its data; the message is its own.
-    """
-    stanli = require_stanli()
-    try:
-        return stanli.Model(
-            str(program.path),
-            data=plain_data(data),
-            include_paths=[str(path) for path in program.include_paths],
-        )
-    except (RuntimeError, ValueError) as error:
-        raise DataError(f"{program.name}: {error}") from error
-
-
-def column_major(values: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return parameter values as stanli takes them, the first index running fastest."""
-    return {name: np.ravel(value, order="F").tolist() for name, value in values.items()}
+__all__ = [
+    "FAULTY_PASSES",
+    "HOW_TO_INSTALL_STANLI",
+    "StanDensity",
+    "TargetDensity",
+    "column_major",
+    "per_point",
+    "require_stanli",
+    "stan_model",
+]
 
 
 class StanDensity:

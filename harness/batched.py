@@ -1,0 +1,201 @@
+"""Log density and gradient of a Stan program at many points in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import DataError
+from harness.model import StanProgram
+from harness.stan_library import (
+    Message,
+    StanInstance,
+    StanLibrary,
+    Variable,
+    from_columns,
+    load_library,
+    to_columns,
+)
+from harness.stanli_package import require_stanli, stanli_document, stanli_library
+from harness.weights import FloatArray
+
+
+class BatchedDensity:
+    """Log density and gradient of a Stan program with its data, on Stan's unconstrained space.
+
+    A :data:`harness.model.LogDensity`.  Jacobian and constants are included, but for the
+    constants that ``~`` leaves out.
+
+    Where the program rejects a point, where the value is NaN, and where the point itself is not
+    finite, the value is -inf and the gradient zero.  So it is where the value is finite and its
+    gradient is not: no sampler that asks for gradients could move there.  A value of +inf stays,
+    with a gradient of zero, for the caller to refuse.
+
+    Parameters
+    ----------
+    program
+        The program.
+    data
+        All its data.
+    threads
+        Most threads that a call takes; results are the same for any number.
+
+    Attributes
+    ----------
+    dimension
+        Number D of unconstrained parameters.
+
+    Raises
+    ------
+    ToolchainError
+        If stanli is not installed.
+    DataError
+        If stanli refuses the program or its data; the message is its own.
+    """
+
+    def __init__(self, program: StanProgram, data: Mapping[str, Any], *, threads: int = 1) -> None:
+        if threads < 1:
+            raise DataError(f"a density takes 1 thread or more; got {threads}")
+        self.name = program.name
+        self.threads = threads
+        self._library: StanLibrary = load_library(stanli_library(require_stanli()))
+        self._document = stanli_document(program, data)
+        first = StanInstance(self._library, self._document, self.name)
+        self.dimension = first.dimension
+        self._parameters = first.variables()
+        # Taken from its end and put back there, each of which is one step to other threads.
+        self._idle = [first]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each parameter, () for a real; those without values are not among them."""
+        return {name: variable.shape for name, variable in self._parameters.items()}
+
+    def __call__(self, points: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return log densities (n,) and gradients (n, D) at points (n, D).
+
+        Raises
+        ------
+        DataError
+            If the points have another shape.
+        """
+        at = self._checked(points)
+        value, gradient = np.empty(len(at)), np.empty(at.shape)
+        instance = self._take()
+        try:
+            _evaluate(instance, at, value, gradient)
+        finally:
+            self._idle.append(instance)
+        known = np.isfinite(at).all(axis=1)
+        usable = known & np.isfinite(value) & np.isfinite(gradient).all(axis=1)
+        if not usable.all():
+            value[~usable & ~(known & (value == np.inf))] = -np.inf
+            gradient[~usable] = 0.0
+        return value, gradient
+
+    def unconstrain(self, values: Mapping[str, npt.ArrayLike]) -> FloatArray:
+        """Return the unconstrained point (D,) of parameters, each of its own shape.
+
+        Raises
+        ------
+        DataError
+            As :meth:`unconstrain_draws`.
+        """
+        draws = self.unconstrain_draws({n: np.asarray(v)[None] for n, v in values.items()})
+        return draws.reshape(-1)
+
+    def unconstrain_draws(self, values: Mapping[str, npt.ArrayLike]) -> FloatArray:
+        """Return the unconstrained points (n, D) of n draws of the parameters, each (n, *shape).
+
+        What is no parameter of the program is left out.
+
+        Raises
+        ------
+        DataError
+            If a parameter is missing, has another shape, or lies outside its support.
+        """
+        columns = to_columns(values, self._parameters, self.name)
+        points = np.empty((len(columns), self.dimension))
+        message, instance = Message(self._library), self._take()
+        try:
+            for row, point in zip(columns, points, strict=True):
+                if self._library.unconstrain(
+                    instance.pointer, row.ctypes.data, point.ctypes.data, message.room
+                ):
+                    raise DataError(f"{self.name}: {message.take()}")
+        finally:
+            self._idle.append(instance)
+        return points
+
+    def constrain(
+        self, points: npt.ArrayLike, *, transformed: bool = False, seed: int | None = None
+    ) -> dict[str, FloatArray]:
+        """Return the parameters at points (n, D), each (n, *shape).
+
+        Parameters
+        ----------
+        points
+            Shape (n, D).
+        transformed
+            Return transformed parameters too.
+        seed
+            Return generated quantities too, with random numbers from this seed, 0 to 2^32 - 1.
+
+        Raises
+        ------
+        DataError
+            If the points have another shape, or the program rejects one.
+        """
+        at = self._checked(points)
+        library, instance, message = self._library, self._take(), Message(self._library)
+        generated = seed is not None
+        random = library.make_random(seed, None) if generated else None
+        try:
+            variables: Mapping[str, Variable] = instance.variables(
+                transformed=transformed, generated=generated
+            )
+            last = max((variable.columns.stop for variable in variables.values()), default=0)
+            values = np.empty((len(at), last))
+            for point, row in zip(at, values, strict=True):
+                if library.constrain(
+                    *(instance.pointer, transformed, generated),
+                    *(point.ctypes.data, row.ctypes.data, random, message.room),
+                ):
+                    raise DataError(f"{self.name}: {message.take()}")
+        finally:
+            self._idle.append(instance)
+            if random is not None:
+                library.end_random(random)
+        return from_columns(values, variables)
+
+    def _checked(self, points: npt.ArrayLike) -> FloatArray:
+        at = np.ascontiguousarray(points, dtype=np.float64)
+        if at.ndim != 2 or at.shape[1] != self.dimension:
+            raise DataError(
+                f"{self.name} takes points of shape (n, {self.dimension}); got {at.shape}"
+            )
+        return at
+
+    def _take(self) -> StanInstance:
+        """Return an instance that nobody else uses, until it is put back."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return StanInstance(self._library, self._document, self.name)
+
+
+def _evaluate(
+    instance: StanInstance, points: FloatArray, value: FloatArray, gradient: FloatArray
+) -> None:
+    """Fill in values and gradients row by row; -inf where the program rejects."""
+    evaluate, pointer = instance.library.gradient, instance.pointer
+    at, to, slope = points.ctypes.data, value.ctypes.data, gradient.ctypes.data
+    stride = 8 * instance.dimension
+    for row in range(len(points)):
+        if evaluate(pointer, True, True, at, to, slope, None):
+            value[row] = -np.inf
+            gradient[row] = 0.0
+        at, to, slope = at + stride, to + 8, slope + stride
