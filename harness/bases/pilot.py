@@ -65,6 +65,8 @@ class PilotSettings:
         Leapfrog steps of each.
     most_rungs
         Rungs after which the pilot gives up.
+    most_gradients
+        Gradient evaluations after which it gives up; 0 for no limit.
     """
 
     particles: int = 1024
@@ -74,6 +76,7 @@ class PilotSettings:
     most_moves: int = 0
     leapfrog_steps: int = 8
     most_rungs: int = 1000
+    most_gradients: int = 0
 
     def __post_init__(self) -> None:
         for name in ("moves", "leapfrog_steps", "most_rungs"):
@@ -250,6 +253,11 @@ def pilot_of_density(
             raise SamplingError(
                 f"the pilot has not reached the target in {settings.most_rungs} rungs (it is at "
                 f"beta = {ladder[-1]:.3g}); start from a base nearer to the target"
+            )
+        if 0 < settings.most_gradients <= path.gradients:
+            raise SamplingError(
+                f"the pilot has not reached the target with {path.gradients:,} gradients (it is "
+                f"at beta = {ladder[-1]:.3g} after {len(ladder) - 1} rungs)"
             )
         log_ratio = path.log_ratio(points).reshape(count, each)
         share = normalised_weights(log_z[-1])  # of each population

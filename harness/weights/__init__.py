@@ -12,6 +12,7 @@ Nemeth, C., Lindsten, F., Filippone, M. and Hensman, J. (2019). Pseudo-extended 
 Monte Carlo. Advances in Neural Information Processing Systems 32.
 """
 
+from harness.weights.combination import CombinedLogEvidence, combined_log_evidence
 from harness.weights.conditionals import (
     LogG,
     draw_inv_temp,
@@ -48,6 +49,8 @@ from harness.weights.resampling import (
 )
 
 __all__ = [
+    "CombinedLogEvidence",
+    "combined_log_evidence",
     "Estimate",
     "FloatArray",
     "LogEvidence",

@@ -1,0 +1,149 @@
+"""A leg: a few independent pilots from one kind of base to a density, and what they agree on.
+
+Populations of one pilot share its base's draws, its ladder and its moves, so that their spread
+does not show a failure that they share.  Pilots of a leg share nothing but the kind of base; two
+legs differ in that as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.bases import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
+from harness.errors import DataError, SamplingError
+from harness.model import LogDensity
+from harness.weights import FloatArray, LogEvidence
+
+POPULATIONS = 8
+_PARTICLES = 256
+_MOST_MOVES = 12
+_RIDGE = 1e-9
+"""Share of a variance that is added to it, so that draws on a plane have a covariance."""
+
+
+@dataclass(frozen=True)
+class Leg:
+    """Pilots from one kind of base.
+
+    Attributes
+    ----------
+    origin
+        Where they start, in words.
+    pilots
+        One or more, independent of each other.
+    """
+
+    origin: str
+    pilots: tuple[Pilot, ...]
+
+    @property
+    def estimates(self) -> list[LogEvidence]:
+        """Each pilot's own estimate of log Z."""
+        return [each.log_evidence for each in self.pilots]
+
+    @property
+    def particles(self) -> FloatArray:
+        """Particles of all populations at beta = 1, shape (populations, each, D)."""
+        return np.concatenate([each.particles for each in self.pilots])
+
+    @property
+    def log_weight(self) -> FloatArray:
+        """Log weight of each of those populations, shape (populations,)."""
+        return np.concatenate(
+            [each.population_log_weight + _largest_log_z(each) for each in self.pilots]
+        )
+
+    @property
+    def gradients(self) -> int:
+        """Gradient evaluations of all pilots."""
+        return sum(each.gradients for each in self.pilots)
+
+
+def _largest_log_z(found: Pilot) -> float:
+    """Log Z of the population with the largest; weights are relative to it."""
+    mean = np.logaddexp.reduce(found.population_log_weight) - np.log(
+        len(found.population_log_weight)
+    )
+    return found.log_evidence.value - float(mean)
+
+
+def run_leg(
+    density: LogDensity,
+    bases: Sequence[GaussianBase],
+    *,
+    origin: str,
+    most_gradients: int,
+    seed: int,
+) -> Leg:
+    """Run a pilot from each of some bases.
+
+    Parameters
+    ----------
+    density
+        Log density of the target and its gradient, all its constants included.
+    bases
+        Bases of one kind, which share no draws.
+    origin
+        What they are, in words.
+    most_gradients
+        Gradient evaluations of all pilots together, after which they give up.
+    seed
+        Seed; each pilot's own is derived from it.
+
+    Raises
+    ------
+    DataError, SamplingError
+        As :func:`harness.bases.pilot_of_density`.
+    """
+    dimension = bases[0].mean.size
+    each = max(_PARTICLES // POPULATIONS, -(-5 * dimension // POPULATIONS))
+    settings = PilotSettings(
+        particles=each * POPULATIONS,
+        populations=POPULATIONS,
+        most_moves=_MOST_MOVES,
+        most_gradients=most_gradients // len(bases),
+    )
+    seeds = np.random.SeedSequence([seed, 5]).generate_state(len(bases))
+    return Leg(
+        origin,
+        tuple(
+            pilot_of_density(density, base, settings=settings, seed=int(own))
+            for base, own in zip(bases, seeds, strict=True)
+        ),
+    )
+
+
+def fitted_gaussian(points: FloatArray, *, widened: float) -> GaussianBase:
+    """Fit a Gaussian base to draws on the unconstrained space, and widen it.
+
+    Parameters
+    ----------
+    points
+        Shape (..., D).
+    widened
+        Factor by which its standard deviations exceed those of the draws.
+
+    Raises
+    ------
+    DataError
+        If the draws are not finite, or there are fewer than D + 2 of them.
+    SamplingError
+        If a coordinate does not move at all.
+    """
+    flat = points.reshape(-1, points.shape[-1])
+    if len(flat) < flat.shape[1] + 2:
+        raise DataError(
+            f"a Gaussian in {flat.shape[1]} dimensions needs {flat.shape[1] + 2} draws or more; "
+            f"got {len(flat)}"
+        )
+    if not np.all(np.isfinite(flat)):
+        raise DataError("draws to which a Gaussian is fitted must be finite")
+    covariance = np.atleast_2d(np.cov(flat, rowvar=False))
+    spread = np.diag(covariance)
+    if not np.all(spread > 0):
+        raise SamplingError("a Gaussian cannot be fitted to draws that do not move")
+    covariance = covariance + np.diag(_RIDGE * spread)
+    return gaussian_base(flat.mean(axis=0), widened**2 * 0.5 * (covariance + covariance.T))

@@ -1,0 +1,147 @@
+"""Draws of a program's prior, as the base of a pilot, and what they show of the prior itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from harness import weights
+from harness.bases import GaussianBase
+from harness.batched import BatchedDensity
+from harness.errors import SamplingError
+from harness.model import LogDensity, Model
+from harness.nuts import NutsSettings
+from harness.stanli_nuts import run_stanli_nuts
+from harness.weights import FloatArray
+
+PRIOR = "prior"
+"""Variant of a tempered model that is its untempered part alone."""
+
+CHAINS = 16
+_WARMUP, _DRAWS = 300, 256
+DRIFTS = 1.1
+"""R-hat of prior draws from which on they are not relied on."""
+
+
+@dataclass(frozen=True)
+class PriorBase(GaussianBase):
+    """A prior as the base of a pilot: its density, and draws of it.
+
+    Mean and (diagonal) Cholesky factor are those of the draws.
+
+    Attributes
+    ----------
+    density
+        Log density of the prior and its gradient; it need not be normalised.
+    draws
+        Draws of it, shape (chains, each, D).
+    """
+
+    density: LogDensity = field(repr=False)
+    draws: FloatArray = field(repr=False)
+
+    def log_density(self, points: npt.ArrayLike) -> FloatArray:
+        """Log density at points (n, D), as the program has it; shape (n,)."""
+        return self.density(np.asarray(points, dtype=np.float64))[0]
+
+    def log_density_gradient(self, points: npt.ArrayLike) -> FloatArray:
+        """Its gradient, shape (n, D)."""
+        return self.density(np.asarray(points, dtype=np.float64))[1]
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Choose n draws at random, as many of each chain, chain after chain; shape (n, D).
+
+        No draw is chosen twice where there are enough of them.
+        """
+        chains, each, _ = self.draws.shape
+        counts = np.full(chains, n // chains) + (np.arange(chains) < n % chains)
+        chosen = [
+            own[rng.choice(each, size=count, replace=count > each)]
+            for own, count in zip(self.draws, counts, strict=True)
+        ]
+        return np.concatenate(chosen)
+
+
+@dataclass(frozen=True)
+class PriorDraws:
+    """Draws of a program's prior by NUTS.
+
+    Attributes
+    ----------
+    points
+        On Stan's unconstrained space, shape (chains, draws, D), finite.
+    density
+        Log density of the prior and its gradient there, as the program has it.
+    r_hat
+        Largest R-hat over coordinates: far above 1 where the prior is improper or hard to draw.
+    gradients
+        Gradient evaluations.
+    """
+
+    points: FloatArray
+    density: BatchedDensity
+    r_hat: float
+    gradients: int
+
+    @property
+    def reliable(self) -> bool:
+        """Whether the chains agree, so that these are draws of the prior."""
+        return self.r_hat <= DRIFTS
+
+    def base(self, chains: slice) -> PriorBase:
+        """Return some of the chains as the base of a pilot."""
+        points = self.points[chains]
+        flat = points.reshape(-1, points.shape[2])
+        spread = np.maximum(flat.std(axis=0), np.finfo(np.float64).tiny)
+        return PriorBase(flat.mean(axis=0), np.diag(spread), 0.0, self.density, points)
+
+
+def prior_draws(model: Model, seed: int) -> PriorDraws:
+    """Draw the prior of a tempered model by NUTS on its ``prior`` program.
+
+    Parameters
+    ----------
+    model
+        From :func:`harness.temper.tempered_model`.
+    seed
+        Seed; same seed, same draws.
+
+    Raises
+    ------
+    SamplingError
+        If NUTS does not run on the prior, or a draw of it is not finite: a prior that is
+        improper drifts away without end.
+    """
+    program = model.program(PRIOR)
+    settings = NutsSettings(chains=CHAINS, warmup=_WARMUP, draws=_DRAWS, parallel_chains=2)
+    run = run_stanli_nuts(program, model.data, settings, seed)
+    density = BatchedDensity(program, model.data)
+    flat = {
+        name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
+        for name in model.parameters
+        if name in run.variables
+    }
+    points = density.unconstrain_draws(flat).reshape(CHAINS, _DRAWS, -1)
+    if not np.all(np.isfinite(points)):
+        raise SamplingError(
+            f"draws of the prior of {model.name} drift to infinity: it is improper, or so vague "
+            "that its parameters overflow"
+        )
+    r_hat = float(np.nanmax(weights.r_hat(points)))
+    return PriorDraws(points, density, r_hat, int(run.gradients.sum()))
+
+
+def log_share(found: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Log of the share of draws (chains, draws) that are true, and the standard error of the log.
+
+    The error takes autocorrelation into account, and is never below that of independent draws.
+    With all draws true the share is 1, known within one draw.
+    """
+    share = float(found.mean())
+    if share == 0:
+        return -np.inf, np.inf
+    error = float(weights.expectation(found.astype(np.float64)).mcse) if share < 1 else 0.0
+    independent = np.sqrt(max(share * (1 - share), 0.0) / found.size)
+    return float(np.log(share)), max(error, float(independent)) / share
