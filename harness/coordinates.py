@@ -127,6 +127,13 @@ class StanCoordinates:
             self._lower[place[name]], self._width[place[name]] = lower, upper - lower
             self._boxed[place[name]] = True
 
+    @property
+    def box(self) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bounds of the base coordinates, (D,) each; infinite where none are."""
+        lower = np.where(self._boxed, self._lower, -np.inf)
+        upper = np.where(self._boxed, self._lower + self._width, np.inf)
+        return lower, upper
+
     def inside(self, base: FloatArray) -> npt.NDArray[np.bool_]:
         """Whether points of shape (..., D) lie inside all bounds and are finite; shape (...)."""
         share = (base - self._lower) / self._width

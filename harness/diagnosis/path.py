@@ -49,6 +49,7 @@ def path(fit: Fit) -> Iterable[Finding]:
     yield _round_trips(tempered)
     if tempered.normalised_base:
         yield from _gap(tempered)
+        yield from _base_mass(fit, tempered)
 
 
 def _target_weights(log_w1: FloatArray, remedy: str) -> Iterable[Finding]:
@@ -118,6 +119,28 @@ def _gap(tempered: TemperedDraws) -> Iterable[Finding]:
     )
 
 
+def _base_mass(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
+    """Say how much of the base the path reaches, where that is not next to all of it."""
+    mass = tempered.base_mass
+    if mass.nearly_whole:
+        return
+    percent = f"{100 * mass.share:.2g}" if mass.share < 0.995 else f"{100 * mass.share:.1f}"
+    if fit.settings.get("base") is None:
+        where, part = "prior", "has a likelihood above zero"
+    else:
+        where, part = "base", "lies where the target's density is above zero"
+    sentence = (
+        f"{percent} % of the {where} {part}, and the path starts from that part alone: log Z "
+        f"accounts for the rest (log of the share {mass.value:.2f}, standard error {mass.mcse:.2f})."
+    )
+    islands = "Where that part falls into islands, chains do not pass between them: compare chains."
+    if mass.mcse > GAP_WARNING:
+        rough = f"The share is known roughly: take a {where} with less outside. {islands}"
+        yield Finding(Severity.WARNING, sentence, rough)
+    else:
+        yield Finding(Severity.FINE, sentence, islands)
+
+
 def _base_moments(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
     """Compare means under the base with the Gaussian base's own."""
     score = base_scores(fit, tempered)
@@ -154,12 +177,15 @@ def base_scores(fit: Fit, tempered: TemperedDraws) -> FloatArray | None:
     Returns
     -------
     FloatArray or None
-        Shape (D,), not negative; None if there is no Gaussian base.
+        Shape (D,), not negative; None if there is no Gaussian base, or the path reaches a part
+        of it whose mean is not known.
     """
-    base = fit.settings.get("base")
-    if base is None:
+    settings = fit.settings
+    base = settings.get("base")
+    known = None if base is None else settings.get("base_mean", base[0])
+    if known is None:
         return None
-    mean = np.asarray(base[0], dtype=np.float64)
+    mean = np.asarray(known, dtype=np.float64)
     draws = _coordinates(fit, tempered.delta.ndim)
     if draws.shape[-1] != mean.size:
         return None

@@ -26,17 +26,11 @@ def curve_metrics(fit: Fit) -> dict[str, float]:
     Raises
     ------
     DataError
-        If the draws follow no path.
+        If the draws follow no path, or the base is not known to be normalised.
     """
-    tempered = fit.tempered
+    values = fit.tempered.log_evidence_by_parts()
     attrs = fit.tree.attrs
     before = sum(float(np.sum(attrs.get(f"seconds_{name}", 0.0))) for name in ("pilot", "warmup"))
-    values = weights.log_evidence_by_parts(
-        tempered.log_w1,
-        tempered.log_w0,
-        log_zeta=tempered.log_zeta,
-        log_g_ratio=tempered.log_g[-1][1] - tempered.log_g[0][1],
-    )
     return curve_of(values, before, fit.seconds)
 
 

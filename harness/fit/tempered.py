@@ -16,7 +16,14 @@ import xarray as xr
 
 from harness import weights
 from harness.errors import DataError
-from harness.weights import FloatArray, LogEvidence, LogG, TwoSidedLogEvidence
+from harness.weights import (
+    WHOLE_BASE,
+    FloatArray,
+    LogEvidence,
+    LogG,
+    LogMass,
+    TwoSidedLogEvidence,
+)
 
 PSEUDO_SAMPLE = "pseudo_sample"
 """Name of the axis over pseudo-samples in a fit's ``extended`` group."""
@@ -38,6 +45,8 @@ class TemperedDraws:
         The path's guess at log Z, and its g: knots, or the rungs of a ladder.
     normalised_base
         Whether the base is known to integrate to one, so that there is a log Z.
+    base_mass
+        Share of the base's mass that the path reaches, which every log Z accounts for.
     """
 
     delta: FloatArray
@@ -49,6 +58,7 @@ class TemperedDraws:
     log_g: LogG
     ladder: bool
     normalised_base: bool
+    base_mass: LogMass = WHOLE_BASE
 
     def log_evidence(self) -> LogEvidence:
         """Estimate log Z from all draws (see :func:`harness.weights.log_evidence`).
@@ -59,11 +69,27 @@ class TemperedDraws:
             If the base is not known to be normalised.
         """
         self._require_normalised_base()
-        # The weights, not densities at the ends: g cancels.
-        ratio = self.log_g[-1][1] - self.log_g[0][1]
-        return weights.log_evidence(
-            self.log_w1, self.log_w0, log_zeta=self.log_zeta, log_g_ratio=ratio
+        return self.base_mass.added_to(
+            weights.log_evidence(
+                self.log_w1, self.log_w0, log_zeta=self.log_zeta, log_g_ratio=self._log_g_ratio
+            )
         )
+
+    def log_evidence_by_parts(self) -> FloatArray:
+        """Estimate log Z from the first part of each chain, by parts, shape (12,).
+
+        See :func:`harness.weights.log_evidence_by_parts`.
+
+        Raises
+        ------
+        DataError
+            If the base is not known to be normalised.
+        """
+        self._require_normalised_base()
+        parts = weights.log_evidence_by_parts(
+            self.log_w1, self.log_w0, log_zeta=self.log_zeta, log_g_ratio=self._log_g_ratio
+        )
+        return parts + self.base_mass.value
 
     def two_sided(self) -> TwoSidedLogEvidence | None:
         """Estimate log Z from both sides (see :func:`harness.weights.two_sided_log_evidence`).
@@ -74,7 +100,7 @@ class TemperedDraws:
             If the base is not known to be normalised.
         """
         self._require_normalised_base()
-        return weights.two_sided_log_evidence(
+        both = weights.two_sided_log_evidence(
             self.delta,
             self.inv_temp,
             log_zeta=self.log_zeta,
@@ -82,6 +108,16 @@ class TemperedDraws:
             ladder=self.ladder,
             log_weight=self.log_weight,
         )
+        if both is None:
+            return None
+        # Both sides start from the same cut base, so that the gap between them stays.
+        forward, backward = map(self.base_mass.added_to, (both.forward, both.backward))
+        return TwoSidedLogEvidence(forward, backward, both.gap)
+
+    @property
+    def _log_g_ratio(self) -> float:
+        """Log g(1) - log g(0); the weights are not densities at the ends, so that g cancels."""
+        return self.log_g[-1][1] - self.log_g[0][1]
 
     def _require_normalised_base(self) -> None:
         if not self.normalised_base:
@@ -141,6 +177,7 @@ def tempered_draws(
         log_g=log_g,
         ladder=ladder,
         normalised_base="log_w1" in extended or bool(settings["normalised_base"]),
+        base_mass=LogMass(*settings.get("base_mass", ())),
     )
 
 

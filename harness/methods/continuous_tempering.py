@@ -20,10 +20,16 @@ from harness.methods.common import (
     run_variant,
 )
 from harness.methods.method import Method
-from harness.methods.path import UNIFORM, path_data, path_settings, require_finite_mass
+from harness.methods.path import (
+    UNIFORM,
+    TemperedForm,
+    path_data,
+    path_settings,
+    require_finite_mass,
+)
 from harness.model import Model
 from harness.nuts import NutsSettings
-from harness.weights import FloatArray, LogG
+from harness.weights import FloatArray, LogG, LogMass
 
 JOINT_VARIANT = "continuously_tempered"
 COLLAPSED_VARIANT = "collapsed_tempered"
@@ -59,6 +65,7 @@ def sample_continuously_tempered(
     log_zeta: float = 0.0,
     log_g: LogG = UNIFORM,
     inv_temp: float | None = None,
+    base_mass: LogMass | None = None,
     nuts: NutsSettings | None = None,
     seed: int,
     inits: Inits = None,
@@ -77,6 +84,10 @@ def sample_continuously_tempered(
     inv_temp
         None to sample the inverse temperature beta; a value to fix it, for looks along the
         path (expectations and log Z then have no meaning).
+    base_mass
+        Share of the base's mass that the path reaches, for log Z: see
+        :mod:`harness.weights.base_mass`.  If not given, all of it; of a Gaussian base in a model
+        with bounds, what lies within them.
     nuts
         Settings of NUTS; Stan's defaults if not given.
     seed
@@ -111,7 +122,8 @@ def sample_continuously_tempered(
     }
     settings = path_settings(model, base, log_zeta, log_g) | {"inv_temp": inv_temp}
     sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
-    return _sample("continuous_tempering", JOINT_VARIANT, model, data, settings, sampling)
+    form = TemperedForm("continuous_tempering", JOINT_VARIANT, base, base_mass)
+    return _sample(form, model, data, settings, sampling)
 
 
 def sample_collapsed_tempered(
@@ -121,6 +133,7 @@ def sample_collapsed_tempered(
     log_zeta: float = 0.0,
     log_g: LogG = UNIFORM,
     ladder: bool = False,
+    base_mass: LogMass | None = None,
     nuts: NutsSettings | None = None,
     seed: int,
     inits: Inits = None,
@@ -138,25 +151,27 @@ def sample_collapsed_tempered(
     ladder
         Whether beta takes the values of the knots of ``log_g`` alone, with log weights the
         values there (from a pilot, -log Z(beta_k)), so that the integral is a sum.
-    model, base, log_zeta, log_g, nuts, seed, inits, inv_metric, compiled, engine
+    model, base, log_zeta, log_g, base_mass, nuts, seed, inits, inv_metric, compiled, engine
         As for :func:`sample_continuously_tempered`, and so is what is returned.
     """
     data = tempering_data(model, base, log_zeta, log_g) | {"ladder": int(ladder)}
     settings = path_settings(model, base, log_zeta, log_g) | {"ladder": ladder}
     sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
-    return _sample("collapsed_tempering", COLLAPSED_VARIANT, model, data, settings, sampling)
+    form = TemperedForm("collapsed_tempering", COLLAPSED_VARIANT, base, base_mass)
+    return _sample(form, model, data, settings, sampling)
 
 
 def _sample(
-    method: str,
-    variant: str,
+    form: TemperedForm,
     model: Model,
     data: dict[str, Any],
     settings: dict[str, Any],
     sampling: Sampling,
 ) -> Fit:
     """Run a variant and weigh its draws."""
-    ran = run_variant(model, variant, data, sampling)
+    ran = run_variant(model, form.variant, data, sampling)
+    shapes = {name: draws.shape[2:] for name, draws in ran.parameters.items()}
+    settings |= form.base_settings(model, shapes)
     variables = ran.run.variables
     extended = in_extended(ran.parameters)
     extended |= {name: variables[name] for name in ("inv_temp", "delta")}
@@ -168,7 +183,7 @@ def _sample(
         extended=extended,
         sample_stats=ran.run.sample_stats,
         constant_data=model.data,
-        attrs=run_attributes(method, model, ran, settings, sampling.seed),
+        attrs=run_attributes(form.method, model, ran, settings, sampling.seed),
         pseudo_samples=False,
     )
 

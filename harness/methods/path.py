@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from harness.bases import GaussianBase
+from harness.bases.cut import cut_to_box
+from harness.coordinates import Shapes, StanCoordinates
 from harness.errors import DataError
 from harness.model import Model
-from harness.weights import LogG
+from harness.weights import WHOLE_BASE, LogG, LogMass
 
 UNIFORM: LogG = ((0.0, 0.0), (1.0, 0.0))
 """g(beta) = 1."""
@@ -120,3 +123,61 @@ def path_settings(
         "log_zeta": log_zeta if base is None else base.log_zeta,
         "log_g": np.asarray(log_g, dtype=np.float64).tolist(),
     }
+
+
+@dataclass(frozen=True)
+class TemperedForm:
+    """A tempered form as it is run, and the base of its path.
+
+    Attributes
+    ----------
+    method
+        Name of the method.
+    variant
+        Variant of the model's programs that it runs.
+    base
+        Gaussian base, or None for the model's own.
+    base_mass
+        Share of the base's mass that the path reaches.  None for all of it; of a Gaussian base in
+        a model with bounds, for what lies within them.
+    """
+
+    method: str
+    variant: str
+    base: GaussianBase | None
+    base_mass: LogMass | None
+
+    def base_settings(self, model: Model, shapes: Shapes) -> dict[str, Any]:
+        """Return what a fit remembers of the part of the base that the path reaches.
+
+        Parameters
+        ----------
+        model
+            The model.
+        shapes
+            Shape of each of its parameters.
+
+        Returns
+        -------
+        dict
+            ``base_mass``, value and standard error; and ``base_mean``, the mean of the part of
+            a Gaussian base that is reached, None where it is not known.
+
+        Raises
+        ------
+        DataError
+            If hardly any of a Gaussian base lies within the model's bounds.
+        """
+        base, mass = self.base, self.base_mass
+        mean = None if base is None else base.mean
+        if mass is not None:
+            # The mean of what is left is that of the whole only where next to nothing is lost.
+            mean = mean if mass.nearly_whole else None
+        elif base is not None and model.bounds:
+            cut = cut_to_box(base, *StanCoordinates(model, shapes).box)
+            mass, mean = cut.mass, cut.mean
+        mass = mass or WHOLE_BASE
+        return {
+            "base_mass": [mass.value, mass.mcse],
+            "base_mean": None if mean is None else mean.tolist(),
+        }

@@ -22,10 +22,17 @@ from harness.methods.common import (
     run_variant,
 )
 from harness.methods.method import Method
-from harness.methods.path import UNIFORM, knots, path_data, path_settings, require_finite_mass
+from harness.methods.path import (
+    UNIFORM,
+    TemperedForm,
+    knots,
+    path_data,
+    path_settings,
+    require_finite_mass,
+)
 from harness.model import Model
 from harness.nuts import NutsSettings
-from harness.weights import FloatArray, LogG
+from harness.weights import FloatArray, LogG, LogMass
 
 VARIANT = "pseudo_extended"
 COLLAPSED_VARIANT = "collapsed_pseudo_extended"
@@ -140,6 +147,7 @@ def sample_pseudo_extended(
     g_correlation: float = 0.0,
     log_pi: LogG | None = None,
     pi_shape: Shape = (1.0, 1.0),
+    base_mass: LogMass | None = None,
     nuts: NutsSettings | None = None,
     seed: int,
     inits: Inits = None,
@@ -172,6 +180,10 @@ def sample_pseudo_extended(
     log_pi, pi_shape
         The same for pi(beta), the density of the chosen pseudo-sample's inverse temperature;
         uniform if not given.
+    base_mass
+        Share of the base's mass that the path reaches, for log Z: see
+        :mod:`harness.weights.base_mass`.  If not given, all of it; of a Gaussian base in a model
+        with bounds, what lies within them.
     nuts
         Settings of NUTS; Stan's defaults if not given.
     seed
@@ -218,7 +230,8 @@ def sample_pseudo_extended(
         "pi_shape": list(pi_shape),
     }
     sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
-    return _sample("pseudo_extended", VARIANT, model, data, settings, sampling)
+    form = TemperedForm("pseudo_extended", VARIANT, base, base_mass)
+    return _sample(form, model, data, settings, sampling)
 
 
 def sample_collapsed_pseudo_extended(
@@ -229,6 +242,7 @@ def sample_collapsed_pseudo_extended(
     log_zeta: float = 0.0,
     log_g: LogG = UNIFORM,
     ladder: bool = False,
+    base_mass: LogMass | None = None,
     nuts: NutsSettings | None = None,
     seed: int,
     inits: Inits = None,
@@ -243,8 +257,8 @@ def sample_collapsed_pseudo_extended(
     ladder
         Whether beta takes the values of the knots of ``log_g`` alone, with log weights the
         values there (from a pilot, -log Z(beta_k)), so that the integral is a sum.
-    model, num_pseudo_samples, base, log_zeta, log_g, nuts, seed, inits, inv_metric, compiled,
-    engine
+    model, num_pseudo_samples, base, log_zeta, log_g, base_mass, nuts, seed, inits, inv_metric,
+    compiled, engine
         As for :func:`sample_pseudo_extended`.
 
     Returns
@@ -265,12 +279,12 @@ def sample_collapsed_pseudo_extended(
     settings = path_settings(model, base, log_zeta, log_g)
     settings |= {"num_pseudo_samples": num_pseudo_samples, "ladder": ladder}
     sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
-    return _sample("collapsed_pseudo_extended", COLLAPSED_VARIANT, model, data, settings, sampling)
+    form = TemperedForm("collapsed_pseudo_extended", COLLAPSED_VARIANT, base, base_mass)
+    return _sample(form, model, data, settings, sampling)
 
 
 def _sample(
-    method: str,
-    variant: str,
+    form: TemperedForm,
     model: Model,
     data: dict[str, Any],
     settings: dict[str, Any],
@@ -279,13 +293,15 @@ def _sample(
     """Run a variant and choose a pseudo-sample in each draw."""
     if model.pseudo_axis == "first":
         sampling = replace(sampling, inits=_axis_first(model, sampling.inits))
-    ran = run_variant(model, variant, data, sampling)
+    ran = run_variant(model, form.variant, data, sampling)
     generated = {name: ran.run.variables[name] for name in ("inv_temp", "delta", "log_weight")}
     num = generated["inv_temp"].shape[-1]
     parameters = {
         name: np.repeat(draws[..., None], num, axis=-1) if name in model.shared else draws
         for name, draws in ran.parameters.items()
     }
+    shapes = {name: draws.shape[2:-1] for name, draws in parameters.items()}
+    settings |= form.base_settings(model, shapes)
     # A stream of its own: the sampler's chains use (seed, chain) in Stan's generator.
     rng = np.random.default_rng(sampling.seed)
     index = weights.draw_index(generated["log_weight"], rng)
@@ -294,7 +310,7 @@ def _sample(
         extended=in_extended(parameters) | generated,
         sample_stats=ran.run.sample_stats,
         constant_data=model.data,
-        attrs=run_attributes(method, model, ran, settings, sampling.seed),
+        attrs=run_attributes(form.method, model, ran, settings, sampling.seed),
     )
 
 

@@ -132,16 +132,3 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
     r_hat = float(np.nanmax(weights.r_hat(points)))
     return PriorDraws(points, density, r_hat, int(run.gradients.sum()))
 
-
-def log_share(found: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Log of the share of draws (chains, draws) that are true, and the standard error of the log.
-
-    The error takes autocorrelation into account, and is never below that of independent draws.
-    With all draws true the share is 1, known within one draw.
-    """
-    share = float(found.mean())
-    if share == 0:
-        return -np.inf, np.inf
-    error = float(weights.expectation(found.astype(np.float64)).mcse) if share < 1 else 0.0
-    independent = np.sqrt(max(share * (1 - share), 0.0) / found.size)
-    return float(np.log(share)), max(error, float(independent)) / share

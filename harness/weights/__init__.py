@@ -13,6 +13,7 @@ Monte Carlo. Advances in Neural Information Processing Systems 32.
 """
 
 from harness.weights.combination import CombinedLogEvidence, combined_log_evidence
+from harness.weights.base_mass import WHOLE_BASE, LogMass, log_base_mass
 from harness.weights.conditionals import (
     LogG,
     draw_inv_temp,
@@ -51,10 +52,12 @@ from harness.weights.resampling import (
 __all__ = [
     "CombinedLogEvidence",
     "combined_log_evidence",
+    "WHOLE_BASE",
     "Estimate",
     "FloatArray",
     "LogEvidence",
     "LogG",
+    "LogMass",
     "TwoSidedLogEvidence",
     "complement_log_weight",
     "draw_index",
@@ -63,6 +66,7 @@ __all__ = [
     "effective_pseudo_samples",
     "expectation",
     "inv_temp_log_conditionals",
+    "log_base_mass",
     "log_evidence",
     "log_evidence_by_parts",
     "log_path_weight",
