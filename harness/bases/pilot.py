@@ -60,7 +60,7 @@ class PilotSettings:
     most_moves
         HMC transitions at each rung, at most: they are repeated until the particles have left
         where the rung began, which shows as a correlation below 1/2 in every coordinate (as
-        Buchholz et al. 2021 do).  The default, 0, makes ``moves`` transitions whatever they achieve.
+        Buchholz et al. 2021 do).  The default, 0, makes ``moves`` transitions in any case.
     leapfrog_steps
         Leapfrog steps of each.
     most_rungs
@@ -419,7 +419,8 @@ def _moved(
     rng: np.random.Generator,
 ) -> tuple[FloatArray, float]:
     """Move particles as often as the settings ask; return them and the mean acceptance rate."""
-    began, rates = points, []
+    began = points
+    rates: list[float] = []
     while len(rates) < settings.moves or (
         len(rates) < settings.most_moves and _largest_correlation(began, points) > _CORRELATION
     ):

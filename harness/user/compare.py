@@ -1,162 +1,273 @@
-"""Whether plain NUTS has missed modes: its draws against the particles of a pilot."""
+"""Where two sets of draws of one posterior differ: what one visits and the other does not.
+
+Draws of plain NUTS are compared with a pilot's particles, or with a tempered run's draws, one
+coordinate after the other.  Neither is taken for the truth: each may miss a region.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtrit
 
 from harness import weights
-from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
+from harness.diagnosis import R_HAT_PROBLEM
 from harness.weights import FloatArray, normalised_weights
 
 FALSE_ALARM = 1e-3
 """Probability that a sound run of NUTS is called off, over all comparisons."""
 LEAST_SHARE = 0.1
-"""Difference of two probabilities that matters."""
-ROUGH = 1.0
-"""Error of the pilot's log Z, in nats, from which on its particles say nothing."""
+"""Probability, or difference of two, that matters."""
+EMPTY = 0.05
+"""A region is empty where its share is at most this part of what the other draws give it."""
 _DECILES = np.linspace(0.1, 0.9, 9)
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What the comparison says.
+class Population:
+    """Draws or particles by parameter, in populations that are independent of each other.
 
     Attributes
     ----------
-    missed
-        Whether NUTS is not to be relied on.
-    findings
-        Why, in plain sentences.
+    values
+        By parameter, shape (populations, each, ...).
+    log_weight
+        Log weight of each population, shape (populations,).
     """
 
-    missed: bool
-    findings: tuple[Finding, ...]
+    values: Mapping[str, FloatArray]
+    log_weight: FloatArray
+
+    @property
+    def share(self) -> FloatArray:
+        """Normalised weight of each population."""
+        return normalised_weights(self.log_weight)
 
 
 @dataclass(frozen=True)
-class _Difference:
-    """Probability that a coordinate lies below a threshold, by either."""
+class Region:
+    """A part of the range of one coordinate, and its probability by either set of draws.
+
+    Attributes
+    ----------
+    name, column
+        Parameter, and which of its elements in C order.
+    label
+        The coordinate as people write it, ``theta[2]``.
+    intervals
+        Lower and upper end of each interval, ascending; either may be infinite.
+    nuts, nuts_error
+        Probability by NUTS's draws and its Monte Carlo error.
+    other, other_error
+        Probability by the other draws, and its standard error.
+    """
 
     name: str
-    threshold: float
+    column: int
+    label: str
+    intervals: tuple[tuple[float, float], ...]
     nuts: float
     nuts_error: float
-    pilot: float
-    pilot_error: float
+    other: float
+    other_error: float
 
     @property
     def size(self) -> float:
-        return abs(self.nuts - self.pilot)
+        """Difference of the two probabilities."""
+        return abs(self.nuts - self.other)
 
     @property
     def score(self) -> float:
-        error = float(np.hypot(self.nuts_error, self.pilot_error))
+        """That difference in units of its standard error."""
+        error = float(np.hypot(self.nuts_error, self.other_error))
         return self.size / error if error > 0 else (np.inf if self.size else 0.0)
 
+    def holds(self, values: Mapping[str, FloatArray]) -> npt.NDArray[np.bool_]:
+        """Whether each draw lies in the region; values (a, b, ...) by parameter to shape (a, b)."""
+        array = values[self.name]
+        return _inside(array.reshape(*array.shape[:2], -1)[..., self.column], self.intervals)
 
-def compare(
-    nuts: Mapping[str, FloatArray],
-    particles: Mapping[str, FloatArray],
-    log_weight: FloatArray,
-    *,
-    origin: str,
-    log_evidence_error: float,
-) -> Comparison:
-    """Compare NUTS with a pilot, parameter by parameter, at nine quantiles of both together.
+    def __str__(self) -> str:
+        return " or ".join(_interval(self.label, low, high) for low, high in self.intervals)
 
-    The error of NUTS's share of draws below a threshold takes autocorrelation into account; that
-    of the particles' is the spread of the populations, which are independent.
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the comparison of NUTS with other draws says.
+
+    Attributes
+    ----------
+    r_hat, worst
+        Largest R-hat of NUTS's chains, and the parameter that has it.
+    missed_by_nuts
+        Region that the other draws visit and NUTS does not, the largest; None if there is none.
+    missed_by_other
+        Region that NUTS visits and the other draws do not.
+    differs
+        Where both have been, but give different probabilities.
+    unsure
+        Where they differ by as much, but within their errors.
+    largest
+        Largest difference of two probabilities.
+    coordinates
+        Number of coordinates compared.
+    """
+
+    r_hat: float
+    worst: str
+    missed_by_nuts: Region | None
+    missed_by_other: Region | None
+    differs: Region | None
+    unsure: Region | None
+    largest: float
+    coordinates: int
+
+    @property
+    def chains_disagree(self) -> bool:
+        """Whether NUTS's chains are in different places."""
+        return self.r_hat > R_HAT_PROBLEM
+
+
+def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
+    """Compare NUTS with other draws, coordinate by coordinate, between quantiles of both together.
+
+    The error of NUTS's share of draws in a region takes autocorrelation into account; that of the
+    others' is the spread of the populations.
 
     Parameters
     ----------
     nuts
         Draws by parameter, shape (chains, draws, ...).
-    particles
-        Particles by parameter, shape (populations, each, ...).
-    log_weight
-        Log weight of each population, shape (populations,).
-    origin
-        Where the particles came from, in words.
-    log_evidence_error
-        Standard error of the pilot's log Z.
+    other
+        What they are compared with.
     """
-    chains = len(next(iter(nuts.values())))
     r_hat, worst = _largest_r_hat(nuts)
-    findings: list[Finding] = []
-    disagree = r_hat > R_HAT_PROBLEM
-    if disagree:
-        findings.append(
-            Finding(
-                Severity.WARNING,
-                f"Plain NUTS misses modes or does not move between them: its {chains} chains "
-                f"disagree (R-hat of {worst} is {r_hat:.2f}).",
-                "Use the tempered fit.",
+    share = other.share
+    missed_by_nuts: list[Region] = []
+    missed_by_other: list[Region] = []
+    below: list[Region] = []
+    coordinates = 0
+    for name, values in nuts.items():
+        draws = values.reshape(*values.shape[:2], -1)
+        points = other.values[name].reshape(*other.values[name].shape[:2], -1)
+        for column in range(draws.shape[2]):
+            coordinates += 1
+            coordinate = _Coordinate(
+                name, column, values.shape[2:], draws[..., column], points[..., column], share
             )
-        )
-    if not log_evidence_error < ROUGH:
-        findings.append(
-            Finding(
-                Severity.WARNING,
-                f"The pilot is too rough to tell whether plain NUTS misses modes (the standard "
-                f"error of its log Z is {log_evidence_error:.1f}).",
-                "Run method ct or pe, and compare.",
-            )
-        )
-        return Comparison(disagree, tuple(findings))
-    share = normalised_weights(log_weight)
-    found = [
-        each
-        for name, values in nuts.items()
-        for each in _differences(name, values, particles[name], share)
-    ]
-    largest = _largest_score(max(len(found), 1), len(share) - 1)
-    apart = [each for each in found if each.score > largest and each.size > LEAST_SHARE]
-    if apart:
-        most = max(apart, key=lambda each: each.size)
-        findings.append(
-            Finding(
-                Severity.WARNING,
-                f"Plain NUTS misses part of the posterior: {most.name} < {most.threshold:.4g} has "
-                f"probability {most.nuts:.2f} by its draws, but {most.pilot:.2f} ± "
-                f"{most.pilot_error:.2f} by a pilot's particles from {origin}.",
-                "Use the tempered fit.",
-            )
-        )
-    elif not disagree and (unsure := [each for each in found if each.size > LEAST_SHARE]):
-        most = max(unsure, key=lambda each: each.size)
-        findings.append(
-            Finding(
-                Severity.WARNING,
-                f"The pilot is too rough to tell whether plain NUTS misses modes: {most.name} < "
-                f"{most.threshold:.4g} has probability {most.nuts:.2f} ± {most.nuts_error:.2f} by "
-                f"NUTS, and {most.pilot:.2f} ± {most.pilot_error:.2f} by the pilot's particles.",
-                "Run method ct or pe, and compare.",
-            )
-        )
-    elif not disagree:
-        biggest = max((each.size for each in found), default=0.0)
-        number = sum(values.size for values in particles.values())
-        count = len(share) * next(iter(particles.values())).shape[1]
-        findings.append(
-            Finding(
-                Severity.FINE,
-                f"No mode was found that plain NUTS misses: its {chains} chains agree (R-hat at "
-                f"most {r_hat:.3f}), and with them {count} particles that a pilot brought from "
-                f"{origin} (probabilities of {number // count} coordinates differ by {biggest:.2f} "
-                "at most).",
-            )
-        )
-    return Comparison(bool(disagree or apart), tuple(findings))
+            missed_by_nuts += coordinate.empty_in_nuts()
+            missed_by_other += coordinate.empty_in_other()
+            below += coordinate.below_thresholds()
+    tests = max(len(below) + 2 * coordinates, 1)
+    largest = float(stdtrit(max(len(share) - 1, 1), 1 - FALSE_ALARM / 2 / tests))
+
+    def matters(regions: list[Region]) -> Region | None:
+        kept = [each for each in regions if each.score > largest and each.size > LEAST_SHARE]
+        return max(kept, key=lambda each: each.size, default=None)
+
+    return Comparison(
+        r_hat=r_hat,
+        worst=worst,
+        missed_by_nuts=matters(missed_by_nuts),
+        missed_by_other=matters(missed_by_other),
+        differs=matters(below),
+        unsure=max(
+            (each for each in below if each.size > LEAST_SHARE),
+            key=lambda each: each.size,
+            default=None,
+        ),
+        largest=max((each.size for each in below), default=0.0),
+        coordinates=coordinates,
+    )
 
 
-def _largest_score(comparisons: int, freedom: int) -> float:
-    """Quantile of Student's t by the first term of its expansion about the normal one."""
-    z = NormalDist().inv_cdf(1 - FALSE_ALARM / 2 / comparisons)
-    return z + (z**3 + z) / (4 * freedom)
+class _Coordinate:
+    """One coordinate of both sets of draws, cut at quantiles of both."""
+
+    def __init__(
+        self,
+        name: str,
+        column: int,
+        shape: tuple[int, ...],
+        draws: FloatArray,
+        points: FloatArray,
+        share: FloatArray,
+    ) -> None:
+        self._name, self._column = name, column
+        index = ",".join(str(i + 1) for i in np.unravel_index(column, shape)) if shape else ""
+        self._label = f"{name}[{index}]" if index else name
+        self._draws, self._points, self._share = draws, points, share
+        quantiles = [np.quantile(draws, _DECILES), np.quantile(points[share > 0], _DECILES)]
+        # Midway between two of the quantiles, where modes are apart, as well as on them.
+        self._thresholds = np.unique(np.sort(np.concatenate(quantiles))[::2])
+        edges = [-np.inf, *self._thresholds.tolist(), np.inf]
+        self._cells = list(pairwise(edges))
+        self._in_nuts = np.array([_inside(draws, [cell]).mean() for cell in self._cells])
+        self._in_other = np.array(
+            [share @ _inside(points, [cell]).mean(axis=1) for cell in self._cells]
+        )
+
+    def empty_in_nuts(self) -> list[Region]:
+        """Where the other draws are and NUTS is not."""
+        return self._empty(self._in_nuts, self._in_other)
+
+    def empty_in_other(self) -> list[Region]:
+        """Where NUTS is and the other draws are not."""
+        return self._empty(self._in_other, self._in_nuts)
+
+    def below_thresholds(self) -> list[Region]:
+        """Below each threshold."""
+        return [self._region(((-np.inf, float(each)),)) for each in self._thresholds]
+
+    def _empty(self, here: FloatArray, there: FloatArray) -> list[Region]:
+        empty = np.flatnonzero((there > 0) & (here <= EMPTY * there))
+        merged: list[tuple[float, float]] = []
+        for low, high in (self._cells[k] for k in empty):
+            if merged and merged[-1][1] == low:
+                merged[-1] = (merged[-1][0], high)
+            else:
+                merged.append((low, high))
+        return [self._region(tuple(merged))] if merged else []
+
+    def _region(self, intervals: tuple[tuple[float, float], ...]) -> Region:
+        of_nuts = weights.expectation(_inside(self._draws, intervals).astype(np.float64))
+        of_population = _inside(self._points, intervals).mean(axis=1)
+        other, populations = float(self._share @ of_population), len(self._share)
+        spread = np.square(self._share) @ np.square(of_population - other)
+        error = float(np.sqrt(spread * populations / max(populations - 1, 1)))
+        nuts_error = float(of_nuts.mcse)
+        return Region(
+            self._name,
+            self._column,
+            self._label,
+            intervals,
+            float(of_nuts.value),
+            nuts_error if np.isfinite(nuts_error) else 0.0,
+            other,
+            # Never below that of one particle, also where all are on one side.
+            max(error, 1.0 / self._points.size),
+        )
+
+
+def _inside(
+    values: FloatArray, intervals: list[tuple[float, float]] | tuple[tuple[float, float], ...]
+) -> npt.NDArray[np.bool_]:
+    found = np.zeros(values.shape, dtype=np.bool_)
+    for low, high in intervals:
+        found |= (values >= low) & (values < high)
+    return found
+
+
+def _interval(label: str, low: float, high: float) -> str:
+    if low == -np.inf:
+        return f"{label} < {high:.4g}"
+    if high == np.inf:
+        return f"{label} >= {low:.4g}"
+    return f"{low:.4g} <= {label} < {high:.4g}"
 
 
 def _largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:
@@ -170,43 +281,3 @@ def _largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:
         return np.inf, next(iter(nuts))
     name = max(known, key=lambda each: known[each])
     return known[name], name
-
-
-def _differences(
-    name: str, nuts: FloatArray, particles: FloatArray, share: FloatArray
-) -> list[_Difference]:
-    found = []
-    draws = nuts.reshape(*nuts.shape[:2], -1)
-    points = particles.reshape(*particles.shape[:2], -1)
-    populations = len(share)
-    for column in range(draws.shape[2]):
-        drawn, there = draws[..., column], points[..., column]
-        thresholds = np.concatenate(
-            [np.quantile(drawn, _DECILES), np.quantile(there[share > 0], _DECILES)]
-        )
-        # Midway between two of the quantiles, where modes are apart, as well as on them.
-        for threshold in np.unique(np.sort(thresholds)[::2]):
-            below = drawn < threshold
-            nuts_share = weights.expectation(below.astype(np.float64))
-            of_population = (there < threshold).mean(axis=1)
-            pilot = float(share @ of_population)
-            spread = np.square(share) @ np.square(of_population - pilot)
-            error = float(np.sqrt(spread * populations / (populations - 1)))
-            # Neither error falls below that of one particle, also where all are on one side.
-            floor = 1.0 / there.size
-            nuts_error = float(nuts_share.mcse)
-            found.append(
-                _Difference(
-                    name if draws.shape[2] == 1 else f"{name}[{_index(nuts.shape[2:], column)}]",
-                    float(threshold),
-                    float(nuts_share.value),
-                    nuts_error if np.isfinite(nuts_error) else 0.0,
-                    pilot,
-                    max(error, floor),
-                )
-            )
-    return found
-
-
-def _index(shape: tuple[int, ...], column: int) -> str:
-    return ",".join(str(i + 1) for i in np.unravel_index(column, shape))

@@ -36,7 +36,9 @@ from harness.user.agreement import disagreement
 from harness.user.clock import Clock
 from harness.user.data import checked_data, read_data
 from harness.user.generated import ORIGINAL, kept_names, with_generated
-from harness.user.scout import Scouted
+from harness.user.scout import Path as TemperedPath
+from harness.user.scout import starting_values
+from harness.weights import FloatArray
 
 Tempered = Literal["pe", "ct"]
 """Methods that temper; see :data:`harness.user.sample.Method`."""
@@ -96,14 +98,14 @@ class Job:
         return disagreement(compiled, self.model.program("target"), self.model.data, seed=seed)
 
     def tempered_disagreement(
-        self, method: Tempered, scouted: Scouted, seed: int, num: int
+        self, method: Tempered, path: TemperedPath, seed: int, num: int
     ) -> str | None:
-        """Say the same of a tempered form, along the pilot's path."""
-        variant, found = TEMPERED_VARIANTS[method], scouted.found
+        """Say the same of a tempered form, along the search's path."""
+        variant, found = TEMPERED_VARIANTS[method], path.found
         compiled = self.compiled.get(variant)
         if compiled is None:
             return None
-        base, log_zeta = scouted.base, found.base.log_zeta
+        base, log_zeta = path.base, found.base.log_zeta
         if method == "pe":
             data = pseudo_extended_data(
                 self.model, num, base=base, log_zeta=log_zeta, log_g=found.log_g_by_rung
@@ -130,34 +132,40 @@ class Job:
         )
 
     def tempered(
-        self, method: Tempered, scouted: Scouted, nuts: NutsSettings, seed: int, num: int
+        self,
+        method: Tempered,
+        path: TemperedPath,
+        starts: Mapping[str, FloatArray],
+        nuts: NutsSettings,
+        seed: int,
+        num: int,
     ) -> Fit:
-        """Run a tempered form along the pilot's path."""
-        found = scouted.found
-        path: dict[str, Any] = {
-            "base": scouted.base,
+        """Run a tempered form along the search's path, its chains from the starting points."""
+        found = path.found
+        common: dict[str, Any] = {
+            "base": path.base,
+            "base_mass": path.base_mass,
             "log_zeta": found.base.log_zeta,
             "nuts": nuts,
             "seed": seed,
             "engine": self.engine,
+            "compiled": self.compiled.get(TEMPERED_VARIANTS[method]),
         }
         if method == "pe":
-            path["nuts"] = replace(nuts, target_accept=_TARGET_ACCEPT)
+            common["nuts"] = replace(nuts, target_accept=_TARGET_ACCEPT)
             return sample_pseudo_extended(
                 self.model,
                 num_pseudo_samples=num,
                 log_g=found.log_g_by_rung,
-                inits=scouted.inits(nuts.chains, num),
-                compiled=self.compiled.get(TEMPERED_VARIANTS[method]),
-                **path,
+                inits=starting_values(starts, nuts.chains, num),
+                **common,
             )
         return sample_collapsed_tempered(
             self.model,
             log_g=scouted_ladder(found),
             ladder=True,
-            inits=scouted.inits(nuts.chains),
-            compiled=self.compiled.get(TEMPERED_VARIANTS[method]),
-            **path,
+            inits=starting_values(starts, nuts.chains),
+            **common,
         )
 
     def programs(self, fit: Fit) -> list[tuple[str, str]]:

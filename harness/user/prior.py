@@ -131,4 +131,3 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
         )
     r_hat = float(np.nanmax(weights.r_hat(points)))
     return PriorDraws(points, density, r_hat, int(run.gradients.sum()))
-

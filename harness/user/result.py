@@ -37,12 +37,15 @@ class UserFit:
         Seconds of wall time by step.
     nuts
         The plain fit that ``auto`` compared, where the tempered one took its place.
+    tempered
+        The tempered fit, where ``auto`` made one and plain NUTS's is better all the same.
     """
 
     fit: Fit
     method: str
     timings: Mapping[str, float] = field(default_factory=dict)
     nuts: Fit | None = None
+    tempered: Fit | None = None
 
     @property
     def tree(self) -> xr.DataTree:
@@ -69,13 +72,15 @@ class UserFit:
 
     @property
     def gradients(self) -> dict[str, int]:
-        """Gradient evaluations by phase: of ``auto``'s plain NUTS too, where it was replaced."""
+        """Gradient evaluations by phase, those of the fit that was not chosen too."""
         attrs = self.fit.tree.attrs
         counted = {
             phase: int(np.sum(attrs.get(f"gradients_{phase}", 0)))
             for phase in ("pilot", "warmup", "sampling")
         }
         counted["nuts"] = 0 if self.nuts is None else self.nuts.gradients
+        if self.tempered is not None:
+            counted["tempered"] = self.tempered.gradients
         return counted | {"total": sum(counted.values())}
 
     def summary(self) -> dict[str, dict[str, float]]:
@@ -151,12 +156,26 @@ class UserFit:
     def save(self, path: Path | str) -> None:
         """Write the fit as NetCDF, whole or not at all.
 
+        Where ``auto`` made another fit besides, its draws are in the file too, as the groups
+        ``nuts_posterior`` and ``nuts_sample_stats``, or ``tempered_posterior`` and so on.
+
         Raises
         ------
         StoreError
             If the file cannot be written.
         """
-        self.fit.save(Path(path))
+        self._with_others().save(Path(path))
+
+    def _with_others(self) -> Fit:
+        """Return the fit with the posterior draws of the fit that was not chosen."""
+        groups = {f"/{name}": node.to_dataset() for name, node in self.fit.tree.children.items()}
+        for kind, other in (("nuts", self.nuts), ("tempered", self.tempered)):
+            if other is not None:
+                groups[f"/{kind}_posterior"] = other.posterior
+                groups[f"/{kind}_sample_stats"] = other.sample_stats
+        tree = xr.DataTree.from_dict(groups)
+        tree.attrs = dict(self.fit.tree.attrs)
+        return Fit(tree)
 
     def report(self, path: Path | str) -> None:
         """Write a page about the fit: one HTML file that needs nothing else.

@@ -5,23 +5,39 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path as File
 from typing import Any, Literal, get_args
 
-from harness.diagnosis import Finding, Severity
-from harness.errors import DataError, ToolchainError
+import numpy as np
+
+from harness.diagnosis import Finding
+from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.methods.common import Engine
 from harness.nuts import NutsSettings
 from harness.temper import What
 from harness.user.clock import Clock, quiet
-from harness.user.compare import compare
+from harness.user.compare import Population, compare
+from harness.user.confirm import nuts_stays
+from harness.user.evidence import pilots_evidence, zero_likelihood
 from harness.user.generated import ORIGINAL
 from harness.user.job import TEMPERED_VARIANTS, Job, Tempered, prepare
+from harness.user.judge import (
+    Judgement,
+    cannot_temper,
+    from_both,
+    higher_than,
+    judge,
+    judge_alone,
+    missed_by_tempered,
+    no_search,
+    search_failed,
+)
 from harness.user.result import UserFit
-from harness.user.scout import Scouted, scout_program
+from harness.user.scout import Path, Scouted, scout_program
+from harness.weights import FloatArray
 
 Method = Literal["auto", "nuts", "pe", "ct"]
 """How a program is sampled.
@@ -31,14 +47,15 @@ integrated out, along a pilot's path; ``pe``: pseudo-extended; ``auto``: NUTS, a
 place if a pilot shows that NUTS misses part of the posterior.
 """
 
-_STEPS: Mapping[Method, int] = {"auto": 9, "nuts": 3, "pe": 6, "ct": 6}
+_STEPS: Mapping[Method, int] = {"auto": 10, "nuts": 3, "pe": 6, "ct": 6}
 """Steps at most; what turns out not to be needed is left out."""
-_START_WARNING = 1.1
+_LEAST_GRADIENTS, _GRADIENTS_OF_NUTS = 1_000_000, 10
+"""Gradients that the search of ``auto`` may always take, and as a multiple of NUTS's own."""
 
 
 def sample(
-    path: Path | str,
-    data: Path | str | Mapping[str, Any] | None = None,
+    path: File | str,
+    data: File | str | Mapping[str, Any] | None = None,
     *,
     method: Method = "auto",
     seed: int,
@@ -47,7 +64,7 @@ def sample(
     draws: int = 1000,
     num_pseudo_samples: int = 2,
     what: What = "likelihood",
-    include_paths: Iterable[Path] = (),
+    include_paths: Iterable[File] = (),
     engine: Engine = "auto",
     progress: bool = True,
 ) -> UserFit:
@@ -103,81 +120,170 @@ def sample(
     began = time.perf_counter()
     with Clock(_STEPS[method], show=progress) as clock, quiet():
         with clock.step("reading and tempering", "temper"):
-            job = prepare(Path(path), data, what, tuple(include_paths), engine)
+            job = prepare(File(path), data, what, tuple(include_paths), engine)
         with job.named_errors():
-            if method == "auto" or method == "nuts":
-                result = _plain_first(job, clock, nuts, seed, auto=method == "auto")
+            run = _Run(job, clock, nuts, seed, num_pseudo_samples)
+            if method == "nuts":
+                result = UserFit(run.finished(run.plain(), []), "nuts")
+            elif method == "auto":
+                result = run.auto()
             else:
-                scouted = _pilot(job, clock, seed)
-                fit = _tempered(job, clock, method, scouted, nuts, seed, num_pseudo_samples)
-                _remember(fit, job, scouted, _doubts(scouted))
-                result = UserFit(fit, method)
+                result = run.tempered_alone(method)
     return replace(result, timings={**clock.seconds, "total": time.perf_counter() - began})
 
 
-def _plain_first(job: Job, clock: Clock, nuts: NutsSettings, seed: int, *, auto: bool) -> UserFit:
-    """Run plain NUTS; if asked, compare it with a pilot, and temper where it misses something."""
-    job.compile([ORIGINAL], clock)
-    with clock.step("plain NUTS", "nuts"):
-        plain = job.plain(nuts, seed)
-    if not auto:
-        _remember(plain, job, None, [])
-        return UserFit(plain, "nuts")
-    with clock.step("comparing densities", "check"):
-        differ = job.disagreement(seed)
-    if differ is not None:
-        _remember(plain, job, None, [_no_pilot(differ)])
-        return UserFit(plain, "nuts")
-    scouted = _pilot(job, clock, seed)
-    compared = compare(
-        _parameters(plain),
-        scouted.particles,
-        scouted.log_weight,
-        origin=scouted.origin,
-        log_evidence_error=float(scouted.log_evidence.mcse),
-    )
-    findings = [*_doubts(scouted), *compared.findings]
-    if compared.missed:
-        fit = _tempered(job, clock, "ct", scouted, nuts, seed)
-        _remember(fit, job, scouted, findings)
-        return UserFit(fit, "ct", nuts=plain)
-    _remember(plain, job, scouted, findings)
-    found = scouted.log_evidence
-    plain.tree.attrs |= {
-        "log_evidence": float(found.value),
-        "log_evidence_mcse": float(found.mcse),
-    }
-    return UserFit(plain, "nuts")
+class _Run:
+    """One call of :func:`sample`, step by step."""
 
+    def __init__(
+        self, job: Job, clock: Clock, nuts: NutsSettings, seed: int, num_pseudo_samples: int
+    ) -> None:
+        self._job, self._clock, self._nuts, self._seed = job, clock, nuts, seed
+        self._num = num_pseudo_samples
 
-def _pilot(job: Job, clock: Clock, seed: int) -> Scouted:
-    with clock.step("a pilot along the path", "pilot"):
-        return scout_program(job.model, seed=seed)
+    # The methods
 
+    def plain(self) -> Fit:
+        """Run plain NUTS on the program itself."""
+        self._job.compile([ORIGINAL], self._clock)
+        with self._clock.step("plain NUTS", "nuts"):
+            return self._job.plain(self._nuts, self._seed)
 
-def _tempered(
-    job: Job,
-    clock: Clock,
-    method: Tempered,
-    scouted: Scouted,
-    nuts: NutsSettings,
-    seed: int,
-    num_pseudo_samples: int = 2,
-) -> Fit:
-    """Run a tempered form, then the original's transformed parameters and generated quantities."""
-    job.compile([TEMPERED_VARIANTS[method], *([ORIGINAL] if job.generates else [])], clock)
-    with clock.step("comparing densities", "check"):
-        differ = job.tempered_disagreement(method, scouted, seed, num_pseudo_samples)
-    if differ is not None:
-        raise ToolchainError(
-            f"{job.path}: stanli, which ran the pilot, and CmdStan have not one density: they "
-            f"differ in {differ}. The pilot is no guide then: use --method nuts, and tell the "
-            "authors of stanli of the program"
+    def tempered_alone(self, method: Tempered) -> UserFit:
+        """Run pilots and a tempered form, without a run of plain NUTS before."""
+        with self._clock.step("pilots along the path", "pilot"):
+            scouted = scout_program(self._job.model, seed=self._seed)
+        if scouted.path is None:
+            raise SamplingError(
+                f"{self._job.path}: there is no path to temper along: "
+                f"{scouted.failures.get('search') or self._job.model.no_gaussian_base}. Use "
+                "--method nuts, or auto, which keeps the fit of plain NUTS"
+            )
+        fit = self._tempered(method, scouted.path, scouted.starts)
+        found, findings = pilots_evidence(self._job.model, scouted, search_is_sound=True)
+        findings += higher_than(fit, scouted, found)
+        return UserFit(self.finished(fit, findings, scouted), method)
+
+    def auto(self) -> UserFit:
+        """Run plain NUTS, look for further modes, and temper where NUTS misses something."""
+        plain = self.plain()
+        with self._clock.step("comparing densities", "check"):
+            differ = self._job.disagreement(self._seed)
+        if differ is not None:
+            return UserFit(self.finished(plain, [no_search(differ)]), "nuts")
+        draws = _parameters(plain)
+        most = max(_LEAST_GRADIENTS, _GRADIENTS_OF_NUTS * plain.gradients)
+        try:
+            with self._clock.step("a search for further modes", "pilot"):
+                scouted = scout_program(
+                    self._job.model, draws=draws, most_gradients=most, seed=self._seed
+                )
+        except HarnessError as error:
+            return UserFit(self.finished(plain, [search_failed(str(error))]), "nuts")
+        judged = self._judged(draws, scouted)
+        if not judged.temper:
+            return UserFit(self._with_plain(plain, scouted, judged), "nuts")
+        if scouted.path is None:
+            reason = scouted.failures.get("search") or self._job.model.no_gaussian_base
+            judged = judged.adding(cannot_temper(str(reason)))
+            return UserFit(self._with_plain(plain, scouted, judged), "nuts")
+        try:
+            starts = from_both(scouted.starts, draws)
+            fit = self._tempered("ct", scouted.path, starts)
+        except HarnessError as error:
+            judged = judged.adding(cannot_temper(str(error)))
+            return UserFit(self._with_plain(plain, scouted, judged), "nuts")
+        return self._chosen(plain, fit, scouted, judged)
+
+    # Their steps
+
+    def _judged(self, draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
+        if scouted.search is None:
+            return judge_alone(draws, scouted)
+        compared = compare(draws, scouted.search)
+        stays = False
+        if compared.missed_by_nuts is not None:
+            with self._clock.step("NUTS from the pilot's particles", "confirm"):
+                stays = nuts_stays(
+                    self._job.model, compared.missed_by_nuts, scouted.search, self._seed
+                )
+        return judge(compared, scouted, nuts_stays=stays)
+
+    def _tempered(self, method: Tempered, path: Path, starts: Mapping[str, FloatArray]) -> Fit:
+        """Run a tempered form, then the original's transformed parameters and quantities."""
+        job = self._job
+        variants = [TEMPERED_VARIANTS[method], *([ORIGINAL] if job.generates else [])]
+        job.compile(variants, self._clock)
+        with self._clock.step("comparing densities", "check"):
+            differ = job.tempered_disagreement(method, path, self._seed, self._num)
+        if differ is not None:
+            raise ToolchainError(
+                f"{job.path}: stanli, which ran the pilots, and CmdStan disagree on the log "
+                f"density: they differ in {differ}. Use --method nuts, and report the program to "
+                "the authors of stanli"
+            )
+        with self._clock.step("the tempered run", "sampling"):
+            fit = job.tempered(method, path, starts, self._nuts, self._seed, self._num)
+        with self._clock.step("generated quantities", "generate"):
+            return job.generated(fit, self._seed)
+
+    def _with_plain(self, plain: Fit, scouted: Scouted, judged: Judgement) -> Fit:
+        """Return NUTS's fit with the pilots' log Z and all findings."""
+        found, findings = pilots_evidence(
+            self._job.model, scouted, search_is_sound=judged.search_is_sound
         )
-    with clock.step("the tempered run", "sampling"):
-        fit = job.tempered(method, scouted, nuts, seed, num_pseudo_samples)
-    with clock.step("generated quantities", "generate"):
-        return job.generated(fit, seed)
+        if found is not None:
+            plain.tree.attrs |= {"log_evidence": found.value, "log_evidence_mcse": found.mcse}
+        told = [*judged.findings, *findings, *zero_likelihood(scouted)]
+        return self.finished(plain, told, scouted)
+
+    def _chosen(self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement) -> UserFit:
+        """Compare NUTS once more, with the tempered draws, and return the better of the two."""
+        found, findings = pilots_evidence(
+            self._job.model, scouted, search_is_sound=judged.search_is_sound
+        )
+        tempered = Population(_parameters(fit), np.zeros(fit.posterior.sizes["chain"]))
+        missed = missed_by_tempered(compare(_parameters(plain), tempered), scouted)
+        if missed is None:
+            findings += higher_than(fit, scouted, found)
+            told = [*judged.findings, *findings]
+            return UserFit(self.finished(fit, told, scouted), "ct", nuts=plain)
+        judged = judged.adding(missed)
+        if judged.nuts_misses:
+            told = [*judged.findings, *findings]
+            return UserFit(self.finished(fit, told, scouted), "ct", nuts=plain)
+        return UserFit(self._with_plain(plain, scouted, judged), "nuts", tempered=fit)
+
+    def finished(
+        self, fit: Fit, findings: Iterable[Finding], scouted: Scouted | None = None
+    ) -> Fit:
+        """Write into a fit what its draws do not have: programs, findings, the pilots' results."""
+        job = self._job
+        missing = [name for name in job.names if name not in fit.posterior]
+        told = [(int(each.severity), each.sentence, each.what_to_try) for each in findings]
+        if job.left_out:
+            names = ", ".join(job.left_out)
+            told.append(
+                (0, f"Complex numbers and tuples are left out of the results: {names}.", "")
+            )
+        if missing:
+            names = ", ".join(missing)
+            sentence = f"stanli cannot evaluate {names}: they are missing from the results."
+            told.append((1, sentence, "Use --engine cmdstan."))
+        fit.tree.attrs |= {
+            "model": job.path.stem,
+            "findings": json.dumps(told),
+            "programs": json.dumps(job.programs(fit)),
+        }
+        if scouted is not None:
+            fit.tree.attrs |= {
+                "gradients_pilot": scouted.gradients,
+                "seconds_pilot": scouted.seconds,
+                "pilot_log_evidence": json.dumps(scouted.estimates),
+            }
+            if scouted.path is not None:
+                fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
+        return fit
 
 
 def _parameters(fit: Fit) -> dict[str, Any]:
@@ -185,48 +291,3 @@ def _parameters(fit: Fit) -> dict[str, Any]:
         name: fit.posterior[name].transpose("chain", "draw", ...).to_numpy()
         for name in fit.parameters
     }
-
-
-def _doubts(scouted: Scouted) -> Iterator[Finding]:
-    if scouted.base is None and scouted.start_r_hat > _START_WARNING:
-        yield Finding(
-            Severity.WARNING,
-            f"Draws of the prior, from which the pilot starts, do not agree (R-hat "
-            f"{scouted.start_r_hat:.2f}): it has modes of its own, or a funnel.",
-            "Parametrise the model so that its prior is easy to draw from.",
-        )
-
-
-def _no_pilot(differ: str) -> Finding:
-    return Finding(
-        Severity.WARNING,
-        f"There was no pilot: stanli, which runs it, and CmdStan differ in {differ}. Modes that "
-        "NUTS misses would not show, and there is no log Z.",
-        "Tell the authors of stanli of the program; meanwhile compare runs from far starts.",
-    )
-
-
-def _remember(fit: Fit, job: Job, scouted: Scouted | None, findings: Iterable[Finding]) -> None:
-    """Write into a fit what its draws do not have: the pilot's results, programs, findings."""
-    missing = [name for name in job.names if name not in fit.posterior]
-    told = [(int(each.severity), each.sentence, each.what_to_try) for each in findings]
-    if job.left_out:
-        names = ", ".join(job.left_out)
-        told.append((0, f"Complex numbers and tuples are left out of the results: {names}.", ""))
-    if missing:
-        names = ", ".join(missing)
-        told.append((1, f"stanli cannot evaluate {names}: the results have them not.", ""))
-    fit.tree.attrs |= {
-        "model": job.path.stem,
-        "findings": json.dumps(told),
-        "programs": json.dumps(job.programs(fit)),
-    }
-    if scouted is not None:
-        found = scouted.log_evidence
-        fit.tree.attrs |= {
-            "gradients_pilot": scouted.gradients,
-            "seconds_pilot": scouted.seconds,
-            "pilot_log_evidence": float(found.value),
-            "pilot_log_evidence_mcse": float(found.mcse),
-            "pilot_rungs": len(scouted.found.inv_temp),
-        }

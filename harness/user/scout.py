@@ -1,279 +1,304 @@
-"""A pilot of somebody's program: from its prior or, where that is flat, from a wide Gaussian."""
+"""What pilots find out about somebody's program: further modes, log Z, and a path to temper along.
+
+Two kinds of pilot look at the posterior from different sides.  The *search* starts from the prior
+or, where that is flat, from a wide Gaussian: it may find modes that NUTS misses, and its path is
+what tempered runs take.  The *near* leg starts from a Gaussian that is fitted to draws of NUTS: it
+needs few rungs, whatever the prior.  Both estimate log Z, so that a failure of one shows.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from harness import weights
-from harness.bases import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
-from harness.bases import pilot as gaussian_pilot
-from harness.bases.moments import weighted_base
-from harness.coordinates import flatten, unflatten
-from harness.density import StanDensity
-from harness.errors import DataError
-from harness.methods.continuous_tempering import COLLAPSED_VARIANT
-from harness.methods.path import path_data
-from harness.model import LogDensity, Model
+from harness.bases import GaussianBase, Pilot
+from harness.batched import BatchedDensity
+from harness.errors import DataError, HarnessError, SamplingError
+from harness.model import Model
 from harness.nuts import NutsSettings
-from harness.stanli_nuts import run_stanli_nuts, variables_at
-from harness.weights import FloatArray, LogEvidence, LogG
+from harness.stanli_nuts import run_stanli_nuts
+from harness.user.compare import Population
+from harness.user.legs import Leg, fitted_gaussian, run_leg
+from harness.user.prior import CHAINS, PriorDraws, prior_draws
+from harness.weights import WHOLE_BASE, FloatArray, LogEvidence, LogMass, log_base_mass
 
-POPULATIONS = 16
-_PARTICLES = 512
-_THINNING = 8
-_NEVER = -1e300
-"""Log weight of a rung that is not to be visited; the programs take finite numbers."""
-_PRIOR_ALONE: LogG = ((0.0, 0.0), (1.0, _NEVER))
-_WIDER = 2.0
-"""How much wider than the draws of short runs a Gaussian base is."""
+_WIDER, _NEAR = 2.0, 1.2
+"""How much wider than the draws of NUTS the Gaussian bases of the two legs are."""
+_SHORT = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
+_GRADIENTS = 20_000_000
+"""Gradients that the search takes at most where nothing else says."""
 
 
 @dataclass(frozen=True)
-class Scouted:
-    """A pilot of a program, in the program's own parameters.
+class Path:
+    """What a tempered run along the search's path takes.
 
     Attributes
     ----------
     found
-        The pilot.
+        The pilot whose ladder it follows.
     base
-        Gaussian base of tempered runs; None where they start from the prior.
-    particles
-        Particles at beta = 1 by parameter, shape (populations, each, ...).
-    log_weight
-        Log weight of each population, shape (populations,).
-    starts
-        Particles resampled to equal weights, by parameter, shape (n, ...).
-    start_r_hat
-        Largest R-hat of the draws that the pilot began with.
-    gradients, seconds
-        Gradient evaluations and wall time.
+        Gaussian base; None where the path starts from the prior.
+    base_mass
+        Share of the base where the likelihood is above zero.
     """
 
     found: Pilot
     base: GaussianBase | None
-    particles: Mapping[str, FloatArray]
-    log_weight: FloatArray
-    starts: Mapping[str, FloatArray]
-    start_r_hat: float
+    base_mass: LogMass
+
+
+@dataclass(frozen=True)
+class Scouted:
+    """What the pilots of a program found.
+
+    Attributes
+    ----------
+    search
+        Particles of the search at the posterior, by parameter; None where it failed.
+    near
+        Particles of the near leg.
+    path
+        What tempered runs take; None where there is none.
+    origin
+        Where the search started, in words.
+    estimates
+        Each leg's own estimates of log Z, by where it started.
+    constant
+        Log of what the prior integrates to, as the program writes it; None where it is not known.
+    prior
+        Draws of the prior; None where the search did not start from it.
+    failures
+        Why a leg failed, by its name, ``search`` or ``near``.
+    gradients, seconds
+        Gradient evaluations and wall time.
+    """
+
+    search: Population | None
+    near: Population | None
+    path: Path | None
+    origin: str
+    estimates: Mapping[str, tuple[LogEvidence, ...]]
+    constant: LogEvidence | None
+    prior: PriorDraws | None
+    failures: Mapping[str, str]
     gradients: int
     seconds: float
-
-    @property
-    def log_evidence(self) -> LogEvidence:
-        """The pilot's own estimate of log Z."""
-        return self.found.log_evidence
-
-    @property
-    def origin(self) -> str:
-        """Where the particles came from, in words."""
-        return "the prior" if self.base is None else "a wide Gaussian"
-
-    def inits(self, chains: int, num_pseudo_samples: int | None = None) -> list[dict[str, Any]]:
-        """Initial values of each chain, each from particles of its own.
-
-        Parameters
-        ----------
-        chains
-            Number of chains.
-        num_pseudo_samples
-            N of a pseudo-extended form, whose values have a last axis over pseudo-samples.
-        """
-        each = num_pseudo_samples or 1
-        count = len(next(iter(self.starts.values())))
-        if chains * each > count:
-            raise DataError(
-                f"{chains} chains of {each} points need as many particles; the pilot has {count}"
-            )
-        inits = []
-        for chain in range(chains):
-            rows = slice(chain * each, (chain + 1) * each)
-            values = {name: value[rows] for name, value in self.starts.items()}
-            inits.append(
-                {
-                    name: value[0] if num_pseudo_samples is None else np.moveaxis(value, 0, -1)
-                    for name, value in values.items()
-                }
-            )
-        return inits
+    starts: Mapping[str, FloatArray]
 
 
-def scout_program(model: Model, *, seed: int) -> Scouted:
-    """Run a pilot on a tempered program.
-
-    From the prior, where it is proper: draws of it, of which each chain is a population, are
-    brought to the posterior by tempered SMC on Stan's unconstrained space.  Otherwise from a
-    Gaussian that is wider than what short runs from random starts have drawn.
+def scout_program(
+    model: Model,
+    *,
+    draws: Mapping[str, FloatArray] | None = None,
+    most_gradients: int = _GRADIENTS,
+    seed: int,
+) -> Scouted:
+    """Run both legs on a tempered program; a leg that fails is remembered and not raised.
 
     Parameters
     ----------
     model
         From :func:`harness.temper.tempered_model`.
+    draws
+        NUTS's draws by parameter, shape (chains, draws, ...), for the near leg; short runs of its
+        own if not given.
+    most_gradients
+        Gradient evaluations of the search, after which it gives up.
     seed
-        Seed; same seed, same pilot.
+        Seed; same seed, same pilots.
 
     Raises
     ------
     ToolchainError
         If stanli is not installed, which evaluates the densities.
-    DataError
-        If the prior is flat over something unbounded, and there is no Gaussian base either.
-    SamplingError
-        If there are no draws to begin with, or the ladder does not reach the posterior.
     """
-    started = time.perf_counter()
-    seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(4)]
-    each = max(_PARTICLES // POPULATIONS, -(-5 * model.dimension // POPULATIONS))
-    settings = PilotSettings(particles=each * POPULATIONS, populations=POPULATIONS)
-    no_gaussian = model.no_gaussian_base is not None
-    if model.own_base == "prior" or (model.own_base == "flat" and no_gaussian):
-        drawn = _prior_draws(model, each, seeds[0])
-        density = _UnconstrainedDensity(model, {}, "target")
-        found = pilot_of_density(density, drawn.base, settings=settings, seed=seeds[1])
-        base = None
-    else:
-        if model.no_gaussian_base is not None:
-            raise DataError(
-                f"the prior of {model.name} is flat over something unbounded, so that no path can "
-                f"start from it, nor from a Gaussian: {model.no_gaussian_base}; give every "
-                "parameter a prior"
+    return _Scout(model, draws, most_gradients, seed).scouted()
+
+
+class _Scout:
+    def __init__(
+        self,
+        model: Model,
+        draws: Mapping[str, FloatArray] | None,
+        most_gradients: int,
+        seed: int,
+    ) -> None:
+        self._model, self._draws, self._most = model, draws, most_gradients
+        self._seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(6)]
+        self._density = BatchedDensity(model.program("target"), model.data)
+        self._short: Mapping[str, FloatArray] | None = None
+        self._gradients = 0
+        self._failures: dict[str, str] = {}
+        self._estimates: dict[str, tuple[LogEvidence, ...]] = {}
+
+    def scouted(self) -> Scouted:
+        began = time.perf_counter()
+        prior: PriorDraws | None = None
+        constant: LogEvidence | None = LogEvidence(0.0, 0.0)
+        search: Leg | None = None
+        path: Path | None = None
+        from_prior = self._starts_from_prior()
+        origin = "the prior" if from_prior else "a wide Gaussian"
+        try:
+            if from_prior:
+                prior = self._prior()
+                base_mass = self._likelihood_above_zero(prior)
+                halves = (slice(None, None, 2), slice(1, None, 2))
+                bases: list[GaussianBase] = [prior.base(half) for half in halves]
+            else:
+                base_mass = WHOLE_BASE
+                bases = [self._fitted(self._short_draws(), _WIDER)] * 2
+            search = run_leg(
+                self._density, bases, origin=origin, most_gradients=self._most, seed=self._seeds[1]
             )
-        drawn = _wide_gaussian(model, each, seeds[0])
-        found = gaussian_pilot(model, drawn.base, settings=settings, seed=seeds[1])
-        base = found.base
-    flat = found.particles.reshape(-1, model.dimension)
-    values = _parameters(model, found, np.concatenate([flat, found.points]), seeds[2])
-    shape = found.particles.shape[:2]
-    return Scouted(
-        found=found,
-        base=base,
-        particles={n: v[: len(flat)].reshape(*shape, *v.shape[1:]) for n, v in values.items()},
-        log_weight=found.population_log_weight,
-        starts={name: value[len(flat) :] for name, value in values.items()},
-        start_r_hat=drawn.r_hat,
-        gradients=found.gradients + drawn.gradients,
-        seconds=time.perf_counter() - started,
-    )
+            self._remember(search)
+            base = None if from_prior else search.pilots[0].base
+            if from_prior or self._model.no_gaussian_base is None:
+                path = Path(search.pilots[0], base, base_mass)
+        except HarnessError as error:
+            self._failures["search"] = _said(error)
+        if prior is not None and not getattr(self._model, "prior_normalised", True):
+            constant = self._constant(prior)
+        near = self._near()
+        chosen = self._values(search), self._values(near)
+        return Scouted(
+            search=chosen[0],
+            near=chosen[1],
+            path=path,
+            origin=origin,
+            estimates=self._estimates,
+            constant=constant,
+            prior=prior,
+            failures=self._failures,
+            gradients=self._gradients,
+            seconds=time.perf_counter() - began,
+            starts={} if search is None else self._starts(search),
+        )
+
+    def _starts_from_prior(self) -> bool:
+        flat_box = self._model.own_base == "flat" and self._model.no_gaussian_base is not None
+        return self._model.own_base == "prior" or flat_box
+
+    def _prior(self) -> PriorDraws:
+        drawn = prior_draws(self._model, self._seeds[0])
+        self._gradients += drawn.gradients
+        return drawn
+
+    def _likelihood_above_zero(self, prior: PriorDraws) -> LogMass:
+        chains, draws, dimension = prior.points.shape
+        value = self._density(prior.points.reshape(-1, dimension))[0]
+        self._gradients += len(value)
+        return log_base_mass(np.isfinite(value).reshape(chains, draws))
+
+    def _constant(self, prior: PriorDraws) -> LogEvidence | None:
+        """Estimate the integral of the prior as the program writes it."""
+        flat = prior.points.reshape(-1, prior.points.shape[2])
+        try:
+            leg = run_leg(
+                prior.density,
+                [fitted_gaussian(flat, widened=_NEAR)] * 2,
+                origin="a Gaussian fitted to draws of the prior",
+                most_gradients=self._most,
+                seed=self._seeds[3],
+            )
+        except (DataError, SamplingError) as error:
+            self._failures["constant"] = _said(error)
+            return None
+        self._gradients += leg.gradients
+        return weights.combined_log_evidence(leg.estimates).estimate
+
+    def _near(self) -> Leg | None:
+        try:
+            draws = self._short_draws() if self._draws is None else self._draws
+            leg = run_leg(
+                self._density,
+                [self._fitted(draws, _NEAR)] * 2,
+                origin="a Gaussian fitted to draws of NUTS",
+                most_gradients=self._most,
+                seed=self._seeds[4],
+            )
+        except (DataError, SamplingError) as error:
+            self._failures["near"] = _said(error)
+            return None
+        self._remember(leg)
+        return leg
+
+    def _remember(self, leg: Leg) -> None:
+        self._gradients += leg.gradients
+        self._estimates[leg.origin] = tuple(leg.estimates)
+
+    def _short_draws(self) -> Mapping[str, FloatArray]:
+        """Draws of short runs of NUTS from random starts."""
+        if self._short is None:
+            program = self._model.program("target")
+            run = run_stanli_nuts(program, self._model.data, _SHORT, self._seeds[2])
+            self._gradients += int(run.gradients.sum())
+            self._short = {name: run.variables[name] for name in self._model.parameters}
+        return self._short
+
+    def _fitted(self, draws: Mapping[str, FloatArray], widened: float) -> GaussianBase:
+        flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in draws.items()}
+        return fitted_gaussian(self._density.unconstrain_draws(flat), widened=widened)
+
+    def _values(self, leg: Leg | None) -> Population | None:
+        if leg is None:
+            return None
+        particles = leg.particles
+        flat = self._density.constrain(particles.reshape(-1, particles.shape[2]))
+        shape = particles.shape[:2]
+        values = {name: flat[name].reshape(*shape, *flat[name].shape[1:]) for name in flat}
+        return Population(values, leg.log_weight)
+
+    def _starts(self, leg: Leg) -> dict[str, FloatArray]:
+        """Particles of the search with equal weights, by parameter, one pilot after the other."""
+        return self._density.constrain(np.concatenate([each.points for each in leg.pilots]))
 
 
-def _parameters(model: Model, found: Pilot, points: FloatArray, seed: int) -> dict[str, FloatArray]:
-    """Parameters of the pilot's points, each (n, ...)."""
-    if found.shapes is not None:  # base coordinates
-        return unflatten(model, points, found.shapes)
-    written = variables_at(model.program("target"), model.data, points, seed)
-    return {name: written[name] for name in model.parameters}
+def starting_values(
+    starts: Mapping[str, FloatArray],
+    chains: int,
+    num_pseudo_samples: int | None = None,
+) -> list[dict[str, Any]]:
+    """Initial values of each chain, each from points of its own.
 
-
-class _UnconstrainedDensity:
-    """Log density and gradient of a variant on Stan's unconstrained space, point by point."""
-
-    def __init__(self, model: Model, data: Mapping[str, Any], variant: str) -> None:
-        self._stan = StanDensity(model.program(variant), {**model.data, **data})
-        self._last: tuple[FloatArray, FloatArray, FloatArray] | None = None
-
-    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        # Value and gradient of the same points are asked for one after the other.
-        if self._last is not None and np.array_equal(self._last[0], points):
-            return self._last[1], self._last[2]
-        value = np.full(len(points), -np.inf)
-        gradient = np.zeros(points.shape)
-        for row in np.flatnonzero(np.all(np.isfinite(points), axis=1)):
-            try:
-                value[row], gradient[row] = self._stan(points[row])
-            except RuntimeError:  # as Stan's own sampler: the density there is zero
-                continue
-        unusable = ~(np.isfinite(value) & np.all(np.isfinite(gradient), axis=1))
-        value[unusable], gradient[unusable] = -np.inf, 0.0
-        self._last = points.copy(), value, gradient
-        return value, gradient
-
-    def unconstrain(self, values: Mapping[str, Any]) -> FloatArray:
-        """Return the unconstrained point of parameter values."""
-        return self._stan.unconstrain(values)
-
-
-@dataclass(frozen=True)
-class PriorBase(GaussianBase):
-    """A prior as the base of a pilot: its density, and draws of it.
-
-    Mean and Cholesky factor are those of the draws.
-
-    Attributes
+    Parameters
     ----------
-    density
-        Log density of the prior and its gradient; it need not be normalised.
-    draws
-        Draws of it, shape (n, D).
+    starts
+        Points by parameter, shape (n, ...).
+    chains
+        Number of chains.
+    num_pseudo_samples
+        N of a pseudo-extended form, whose values have a last axis over pseudo-samples.
+
+    Raises
+    ------
+    DataError
+        If there are too few points.
     """
-
-    density: LogDensity = field(repr=False)
-    draws: FloatArray = field(repr=False)
-
-    def log_density(self, points: npt.ArrayLike) -> FloatArray:
-        """Log density at points (n, D), as the program has it; shape (n,)."""
-        return self.density(np.asarray(points, dtype=np.float64))[0]
-
-    def log_density_gradient(self, points: npt.ArrayLike) -> FloatArray:
-        """Its gradient, shape (n, D)."""
-        return self.density(np.asarray(points, dtype=np.float64))[1]
-
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """All draws in their order if n are wanted, else n of them at random."""
-        if n == len(self.draws):
-            return self.draws.copy()
-        return self.draws[rng.integers(len(self.draws), size=n)]
-
-
-@dataclass(frozen=True)
-class _Drawn:
-    """What a pilot begins with."""
-
-    base: GaussianBase
-    r_hat: float
-    gradients: int
+    each = num_pseudo_samples or 1
+    count = len(next(iter(starts.values())))
+    if chains * each > count:
+        raise DataError(
+            f"{chains} chains of {each} points need as many starting points; there are {count}"
+        )
+    inits = []
+    for chain in range(chains):
+        rows = slice(chain * each, (chain + 1) * each)
+        values = {name: value[rows] for name, value in starts.items()}
+        inits.append(
+            {
+                name: value[0] if num_pseudo_samples is None else np.moveaxis(value, 0, -1)
+                for name, value in values.items()
+            }
+        )
+    return inits
 
 
-def _prior_draws(model: Model, each: int, seed: int) -> _Drawn:
-    """Draw the prior by NUTS, as the collapsed program with the rung at 0 alone."""
-    aliases = model.aliases.get(COLLAPSED_VARIANT, {})
-    extra = path_data(model, None, 0.0, _PRIOR_ALONE) | {"ladder": 1}
-    data = {aliases.get(name, name): value for name, value in extra.items()}
-    settings = NutsSettings(
-        chains=POPULATIONS, warmup=300, draws=each * _THINNING, parallel_chains=2
-    )
-    program = model.program(COLLAPSED_VARIANT)
-    run = run_stanli_nuts(program, {**model.data, **data}, settings, seed)
-    prior = _UnconstrainedDensity(model, data, COLLAPSED_VARIANT)
-    kept = {name: run.variables[name][:, ::_THINNING] for name in model.parameters}
-    points = np.array(
-        [
-            prior.unconstrain({name: value[chain, draw] for name, value in kept.items()})
-            for chain in range(POPULATIONS)
-            for draw in range(each)
-        ]
-    )
-    moments = weighted_base(points, log_zeta=0.0)
-    base = PriorBase(moments.mean, moments.cholesky, 0.0, prior, points)
-    by_chain = points.reshape(POPULATIONS, each, -1)
-    return _Drawn(base, _largest_r_hat(by_chain), int(run.gradients.sum()))
-
-
-def _wide_gaussian(model: Model, each: int, seed: int) -> _Drawn:
-    """Match a Gaussian to short runs of NUTS on the target, and widen it."""
-    draws = max(250, each)
-    settings = NutsSettings(chains=POPULATIONS, warmup=300, draws=draws, parallel_chains=2)
-    run = run_stanli_nuts(model.program("target"), model.data, settings, seed)
-    points = flatten(model, {name: run.variables[name] for name in model.parameters}, leading=2)
-    moments = weighted_base(points.reshape(-1, model.dimension), log_zeta=0.0)
-    base = gaussian_base(moments.mean, _WIDER**2 * moments.covariance)
-    return _Drawn(base, _largest_r_hat(points), int(run.gradients.sum()))
-
-
-def _largest_r_hat(by_chain: FloatArray) -> float:
-    return float(np.nanmax(weights.r_hat(by_chain)))
+def _said(error: HarnessError) -> str:
+    return " ".join(str(error).split()).rstrip(".")

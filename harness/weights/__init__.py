@@ -12,8 +12,8 @@ Nemeth, C., Lindsten, F., Filippone, M. and Hensman, J. (2019). Pseudo-extended 
 Monte Carlo. Advances in Neural Information Processing Systems 32.
 """
 
-from harness.weights.combination import CombinedLogEvidence, combined_log_evidence
 from harness.weights.base_mass import WHOLE_BASE, LogMass, log_base_mass
+from harness.weights.combination import CombinedLogEvidence, combined_log_evidence
 from harness.weights.conditionals import (
     LogG,
     draw_inv_temp,
@@ -50,15 +50,15 @@ from harness.weights.resampling import (
 )
 
 __all__ = [
-    "CombinedLogEvidence",
-    "combined_log_evidence",
     "WHOLE_BASE",
+    "CombinedLogEvidence",
     "Estimate",
     "FloatArray",
     "LogEvidence",
     "LogG",
     "LogMass",
     "TwoSidedLogEvidence",
+    "combined_log_evidence",
     "complement_log_weight",
     "draw_index",
     "draw_inv_temp",

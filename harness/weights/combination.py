@@ -64,7 +64,5 @@ def combined_log_evidence(estimates: Sequence[LogEvidence]) -> CombinedLogEviden
     between = max(0.0, (q - freedom) / scale) if freedom else 0.0
     weight = 1 / (error**2 + between)
     p_value = float(chdtrc(freedom, q)) if freedom else 1.0
-    estimate = LogEvidence(
-        float(weight @ value / weight.sum()), float(np.sqrt(1 / weight.sum()))
-    )
+    estimate = LogEvidence(float(weight @ value / weight.sum()), float(np.sqrt(1 / weight.sum())))
     return CombinedLogEvidence(estimate, sqrt(between), p_value)
