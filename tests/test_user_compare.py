@@ -1,46 +1,118 @@
-"""Whether plain NUTS has missed something, by a pilot's particles."""
+"""Where NUTS and other draws differ: what either misses, by draws of known distributions."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from harness.diagnosis import Severity
-from harness.user.compare import compare
+from harness.user.compare import Population, compare
+from harness.weights import FloatArray
 
 
-def test_comparison_of_nuts_and_a_pilot() -> None:
+def population(values: FloatArray, log_weight: FloatArray | None = None) -> Population:
+    weight = np.zeros(len(values)) if log_weight is None else log_weight
+    return Population({"x": values}, weight)
+
+
+def two_modes(rng: np.random.Generator, shape: tuple[int, ...], left: float) -> FloatArray:
+    sign = np.where(rng.random(shape) < left, -1.0, 1.0)
+    return np.asarray(sign * 4 + rng.normal(size=shape), dtype=np.float64)
+
+
+def test_draws_of_one_distribution_do_not_differ() -> None:
     rng = np.random.default_rng(3)
-    particles = {"x": rng.normal(size=(16, 32))}
-    even = np.zeros(16)
-    common: dict[str, Any] = {"origin": "the prior", "log_evidence_error": 0.1}
-    same = {"x": rng.normal(size=(4, 500))}
-    sound = compare(same, particles, even, **common)
-    assert not sound.missed
-    assert [each.severity for each in sound.findings] == [Severity.FINE]
-    half = {"x": np.abs(same["x"])}
-    missed = compare(half, particles, even, **common)
-    assert missed.missed
-    assert "x < " in missed.findings[0].sentence
-    apart = {"x": same["x"] + np.array([0, 0, 5, 5])[:, None]}
-    assert "disagree" in compare(apart, particles, even, **common).findings[0].sentence
-    rough = compare(half, particles, even, origin="the prior", log_evidence_error=2.0)
-    assert not rough.missed
-    assert "too rough" in rough.findings[0].sentence
+    found = compare({"x": rng.normal(size=(4, 500))}, population(rng.normal(size=(16, 32))))
+    assert not found.chains_disagree
+    assert found.missed_by_nuts is None
+    assert found.missed_by_other is None
+    assert found.differs is None
+    assert found.coordinates == 1
 
 
-def test_a_difference_within_a_large_error_is_no_agreement() -> None:
-    """Populations of a pilot that found one mode or the other, by chance: 0.5 ± 0.13 below 0."""
+def test_a_mode_that_nuts_has_not_visited() -> None:
+    rng = np.random.default_rng(4)
+    nuts = {"x": 4 + rng.normal(size=(4, 500))}
+    found = compare(nuts, population(two_modes(rng, (16, 32), 0.4)))
+    region = found.missed_by_nuts
+    assert region is not None
+    assert region.nuts < 0.01
+    # 512 particles, half a standard error of which is 0.01.
+    assert abs(region.other - 0.4) < 4 * np.sqrt(0.24 / 512)
+    assert found.missed_by_other is None
+    assert str(region).startswith("x < ")
+
+
+def test_a_mode_that_the_other_draws_have_not_visited() -> None:
+    """A narrow mode in the middle of a wide one, with four fifths of the probability."""
+    rng = np.random.default_rng(5)
+    wide = rng.normal(size=(4, 1000))
+    nuts = {"x": np.where(rng.random(wide.shape) < 0.8, 0.5 + 0.01 * wide, wide)}
+    found = compare(nuts, population(rng.normal(size=(16, 32))))
+    region = found.missed_by_other
+    assert region is not None
+    assert region.nuts > 0.6  # but for cells that it shares with the wide mode
+    assert region.other < 0.05
+    assert found.missed_by_nuts is None
+    values = {"x": np.array([[0.5, -2.0]])}
+    np.testing.assert_array_equal(region.holds(values), [[True, False]])
+
+
+def test_a_mode_between_two_others() -> None:
+    rng = np.random.default_rng(6)
+    outer = two_modes(rng, (4, 1000), 0.5)
+    middle = rng.normal(0, 0.3, size=(16, 64))
+    everything = np.where(rng.random(middle.shape) < 0.4, middle, two_modes(rng, (16, 64), 0.5))
+    region = compare({"x": outer}, population(everything)).missed_by_nuts
+    assert region is not None
+    assert all(np.isfinite(interval).all() for interval in region.intervals)
+    assert abs(region.other - 0.4) < 0.15
+    assert region.nuts < 0.05
+
+
+def test_both_modes_visited_in_other_proportions() -> None:
+    rng = np.random.default_rng(7)
+    found = compare(
+        {"x": two_modes(rng, (4, 1000), 0.5)}, population(two_modes(rng, (16, 64), 0.2))
+    )
+    assert found.missed_by_nuts is None
+    assert found.missed_by_other is None
+    assert found.differs is not None
+    assert abs(found.differs.nuts - 0.5) < 0.1
+    assert abs(found.differs.other - 0.2) < 0.1
+
+
+def test_a_difference_within_a_large_error_is_unsure() -> None:
+    """Populations that found one mode or the other, by chance: 0.5 ± 0.13 below 0."""
     rng = np.random.default_rng(4)
     signs = np.where(np.arange(16) < 8, -1, 1)[:, None]
-    particles = {"x": signs * np.abs(rng.normal(size=(16, 32)))}
-    nuts = {"x": np.abs(rng.normal(size=(4, 500)))}
-    common: dict[str, Any] = {"origin": "the prior", "log_evidence_error": 0.5}
-    unsure = compare(nuts, particles, np.zeros(16), **common)
-    assert not unsure.missed
-    assert [each.severity for each in unsure.findings] == [Severity.WARNING]
-    assert "too rough" in unsure.findings[0].sentence
+    particles = population(signs * np.abs(rng.normal(size=(16, 32))))
+    found = compare({"x": np.abs(rng.normal(size=(4, 500)))}, particles)
+    assert found.missed_by_nuts is not None  # a reason to look, not yet a verdict
+    assert found.differs is None
+    assert found.unsure is not None
+
+
+def test_chains_that_disagree_and_elements_by_name() -> None:
+    rng = np.random.default_rng(9)
+    apart = rng.normal(size=(4, 500, 2, 3))
+    apart[2:, :, 1, 2] += 5
+    other = Population({"m": rng.normal(size=(16, 32, 2, 3))}, np.zeros(16))
+    found = compare({"m": apart}, other)
+    assert found.chains_disagree
+    assert found.worst == "m"
+    assert found.coordinates == 6
+    assert found.missed_by_other is not None
+    assert found.missed_by_other.label == "m[2,3]"
+
+
+def test_weights_of_populations_count() -> None:
+    """Populations in a second mode, whose weights are next to nothing."""
+    rng = np.random.default_rng(10)
+    values = rng.normal(size=(16, 32))
+    values[8:] += 10
+    log_weight = np.where(np.arange(16) < 8, 0.0, -30.0)
+    nuts = {"x": rng.normal(size=(4, 500))}
+    assert compare(nuts, population(values, log_weight)).missed_by_nuts is None
+    assert compare(nuts, population(values)).missed_by_nuts is not None
 
 
 def test_a_sound_run_is_not_called_off() -> None:
@@ -49,11 +121,13 @@ def test_a_sound_run_is_not_called_off() -> None:
     alarms = 0
     for _ in range(200):
         nuts = {"x": rng.normal(size=(4, 100)), "y": rng.exponential(size=(4, 100, 2))}
-        particles = {"x": rng.normal(size=(16, 16)), "y": rng.exponential(size=(16, 16, 2))}
-        weight = rng.normal(0, 0.3, size=16)
-        compared = compare(nuts, particles, weight, origin="it", log_evidence_error=0.1)
-        # Chains of 100 draws agree: R-hat above 1.1 is not what is tested.
+        other = Population(
+            {"x": rng.normal(size=(16, 16)), "y": rng.exponential(size=(16, 16, 2))},
+            rng.normal(0, 0.3, size=16),
+        )
+        found = compare(nuts, other)
         alarms += any(
-            "probability" in each.sentence and compared.missed for each in compared.findings
+            each is not None
+            for each in (found.missed_by_nuts, found.missed_by_other, found.differs)
         )
     assert alarms < 3

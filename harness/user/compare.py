@@ -136,7 +136,8 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
     """Compare NUTS with other draws, coordinate by coordinate, between quantiles of both together.
 
     The error of NUTS's share of draws in a region takes autocorrelation into account; that of the
-    others' is the spread of the populations.
+    others' is the spread of the populations.  Of a region that either one misses no error is asked,
+    since a few populations that found it are reason enough to look (:mod:`harness.user.confirm`).
 
     Parameters
     ----------
@@ -162,24 +163,16 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
             missed_by_nuts += coordinate.empty_in_nuts()
             missed_by_other += coordinate.empty_in_other()
             below += coordinate.below_thresholds()
-    tests = max(len(below) + 2 * coordinates, 1)
-    largest = float(stdtrit(max(len(share) - 1, 1), 1 - FALSE_ALARM / 2 / tests))
-
-    def matters(regions: list[Region]) -> Region | None:
-        kept = [each for each in regions if each.score > largest and each.size > LEAST_SHARE]
-        return max(kept, key=lambda each: each.size, default=None)
+    largest = float(stdtrit(max(len(share) - 1, 1), 1 - FALSE_ALARM / 2 / max(len(below), 1)))
+    apart = [each for each in below if each.size > LEAST_SHARE]
 
     return Comparison(
         r_hat=r_hat,
         worst=worst,
-        missed_by_nuts=matters(missed_by_nuts),
-        missed_by_other=matters(missed_by_other),
-        differs=matters(below),
-        unsure=max(
-            (each for each in below if each.size > LEAST_SHARE),
-            key=lambda each: each.size,
-            default=None,
-        ),
+        missed_by_nuts=_largest(missed_by_nuts),
+        missed_by_other=_largest(missed_by_other),
+        differs=_largest([each for each in apart if each.score > largest]),
+        unsure=_largest([each for each in apart if each.score <= largest]),
         largest=max((each.size for each in below), default=0.0),
         coordinates=coordinates,
     )
@@ -201,11 +194,12 @@ class _Coordinate:
         index = ",".join(str(i + 1) for i in np.unravel_index(column, shape)) if shape else ""
         self._label = f"{name}[{index}]" if index else name
         self._draws, self._points, self._share = draws, points, share
-        quantiles = [np.quantile(draws, _DECILES), np.quantile(points[share > 0], _DECILES)]
-        # Midway between two of the quantiles, where modes are apart, as well as on them.
-        self._thresholds = np.unique(np.sort(np.concatenate(quantiles))[::2])
-        edges = [-np.inf, *self._thresholds.tolist(), np.inf]
-        self._cells = list(pairwise(edges))
+        of_each = [np.quantile(draws, _DECILES), np.quantile(points[share > 0], _DECILES)]
+        quantiles = np.unique(np.concatenate(of_each))
+        self._thresholds = quantiles[::2]
+        # Midway between two quantiles, where modes are apart, as well as on them.
+        edges = np.unique(np.concatenate([quantiles, (quantiles[1:] + quantiles[:-1]) / 2]))
+        self._cells = list(pairwise([-np.inf, *edges.tolist(), np.inf]))
         self._in_nuts = np.array([_inside(draws, [cell]).mean() for cell in self._cells])
         self._in_other = np.array(
             [share @ _inside(points, [cell]).mean(axis=1) for cell in self._cells]
@@ -251,6 +245,11 @@ class _Coordinate:
             # Never below that of one particle, also where all are on one side.
             max(error, 1.0 / self._points.size),
         )
+
+
+def _largest(regions: list[Region]) -> Region | None:
+    kept = [each for each in regions if each.size > LEAST_SHARE]
+    return max(kept, key=lambda each: each.size, default=None)
 
 
 def _inside(
