@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.errors import DataError
+from harness.errors import DataError, SamplingError
 from harness.model import StanProgram
 from harness.stan_library import (
     Message,
@@ -19,7 +19,9 @@ from harness.stan_library import (
     load_library,
     to_columns,
 )
+from harness.stan_rows import CompiledRows, RowEvaluator, rows_from_python
 from harness.stanli_package import require_stanli, stanli_document, stanli_library
+from harness.toolchain.row_loop import row_loop
 from harness.weights import FloatArray
 
 
@@ -41,7 +43,11 @@ class BatchedDensity:
     data
         All its data.
     threads
-        Most threads that a call takes; results are the same for any number.
+        Most threads that a call takes, which takes them where there is work enough; results are
+        the same for any number.
+    native
+        Use the compiled loop over rows, which is built first if it was not, if there is a
+        compiler; results are the same without it.
 
     Attributes
     ----------
@@ -56,11 +62,20 @@ class BatchedDensity:
         If stanli refuses the program or its data; the message is its own.
     """
 
-    def __init__(self, program: StanProgram, data: Mapping[str, Any], *, threads: int = 1) -> None:
+    def __init__(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        *,
+        threads: int = 1,
+        native: bool = True,
+    ) -> None:
         if threads < 1:
             raise DataError(f"a density takes 1 thread or more; got {threads}")
         self.name = program.name
         self.threads = threads
+        loop = row_loop() if native else None
+        self._rows: RowEvaluator = rows_from_python if loop is None else CompiledRows(loop)
         self._library: StanLibrary = load_library(stanli_library(require_stanli()))
         self._document = stanli_document(program, data)
         first = StanInstance(self._library, self._document, self.name)
@@ -84,17 +99,32 @@ class BatchedDensity:
         """
         at = self._checked(points)
         value, gradient = np.empty(len(at)), np.empty(at.shape)
+        wanted = max(1, min(self.threads, len(at)))
+        instances: list[StanInstance] = []
+        try:
+            while len(instances) < wanted:
+                instances.append(self._take())
+            self._rows(instances, at, value, gradient)
+        finally:
+            self._idle.extend(instances)
+        return value, gradient
+
+    def at(self, point: npt.ArrayLike) -> tuple[float, FloatArray]:
+        """Return the log density and its gradient at one point (D,), as the program has them.
+
+        Raises
+        ------
+        RuntimeError
+            If the program rejects the point; the message is Stan's.
+        DataError
+            If the point has another shape.
+        """
+        (row,) = self._checked(np.asarray(point, dtype=np.float64)[None])
         instance = self._take()
         try:
-            _evaluate(instance, at, value, gradient)
+            return instance.at(row)
         finally:
             self._idle.append(instance)
-        known = np.isfinite(at).all(axis=1)
-        usable = known & np.isfinite(value) & np.isfinite(gradient).all(axis=1)
-        if not usable.all():
-            value[~usable & ~(known & (value == np.inf))] = -np.inf
-            gradient[~usable] = 0.0
-        return value, gradient
 
     def unconstrain(self, values: Mapping[str, npt.ArrayLike]) -> FloatArray:
         """Return the unconstrained point (D,) of parameters, each of its own shape.
@@ -147,7 +177,9 @@ class BatchedDensity:
         Raises
         ------
         DataError
-            If the points have another shape, or the program rejects one.
+            If the points have another shape.
+        SamplingError
+            If the program rejects one; the message is Stan's.
         """
         at = self._checked(points)
         library, instance, message = self._library, self._take(), Message(self._library)
@@ -164,7 +196,7 @@ class BatchedDensity:
                     *(instance.pointer, transformed, generated),
                     *(point.ctypes.data, row.ctypes.data, random, message.room),
                 ):
-                    raise DataError(f"{self.name}: {message.take()}")
+                    raise SamplingError(f"{self.name}: a point was rejected: {message.take()}")
         finally:
             self._idle.append(instance)
             if random is not None:
@@ -185,17 +217,3 @@ class BatchedDensity:
             return self._idle.pop()
         except IndexError:
             return StanInstance(self._library, self._document, self.name)
-
-
-def _evaluate(
-    instance: StanInstance, points: FloatArray, value: FloatArray, gradient: FloatArray
-) -> None:
-    """Fill in values and gradients row by row; -inf where the program rejects."""
-    evaluate, pointer = instance.library.gradient, instance.pointer
-    at, to, slope = points.ctypes.data, value.ctypes.data, gradient.ctypes.data
-    stride = 8 * instance.dimension
-    for row in range(len(points)):
-        if evaluate(pointer, True, True, at, to, slope, None):
-            value[row] = -np.inf
-            gradient[row] = 0.0
-        at, to, slope = at + stride, to + 8, slope + stride

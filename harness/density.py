@@ -6,41 +6,24 @@ is optional and imported only when a density is made.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from harness.batched import BatchedDensity
 from harness.coordinates import Shapes, StanCoordinates, flatten, unflatten
 from harness.errors import DataError
 from harness.model import LogDensity, Model, StanProgram
-from harness.stanli_package import (
-    FAULTY_PASSES,
-    HOW_TO_INSTALL_STANLI,
-    column_major,
-    require_stanli,
-    stan_model,
-)
 from harness.weights import FloatArray
-
-__all__ = [
-    "FAULTY_PASSES",
-    "HOW_TO_INSTALL_STANLI",
-    "StanDensity",
-    "TargetDensity",
-    "column_major",
-    "per_point",
-    "require_stanli",
-    "stan_model",
-]
 
 
 class StanDensity:
-    """Log density and gradient of a Stan program with its data, on Stan's unconstrained space.
+    """Log density and gradient of a Stan program at one point of Stan's unconstrained space.
 
-    Jacobian and constants are included.
+    As the program has them, rejections and what is not finite included.  For more points than a
+    few, :class:`harness.batched.BatchedDensity` does all in one call.
 
     Parameters
     ----------
@@ -58,8 +41,8 @@ class StanDensity:
     """
 
     def __init__(self, program: StanProgram, data: Mapping[str, Any]) -> None:
-        self._model = stan_model(program, data)
-        self.dimension = int(self._model.n_unconstrained)
+        self.batched = BatchedDensity(program, data)
+        self.dimension = self.batched.dimension
 
     def __call__(self, unconstrained: npt.ArrayLike) -> tuple[float, FloatArray]:
         """Return the log density and its gradient at a point of shape (D,).
@@ -69,26 +52,15 @@ class StanDensity:
         RuntimeError
             Where the program rejects the point.
         """
-        value, gradient = self._model.log_prob_grad(np.asarray(unconstrained, dtype=np.float64))
-        return float(value), np.asarray(gradient, dtype=np.float64)
+        return self.batched.at(unconstrained)
 
     def value(self, unconstrained: npt.ArrayLike) -> float:
         """Return the log density at a point of shape (D,)."""
         return self(unconstrained)[0]
 
     def unconstrain(self, values: Mapping[str, Any]) -> FloatArray:
-        """Return the unconstrained point of parameter values, in Stan's column-major order."""
-        return np.asarray(self._model.unconstrain(column_major(values)), dtype=np.float64)
-
-    def shapes(self, names: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
-        """Shape of each of these parameters, () for a real."""
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(names, ())
-        for column in self._model.constrained_names:
-            name, *index = re.split(r"[\[\],.]+", column.rstrip("]"))
-            if name in shapes and index:
-                before = shapes[name] or (0,) * len(index)
-                shapes[name] = tuple(map(max, before, map(int, index)))
-        return shapes
+        """Return the unconstrained point (D,) of parameters, each of its own shape."""
+        return self.batched.unconstrain(values)
 
 
 class TargetDensity:
@@ -102,6 +74,8 @@ class TargetDensity:
     ----------
     model
         The model.
+    threads
+        Most threads that a call takes.
 
     Raises
     ------
@@ -111,10 +85,11 @@ class TargetDensity:
         If the model's dimension, transforms or bounds are not those of its program.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, threads: int = 1) -> None:
         self.model = model
-        self._stan = StanDensity(model.program("target"), model.data)
-        self.shapes: Shapes = self._stan.shapes(model.parameters)
+        self._stan = BatchedDensity(model.program("target"), model.data, threads=threads)
+        found = self._stan.shapes
+        self.shapes: Shapes = {name: found.get(name, ()) for name in model.parameters}
         if self._stan.dimension != model.dimension:
             raise DataError(
                 f"{model.name} says it has dimension {model.dimension}; its program has "
@@ -135,19 +110,17 @@ class TargetDensity:
             raise DataError(
                 f"{self.model.name} takes points of shape (n, {self.dimension}); got {base.shape}"
             )
-        value = np.full(len(base), -np.inf)
-        gradient = np.zeros(base.shape)
-        inside = np.flatnonzero(self._coordinates.inside(base))
+        if not self.model.bounds:  # then the two spaces are one
+            value, gradient = self._stan(base)
+            value[value == np.inf] = -np.inf
+            return value, gradient
+        inside = self._coordinates.inside(base)
         stan = self._coordinates.to_stan(base[inside])
-        for row, point in zip(inside, stan, strict=True):
-            try:
-                value[row], gradient[row] = self._stan(point)
-            except RuntimeError:  # as Stan's own sampler: the density there is zero
-                value[row] = -np.inf
-        carried = self._coordinates.density_on_base(stan, value[inside], gradient[inside])
-        value[inside], gradient[inside] = carried
-        usable = np.isfinite(value) & np.all(np.isfinite(gradient), axis=1)
-        value[~usable], gradient[~usable] = -np.inf, 0.0
+        carried, slope = self._coordinates.density_on_base(stan, *self._stan(stan))
+        usable = np.isfinite(carried) & np.isfinite(slope).all(axis=1)
+        inside[inside] = usable
+        value, gradient = np.full(len(base), -np.inf), np.zeros(base.shape)
+        value[inside], gradient[inside] = carried[usable], slope[usable]
         return value, gradient
 
     def parameters(self, points: npt.ArrayLike) -> dict[str, FloatArray]:
@@ -161,7 +134,7 @@ class TargetDensity:
             values = self.parameters(self._coordinates.to_base(stan))
             agrees = np.allclose(self._stan.unconstrain(values), stan, rtol=1e-8, atol=1e-8)
             flatten(self.model, values, leading=0)
-        except (RuntimeError, ValueError):
+        except (DataError, ValueError):
             agrees = False
         if not agrees:
             raise DataError(

@@ -147,6 +147,20 @@ class StanInstance:
         weakref.finalize(self, library.destruct, pointer)
         self.dimension = library.dimension(pointer)
 
+    def at(self, point: FloatArray) -> tuple[float, FloatArray]:
+        """Return the log density and its gradient at a point (D,), as the program has them.
+
+        Raises
+        ------
+        RuntimeError
+            If the program rejects the point; the message is Stan's.
+        """
+        value, gradient, message = np.empty(1), np.empty(self.dimension), Message(self.library)
+        where = point.ctypes.data, value.ctypes.data, gradient.ctypes.data
+        if self.library.gradient(self.pointer, True, True, *where, message.room):
+            raise RuntimeError(message.take())
+        return float(value[0]), gradient
+
     def variables(
         self, *, transformed: bool = False, generated: bool = False
     ) -> dict[str, Variable]:

@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.density import column_major, stan_model
+from harness.batched import BatchedDensity
 from harness.errors import DataError, SamplingError
 from harness.model import StanProgram
 from harness.nuts import SAMPLE_STATS, NutsRun, NutsSettings
+from harness.stanli_package import column_major, stan_model
 from harness.weights import FloatArray
 
 STAN_VERSIONS = {"0.24": "2.40.0"}
@@ -112,8 +113,7 @@ def variables_at(
     """Return all that a program writes at points of its unconstrained space.
 
     Parameters, transformed parameters, and generated quantities, whose random numbers come from
-    a stream of its own for each point.  stanli has no call for it: a chain of one draw with a
-    step of 10^-12 starts at each point, so that values are right to about ten digits.
+    one stream for all points in their order.
 
     Parameters
     ----------
@@ -131,20 +131,14 @@ def variables_at(
 
     Raises
     ------
-    ToolchainError, DataError
-        As :func:`run_stanli_nuts`.
+    ToolchainError
+        If stanli is not installed.
+    DataError
+        If the program, its data or the points' shape are refused.
     SamplingError
         If the program rejects a point.
     """
-    model = stan_model(program, data)
-    try:
-        fit = _fixed(model, len(points), seed, inits=np.ascontiguousarray(points))
-    except (RuntimeError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise SamplingError(
-            f"{program.name}: a point was rejected (seed {seed}): {said}"
-        ) from error
-    return {name: np.asarray(fit.draws(name)[:, 0], dtype=np.float64) for name in fit.variables}
+    return BatchedDensity(program, data).constrain(points, transformed=True, seed=seed)
 
 
 def _collect(fit: Any, settings: NutsSettings, seconds: float) -> NutsRun:

@@ -18,8 +18,8 @@ import numpy as np
 from corpus_data import corpus_data
 from stan_density import StanDensity
 
-from harness.density import stan_model
 from harness.model import StanProgram
+from harness.stanli_package import stan_model
 from harness.weights import FloatArray
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pytest
 from scipy.special import expit
 
-from harness.density import StanDensity, require_stanli
+from harness.density import StanDensity
+from harness.stanli_package import require_stanli
 from harness.weights import FloatArray
 
 __all__ = ["StanDensity", "into_box", "log_box_jacobian", "stanli"]

@@ -17,10 +17,10 @@ from corpus_oracle import Values
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
-from harness.density import column_major, stan_model
 from harness.methods.continuous_tempering import tempering_data
 from harness.methods.pseudo_extended import pseudo_extended_data
 from harness.model import Model, StanProgram
+from harness.stanli_package import column_major, stan_model
 from harness.temper import TemperedProgram
 from harness.temper.program import TemperMethod
 from harness.weights import FloatArray, LogG

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 from stan_density import StanDensity
 
-from harness.density import FAULTY_PASSES
 from harness.model import StanProgram
+from harness.stanli_package import FAULTY_PASSES
 from harness.weights import FloatArray
 
 Y = np.array([1.0, 3.0, 0.2, 0.5])

@@ -22,7 +22,6 @@ from toolchain_world import World
 from harness import weights
 from harness.bases import gaussian_base
 from harness.compile import program_digest, source_digest
-from harness.density import HOW_TO_INSTALL_STANLI
 from harness.errors import CompileError, DataError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.methods.common import Engine, compiled_variant
@@ -42,6 +41,7 @@ from harness.nuts import NutsSettings
 from harness.paths import shipped
 from harness.stan_data import plain_data
 from harness.stanli_nuts import STAN_VERSIONS
+from harness.stanli_package import HOW_TO_INSTALL_STANLI
 from harness.toolchain import find_cmdstan
 from harness.weights import FloatArray
 

@@ -12,11 +12,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from harness.compile import CompiledProgram, compile_programs, source_digest
-from harness.density import HOW_TO_INSTALL_STANLI
 from harness.errors import DataError, ToolchainError
 from harness.model import Model
 from harness.nuts import NutsRun, NutsSettings, run_nuts
 from harness.stanli_nuts import run_stanli_nuts
+from harness.stanli_package import HOW_TO_INSTALL_STANLI
 from harness.toolchain import require_cmdstan, why_no_compiler
 from harness.weights import FloatArray
 

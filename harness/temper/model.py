@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.density import stan_model
 from harness.files import write_text
 from harness.model import Model, OwnBase, StanProgram
 from harness.paths import cache_folder
+from harness.stanli_package import stan_model
 from harness.temper.classify import What
 from harness.temper.program import VARIANTS, TemperedProgram, self_contained, temper_each
 

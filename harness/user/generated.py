@@ -14,15 +14,14 @@ import pandas as pd
 from stanio import parse_header
 
 from harness import weights
+from harness.batched import BatchedDensity
 from harness.compile import CompiledProgram, Declared
-from harness.density import StanDensity
 from harness.errors import SamplingError
 from harness.fit import PSEUDO_SAMPLE, Fit, build_fit
 from harness.methods.common import GENERATED, in_extended
 from harness.model import Model
 from harness.stan_csv import EXACT
 from harness.stan_data import plain_data
-from harness.stanli_nuts import variables_at
 from harness.weights import FloatArray
 
 ORIGINAL = "original"
@@ -165,12 +164,9 @@ def generate(
 
 def _by_stanli(model: Model, draws: Mapping[str, FloatArray], seed: int) -> dict[str, FloatArray]:
     program = model.program(ORIGINAL)
-    density = StanDensity(program, model.data)
-    count = len(next(iter(draws.values())))
-    points = np.array(
-        [density.unconstrain({n: value[row] for n, value in draws.items()}) for row in range(count)]
-    )
-    return variables_at(program, model.data, points, seed)
+    density = BatchedDensity(program, model.data)
+    points = density.unconstrain_draws(draws)
+    return density.constrain(points, transformed=True, seed=seed)
 
 
 def _by_cmdstan(
