@@ -131,7 +131,7 @@ def _base_mass(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
         where, part = "base", "lies where the target's density is above zero"
     sentence = (
         f"{percent} % of the {where} {part}, and the path starts from that part alone: log Z "
-        f"accounts for the rest (log of the share {mass.value:.2f}, standard error {mass.mcse:.2f})."
+        f"accounts for the rest (log share {mass.value:.2f}, standard error {mass.mcse:.2f})."
     )
     islands = "Where that part falls into islands, chains do not pass between them: compare chains."
     if mass.mcse > GAP_WARNING:

@@ -197,7 +197,9 @@ def base_moments(score: FloatArray, colour: str) -> Figure:
 def running_log_evidence(tempered: TemperedDraws, colour: str) -> Figure:
     """Estimate of log Z from growing parts of the draws, with two standard errors."""
     draws = tempered.delta.shape[1]
+    # At first all draws may be where the target's density is zero.
     part = np.unique(np.linspace(max(_FEWEST_DRAWS, draws // _PARTS), draws, _PARTS).astype(int))
+    part = part[[bool(np.isfinite(tempered.log_w1[:, :count]).any()) for count in part]]
     estimates = np.array([_first(tempered, count).log_evidence() for count in part])
     value, error = estimates.T
     figure, (axis,) = column_figure()

@@ -2,6 +2,8 @@
 
 On the geometric path log p(x, beta) = log b(x) - beta Delta(x) + log g(beta), so that given x
 the inverse temperature is a truncated exponential times g (Graham and Storkey 2017, eq. 17).
+Where gamma(x) = 0, Delta is +inf, and x is of the base alone: of the rungs of a ladder only one
+at beta = 0 has any mass there, and of a continuous g nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def inv_temp_log_conditionals(
     Parameters
     ----------
     delta
-        Delta(x) = log b(x) + log zeta - log gamma(x), of any shape and size.
+        Delta(x) = log b(x) + log zeta - log gamma(x), of any shape and size; on a ladder it may
+        be +inf.
     log_g
         Knots of a log g that is linear between them, from beta = 0 to 1; or the rungs of a
         ladder with their log weights.
@@ -75,7 +78,7 @@ def log_path_weight(
     Parameters
     ----------
     delta
-        Delta(x), of any shape.
+        Delta(x), of any shape; on a ladder it may be +inf.
     inv_temp
         beta', which may lie outside the knots.
     log_g
@@ -91,7 +94,7 @@ def log_path_weight(
     knot, value = _knots(log_g, 1 if ladder else 2)
     # Heights of the log integrand at the knots, last axis; relative to beta', so that where
     # beta' has nearly all the mass nothing large cancels.
-    height = value - (knot - inv_temp) * _finite(delta)[..., None]
+    height = value - _times(knot - inv_temp, _checked(delta, ladder=ladder))
     if ladder:
         return np.asarray(-np.logaddexp.reduce(height, axis=-1), dtype=np.float64)
     step = np.abs(np.diff(height, axis=-1))
@@ -115,7 +118,7 @@ def draw_inv_temp(
     Parameters
     ----------
     delta
-        Delta(x), of any shape.
+        Delta(x), of any shape; on a ladder with a rung at 0 it may be +inf.
     log_g
         Knots of a log g that is linear between them, zero outside them; or rungs.  An array
         (K, 2) saves its conversion at each call.
@@ -135,7 +138,7 @@ def draw_inv_temp(
         If the knots do not ascend, or a number is not finite.
     """
     knot, value = _knots(log_g, 1 if ladder else 2)
-    height = value - knot * _finite(delta)[..., None]
+    height = value - _times(knot, _checked(delta, ladder=ladder))
     if ladder:
         return np.asarray(knot[draw_index(height, rng)], dtype=np.float64)
     rise, width = np.diff(height, axis=-1), np.diff(knot)
@@ -162,11 +165,24 @@ def _log_decay(a: FloatArray) -> FloatArray:
     return decay
 
 
-def _finite(delta: npt.ArrayLike) -> FloatArray:
+def _checked(delta: npt.ArrayLike, *, ladder: bool) -> FloatArray:
     array = np.asarray(delta, dtype=np.float64)
-    if not np.all(np.isfinite(array)):
-        raise DataError("Delta, the log ratio of base and target, must be finite")
+    usable = np.isfinite(array)
+    if ladder:
+        usable |= array == np.inf
+    if not np.all(usable):
+        or_infinite = ", or +inf on a ladder" if ladder else ""
+        raise DataError(f"Delta, the log ratio of base and target, must be finite{or_infinite}")
     return array
+
+
+def _times(step: FloatArray, delta: FloatArray) -> FloatArray:
+    """Products of steps in beta, last axis, with Delta; 0 times +inf is 0 here, as gamma^0 is 1."""
+    if np.isfinite(delta).all():
+        return step * delta[..., None]
+    finite = np.where(np.isfinite(delta), delta, 0.0)[..., None]
+    far = np.where(step == 0, 0.0, np.copysign(np.inf, step))
+    return np.where(np.isfinite(delta)[..., None], step * finite, far)
 
 
 def _knots(log_g: LogG | FloatArray, fewest: int) -> tuple[FloatArray, FloatArray]:

@@ -48,6 +48,7 @@ def log_evidence(
     ----------
     log_w1, log_w0
         Log conditional densities of beta = 1 and of beta = 0 given x_t, shape (chains, draws).
+        -inf where a draw has no density there: at beta = 1 where the target's is zero.
         For a pseudo-extended run shape (chains, draws, N), with the complement's log weight
         (:func:`~harness.weights.complement_log_weight`) added to both: pseudo-samples that
         are not the chosen one follow the tempered density.
@@ -59,7 +60,7 @@ def log_evidence(
     Raises
     ------
     DataError
-        If shapes do not match or a log weight is not finite.
+        If shapes do not match, a log weight is NaN or +inf, or all at one end are -inf.
     """
     one, zero = (np.asarray(log_w, dtype=np.float64) for log_w in (log_w1, log_w0))
     if one.shape != zero.shape or one.ndim not in (2, 3) or one.size == 0:
@@ -67,8 +68,8 @@ def log_evidence(
             f"log w1 and log w0 need one shape, (chains, draws) or (chains, draws, N); got "
             f"{one.shape}, {zero.shape}"
         )
-    if not (np.all(np.isfinite(one)) and np.all(np.isfinite(zero))):
-        raise DataError("log w1 and log w0 must be finite")
+    if not all(np.all(each < np.inf) and np.any(each > -np.inf) for each in (one, zero)):
+        raise DataError("log w1 and log w0 must be finite or -inf, and some of each finite")
     if one.ndim == 2:
         one, zero = one[..., None], zero[..., None]
     (up, value1), (down, value0) = _linearised(one), _linearised(zero)
@@ -123,7 +124,7 @@ def two_sided_log_evidence(
     ----------
     delta, inv_temp
         Delta(x_t) and the inverse temperatures drawn with them, shape (chains, draws) or
-        (chains, draws, N).
+        (chains, draws, N).  On a ladder Delta may be +inf, where the target's density is zero.
     log_zeta
         The guess at log Z that the run used.
     log_g
@@ -175,6 +176,13 @@ def two_sided_log_evidence(
         end = 1.0 if k + 1 == len(middle) else middle[k]
         backward += at[end][0] - at[below][0]
         total["backward"] += at[end][1] - at[below][1]
+    if np.any(np.isinf(drop)):
+        # Down to beta = 0 leads to the base where gamma is not zero: that share of its draws.
+        own = np.where(stone == 0, log_w, -np.inf)
+        possible = _linearised(np.where(np.isfinite(drop), own, -np.inf))
+        everything = _linearised(own)
+        backward += possible[0] - everything[0]
+        total["backward"] += possible[1] - everything[1]
     return TwoSidedLogEvidence(
         LogEvidence(float(total["forward"]), float(expectation(forward).mcse)),
         LogEvidence(float(total["backward"]), float(expectation(backward).mcse)),
@@ -185,8 +193,13 @@ def two_sided_log_evidence(
 
 
 def _linearised(log_w: FloatArray) -> tuple[FloatArray, float]:
-    """Series sum_i w_ti / mean, shape (chains, draws), and the log of the mean."""
+    """Series sum_i w_ti / mean, shape (chains, draws), and the log of the mean.
+
+    The series is 0 where all weights are.
+    """
     largest = log_w.max()
+    if largest == -np.inf:
+        return np.zeros(log_w.shape[:2]), -np.inf
     weight = np.exp(log_w - largest).sum(axis=-1)
     mean = weight.mean()
     return weight / mean, float(largest + np.log(mean))
