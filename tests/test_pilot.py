@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -320,3 +321,78 @@ def test_a_ladder_that_does_not_arrive_is_given_up() -> None:
     settings = PilotSettings(particles=256, leapfrog_steps=2, most_rungs=3)
     with pytest.raises(SamplingError, match="has not reached the target in 3 rungs"):
         pilot_of_density(mixture, BASE, settings=settings, seed=1)
+
+
+def test_each_rung_makes_all_its_moves_one_after_the_other() -> None:
+    """More moves take the particles further from where the rung before left them."""
+
+    def correlation(moves: int) -> float:
+        settings = PilotSettings(particles=512, moves=moves, leapfrog_steps=1)
+        made = pilot_of_density(watched, BASE, settings=settings, seed=2)
+        # The last rung's moves: where it began and where it ended, particle by particle.
+        began, ended = seen[-moves * 2][:, 0], made.particles.reshape(-1)
+        return float(np.corrcoef(began, ended)[0, 1])
+
+    seen: list[FloatArray] = []
+
+    def watched(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        seen.append(points.copy())
+        return mixture(points)
+
+    one, many = correlation(1), correlation(12)
+    assert one > 0.9  # a single leapfrog step goes nowhere
+    # Within modes twelve steps go far; between the two modes particles do not pass.
+    assert many < one - 0.01
+
+
+def test_moves_are_repeated_until_particles_have_left_where_they_were() -> None:
+    """On a Gaussian in 30 dimensions, whose particles a single leapfrog step hardly moves."""
+    wide = gaussian_base(np.zeros(30), 2 * np.eye(30))
+    truth = gaussian_base(np.full(30, 0.5), np.eye(30), log_zeta=2.0)
+    common: dict[str, Any] = {"particles": 512, "moves": 1, "leapfrog_steps": 1}
+    gradients = {}
+    for most in (0, 30):
+        settings = PilotSettings(most_moves=most, **common)
+        made = pilot_of_density(gaussian_target(truth), wide, settings=settings, seed=3)
+        rungs = len(made.inv_temp) - 1
+        gradients[most] = made.gradients / rungs / 512
+        assert abs(made.log_evidence.value - 2) < 4 * made.log_evidence.mcse
+    assert gradients[30] > 1.5 * gradients[0]
+
+
+def test_a_ladder_begins_with_a_step_as_small_as_a_vague_base_needs() -> None:
+    """A Poisson regression's log likelihood under a vague prior: as low as -1e40 and below."""
+    base = gaussian_base([0.0], [[2500.0]])
+
+    def log_density(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        x = points[:, 0]
+        rate = np.exp(np.minimum(3 * x, 700))
+        value = norm.logpdf(x, 0, 50) + 7 * 3 * x - rate - 8.5251613610654
+        return value, (-x / 2500 + 21 - 3 * rate)[:, None]
+
+    truth = np.log(
+        quad(lambda x: float(np.exp(log_density(np.array([[x]]))[0][0])), -3, 3, points=[0.6])[0]
+    )
+    made = pilot_of_density(log_density, base, settings=SMALL, seed=4)
+    assert made.inv_temp[1] < 1e-30
+    assert abs(made.log_evidence.value - truth) < 4 * made.log_evidence.mcse
+
+
+def test_a_limit_on_gradients() -> None:
+    settings = PilotSettings(particles=256, most_gradients=2000)
+    with pytest.raises(SamplingError, match=r"with [\d,]+ gradients"):
+        pilot_of_density(mixture, BASE, settings=settings, seed=1)
+
+
+def test_particles_too_few_for_a_covariance_spoil_no_more_than_the_refined_base() -> None:
+    """Weights that leave next to one population of four."""
+    made = pilot_of_density(
+        mixture, BASE, settings=PilotSettings(particles=32, populations=4), seed=1
+    )
+    rank_one = replace(
+        made,
+        particles=made.particles[:, :1],
+        population_log_weight=np.array([0.0, -50.0, -50.0, -50.0]),
+    )
+    with pytest.raises(DataError, match="too few for a covariance"):
+        _ = rank_one.refined_base

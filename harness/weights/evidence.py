@@ -178,9 +178,9 @@ def two_sided_log_evidence(
         total["backward"] += at[end][1] - at[below][1]
     if np.any(np.isinf(drop)):
         # Down to beta = 0 leads to the base where gamma is not zero: that share of its draws.
-        own = np.where(stone == 0, log_w, -np.inf)
-        possible = _linearised(np.where(np.isfinite(drop), own, -np.inf))
-        everything = _linearised(own)
+        at_base = np.where(stone == 0, log_w, -np.inf)
+        possible = _linearised(np.where(np.isfinite(drop), at_base, -np.inf))
+        everything = _linearised(at_base)
         backward += possible[0] - everything[0]
         total["backward"] += possible[1] - everything[1]
     return TwoSidedLogEvidence(
