@@ -45,7 +45,7 @@ def read_data(given: Path | str | Mapping[str, Any] | None) -> tuple[dict[str, A
 
 
 def checked_data(
-    program: StanProgram, inputs: Mapping[str, Declared], given: Mapping[str, Any], where: str
+    inputs: Mapping[str, Declared], given: Mapping[str, Any], where: str
 ) -> dict[str, Any]:
     """Return the data that a program declares, as arrays and numbers.
 
@@ -54,27 +54,43 @@ def checked_data(
 
     Parameters
     ----------
-    program
-        The program.
     inputs
-        What it declares as data.
+        What the program declares as data.
     given, where
         What :func:`read_data` returned.
 
     Raises
     ------
-    ToolchainError
-        If stanli is not installed, which checks sizes and bounds.
     DataError
-        If data are missing, of another type or shape than declared, or out of bounds.
+        If data are missing, or of another type or shape than declared.
     """
-    data = {name: _checked(name, declared, given, where) for name, declared in inputs.items()}
+    return {name: _checked(name, declared, given, where) for name, declared in inputs.items()}
+
+
+def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str) -> None:
+    """Have stanli check sizes and bounds of the data, which takes no compiling.
+
+    Parameters
+    ----------
+    program
+        The program.
+    data
+        Its data, from :func:`checked_data`.
+    where
+        What messages call the data.
+
+    Raises
+    ------
+    ToolchainError
+        If stanli is not installed.
+    DataError
+        If it refuses the data, or the program.
+    """
     try:
         stan_model(program, data)
     except DataError as error:
         said = str(error).removeprefix(f"{program.name}: ")
         raise DataError(f"{where}: {said}") from error
-    return data
 
 
 def _checked(name: str, declared: Declared, given: Mapping[str, Any], where: str) -> Any:

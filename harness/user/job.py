@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.compile import CompiledProgram, Declared, compile_programs, declarations
-from harness.errors import DataError, HarnessError
+from harness.errors import DataError, HarnessError, ToolchainError
+from harness.files import write_text
 from harness.fit import Fit, build_fit
 from harness.methods.common import (
     Engine,
@@ -30,11 +32,13 @@ from harness.methods.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
 from harness.methods.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
 from harness.model import Model, StanProgram
 from harness.nuts import NutsSettings
+from harness.paths import cache_folder
 from harness.temper import What, tempered_model
+from harness.temper.program import self_contained
 from harness.toolchain import require_cmdstan
 from harness.user.agreement import disagreement
 from harness.user.clock import Clock
-from harness.user.data import checked_data, read_data
+from harness.user.data import accepted_by_stanli, checked_data, read_data
 from harness.user.generated import ORIGINAL, kept_names, with_generated
 from harness.user.scout import Path as TemperedPath
 from harness.user.scout import starting_values
@@ -57,10 +61,28 @@ _TARGET_ACCEPT = 0.95
 
 @dataclass
 class Job:
-    """A program with its data and all that is made of it."""
+    """A program with its data and all that is made of it.
+
+    Attributes
+    ----------
+    path
+        The program.
+    model
+        Its tempered forms and itself; where it cannot be tempered, itself alone.
+    why_not_tempered
+        Why it cannot be tempered, or why that was not tried; None if it can.
+    engine
+        What runs NUTS.
+    names, left_out
+        Transformed parameters and generated quantities that results keep, and those that they
+        have no place for.
+    compiled
+        Compiled programs by variant.
+    """
 
     path: Path
     model: Model
+    why_not_tempered: str | None
     engine: Engine
     names: list[str]
     left_out: list[str]
@@ -93,7 +115,7 @@ class Job:
         None also where nothing is compiled.
         """
         compiled = self.compiled.get(ORIGINAL)
-        if compiled is None:
+        if compiled is None or self.why_not_tempered is not None:
             return None
         return disagreement(compiled, self.model.program("target"), self.model.data, seed=seed)
 
@@ -181,7 +203,8 @@ class Job:
 
     def generated(self, fit: Fit, seed: int) -> Fit:
         """Add the original's transformed parameters and generated quantities."""
-        compiled = self.compiled.get(ORIGINAL)
+        # CmdStan refuses to generate where there is nothing to be generated.
+        compiled = self.compiled.get(ORIGINAL) if self.generates else None
         return with_generated(fit, self.model, self.names, compiled=compiled, seed=seed)
 
 
@@ -191,18 +214,64 @@ def prepare(
     what: What,
     include_paths: tuple[Path, ...],
     engine: Engine,
+    *,
+    tempered: Literal["no", "if possible", "yes"],
 ) -> Job:
-    """Read, check and temper; nothing is compiled yet."""
+    """Read, check and temper; nothing is compiled yet.
+
+    Parameters
+    ----------
+    path, data, what, include_paths, engine
+        As for :func:`harness.user.sample`.
+    tempered
+        Whether the program's tempered forms are needed.  Without them neither stanli nor a
+        statement to temper is.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    DataError, ToolchainError
+        If the data do not fit the program, something is missing that it takes, or it cannot be
+        tempered and ``tempered`` is ``"yes"``.
+    """
     given, where = read_data(data)
     program = StanProgram(path, (*include_paths, path.parent))
     blocks = declarations(program, require_cmdstan())
     _refuse(path, blocks["parameters"])
     kept, left_out = kept_names(blocks)
-    checked = checked_data(program, blocks["inputs"], given, where)
-    model = tempered_model(path, checked, what=what, include_paths=include_paths)
-    return Job(
-        path, model, chosen_engine(engine), kept, left_out, bool(blocks["generated quantities"]), {}
-    )
+    chosen = chosen_engine(engine)
+    checked = checked_data(blocks["inputs"], given, where)
+    model = original_model(path, checked, blocks["parameters"], include_paths)
+    reason: str | None = "plain NUTS was asked for"
+    if chosen == "stanli" or tempered == "yes":
+        accepted_by_stanli(program, checked, where)
+    if tempered != "no":
+        try:
+            model = tempered_model(path, checked, what=what, include_paths=include_paths)
+            reason = None
+        except (DataError, ToolchainError) as error:
+            if tempered == "yes":
+                raise
+            reason = str(error)
+    generates = bool(blocks["generated quantities"])
+    return Job(path, model, reason, chosen, kept, left_out, generates, {})
+
+
+def original_model(
+    path: Path,
+    data: Mapping[str, Any],
+    parameters: Mapping[str, Declared],
+    include_paths: tuple[Path, ...],
+) -> Model:
+    """Return a model of a program that has no variant but itself, its includes written out."""
+    text = self_contained(path, include_paths=include_paths)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    folder = cache_folder("original") / digest[:32]
+    if not (folder / f"{ORIGINAL}.stan").is_file():
+        write_text(folder / f"{ORIGINAL}.stan", text)
+    # Nothing that runs the program itself asks for its dimension.
+    return Model(path.stem, folder, data, tuple(parameters), dimension=0)
 
 
 def _refuse(path: Path, parameters: Mapping[str, Declared]) -> None:

@@ -49,6 +49,13 @@ place if a pilot shows that NUTS misses part of the posterior.
 
 _STEPS: Mapping[Method, int] = {"auto": 10, "nuts": 3, "pe": 6, "ct": 6}
 """Steps at most; what turns out not to be needed is left out."""
+_TEMPERED: Mapping[Method, Literal["no", "if possible", "yes"]] = {
+    "nuts": "no",
+    "auto": "if possible",
+    "pe": "yes",
+    "ct": "yes",
+}
+"""Whether a method needs the program's tempered forms."""
 _LEAST_GRADIENTS, _GRADIENTS_OF_NUTS = 1_000_000, 10
 """Gradients that the search of ``auto`` may always take, and as a multiple of NUTS's own."""
 
@@ -120,7 +127,9 @@ def sample(
     began = time.perf_counter()
     with Clock(_STEPS[method], show=progress) as clock, quiet():
         with clock.step("reading and tempering", "temper"):
-            job = prepare(File(path), data, what, tuple(include_paths), engine)
+            job = prepare(
+                File(path), data, what, tuple(include_paths), engine, tempered=_TEMPERED[method]
+            )
         with job.named_errors():
             run = _Run(job, clock, nuts, seed, num_pseudo_samples)
             if method == "nuts":
@@ -167,6 +176,9 @@ class _Run:
     def auto(self) -> UserFit:
         """Run plain NUTS, look for further modes, and temper where NUTS misses something."""
         plain = self.plain()
+        if self._job.why_not_tempered is not None:
+            finding = search_failed(self._job.why_not_tempered)
+            return UserFit(self.finished(plain, [finding]), "nuts")
         with self._clock.step("comparing densities", "check"):
             differ = self._job.disagreement(self._seed)
         if differ is not None:
