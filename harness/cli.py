@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import click
 
@@ -13,7 +13,13 @@ from harness.errors import HarnessError
 Profile = Literal["smoke", "quick", "paper"]
 
 # As in harness.temper, which is imported where it is needed.
-TemperMethod = Literal["pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended"]
+TemperMethod = Literal[
+    "pseudo-extended",
+    "continuous",
+    "collapsed",
+    "collapsed-zero-likelihood",
+    "collapsed-pseudo-extended",
+]
 What = Literal["likelihood", "all"]
 
 
@@ -262,10 +268,11 @@ def status(
 @click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--method",
-    type=click.Choice(["pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended"]),
+    type=click.Choice(get_args(TemperMethod)),
     default="pseudo-extended",
     show_default=True,
-    help="collapsed: continuous, with the inverse temperature integrated out.",
+    help="collapsed: continuous, with the inverse temperature integrated out; "
+    "collapsed-zero-likelihood: the same where the likelihood is zero in places.",
 )
 @click.option(
     "--temper",

@@ -128,7 +128,7 @@ def expected(method: TemperMethod, parts: Parts, beta: FloatArray, setting: str)
         return pseudo_extended(parts, beta, sampled=setting == "sampled")
     if method == "continuous":
         return continuous(parts, beta, sampled=setting == "sampled")
-    if method == "collapsed":
+    if method in ("collapsed", "collapsed-zero-likelihood"):
         return collapsed(parts, ladder=setting == "ladder")
     return collapsed_pseudo_extended(parts, ladder=setting == "ladder")
 

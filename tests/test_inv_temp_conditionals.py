@@ -172,7 +172,7 @@ def test_shapes_are_kept() -> None:
     ("delta", "log_g", "message"),
     [
         ([0.0, np.nan], ((0, 0), (1, 0)), "Delta"),
-        ([np.inf], ((0, 0), (1, 0)), "Delta"),
+        ([-np.inf], ((0, 0), (1, 0)), "Delta"),
         ([0.0], ((0, 0),), "2 knots"),
         ([0.0], (), "2 knots"),
         ([0.0], ((0, 0, 1), (1, 0, 1)), "2 knots"),

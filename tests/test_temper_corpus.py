@@ -66,7 +66,7 @@ class Case:
     def check(self, method: TemperMethod, setting: str) -> None:
         """Compare the tempered program with its definition at every point."""
         fixed = BETA if setting == "fixed" else np.empty(0)
-        single = method in ("continuous", "collapsed")
+        single = not method.endswith("pseudo-extended")
         size = 1 if single else NUM
         if single and setting == "fixed":
             fixed = BETA[2:3]
@@ -114,6 +114,8 @@ def test_refused_for_want_of_a_likelihood(name: str) -> None:
         ("continuous", "fixed"),
         ("collapsed", "integrated"),
         ("collapsed", "ladder"),
+        ("collapsed-zero-likelihood", "integrated"),
+        ("collapsed-zero-likelihood", "ladder"),
         ("collapsed-pseudo-extended", "integrated"),
         ("collapsed-pseudo-extended", "ladder"),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 from harness import weights
 from harness.bases import GaussianBase
 from harness.compile import CompiledProgram
-from harness.errors import DataError
+from harness.errors import DataError, SamplingError
 from harness.fit import Fit, build_fit
 from harness.methods.common import (
     Engine,
@@ -33,6 +33,8 @@ from harness.weights import FloatArray, LogG, LogMass
 
 JOINT_VARIANT = "continuously_tempered"
 COLLAPSED_VARIANT = "collapsed_tempered"
+ZERO_LIKELIHOOD_VARIANT = "collapsed_tempered_zero_likelihood"
+"""The same for a likelihood that is zero in places; see :mod:`harness.temper.twice`."""
 
 
 def tempering_data(
@@ -133,6 +135,7 @@ def sample_collapsed_tempered(
     log_zeta: float = 0.0,
     log_g: LogG = UNIFORM,
     ladder: bool = False,
+    zero_likelihood: bool = False,
     base_mass: LogMass | None = None,
     nuts: NutsSettings | None = None,
     seed: int,
@@ -151,13 +154,26 @@ def sample_collapsed_tempered(
     ladder
         Whether beta takes the values of the knots of ``log_g`` alone, with log weights the
         values there (from a pilot, -log Z(beta_k)), so that the integral is a sum.
+    zero_likelihood
+        Whether to run the form in which NUTS passes, at a rung at beta = 0, where the likelihood
+        is zero, although its gradient there is not a number.  A gradient costs up to twice as
+        much; only programs written by :mod:`harness.temper` have this form.
     model, base, log_zeta, log_g, base_mass, nuts, seed, inits, inv_metric, compiled, engine
-        As for :func:`sample_continuously_tempered`, and so is what is returned.
+        As for :func:`sample_continuously_tempered`, and so is what is returned.  On a ladder with
+        a rung at 0 the path reaches all of the base where the likelihood is zero but has a
+        gradient, and also where it has none with ``zero_likelihood``.
+
+    Raises
+    ------
+    SamplingError
+        If a chain has no draw at which the likelihood is above zero.
     """
     data = tempering_data(model, base, log_zeta, log_g) | {"ladder": int(ladder)}
-    settings = path_settings(model, base, log_zeta, log_g) | {"ladder": ladder}
+    settings = path_settings(model, base, log_zeta, log_g)
+    settings |= {"ladder": ladder, "zero_likelihood": zero_likelihood}
     sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
-    form = TemperedForm("collapsed_tempering", COLLAPSED_VARIANT, base, base_mass)
+    variant = ZERO_LIKELIHOOD_VARIANT if zero_likelihood else COLLAPSED_VARIANT
+    form = TemperedForm("collapsed_tempering", variant, base, base_mass)
     return _sample(form, model, data, settings, sampling)
 
 
@@ -176,6 +192,7 @@ def _sample(
     extended = in_extended(ran.parameters)
     extended |= {name: variables[name] for name in ("inv_temp", "delta")}
     extended |= {f"log_w{1 - i}": variables["log_weight"][..., i] for i in (0, 1)}
+    _require_target(extended["log_w1"], model)
     index = weights.resample(extended["log_w1"], np.random.default_rng(sampling.seed))
     chain = np.arange(len(index))[:, None]
     return build_fit(
@@ -186,6 +203,16 @@ def _sample(
         attrs=run_attributes(form.method, model, ran, settings, sampling.seed),
         pseudo_samples=False,
     )
+
+
+def _require_target(log_w1: FloatArray, model: Model) -> None:
+    """Refuse a run of which a chain says nothing about the target."""
+    missing = [str(chain + 1) for chain, row in enumerate(log_w1) if np.all(np.isneginf(row))]
+    if missing:
+        raise SamplingError(
+            f"{model.name}: at every draw of chain {', '.join(missing)} the likelihood is zero; "
+            "start chains where it is not, or take a g with more mass near beta = 1"
+        )
 
 
 CONTINUOUS_TEMPERING = Method("continuous_tempering", JOINT_VARIANT, sample_continuously_tempered)

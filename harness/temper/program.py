@@ -18,18 +18,26 @@ from harness.temper.write import write_program
 from harness.toolchain import require_cmdstan
 
 TemperMethod = Literal[
-    "pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended", "none"
+    "pseudo-extended",
+    "continuous",
+    "collapsed",
+    "collapsed-zero-likelihood",
+    "collapsed-pseudo-extended",
+    "none",
 ]
 """How a program is tempered.
 
-``collapsed`` is continuous with the inverse temperature integrated out, and the next has those of
-its instrumental densities integrated out; ``none`` is the original, with all constants.
+``collapsed`` is continuous with the inverse temperature integrated out; the next is the same for a
+likelihood that is zero in places, where NUTS may pass at beta = 0, at up to twice the cost; and
+``collapsed-pseudo-extended`` has the inverse temperatures of its instrumental densities integrated
+out.  ``none`` is the original, with all constants.
 """
 
 VARIANTS: Mapping[TemperMethod, Variant] = {
     "pseudo-extended": "pseudo_extended",
     "continuous": "continuously_tempered",
     "collapsed": "collapsed_tempered",
+    "collapsed-zero-likelihood": "collapsed_tempered_zero_likelihood",
     "collapsed-pseudo-extended": "collapsed_pseudo_extended",
     "none": "target",
 }
@@ -38,6 +46,7 @@ _TITLES = {
     "pseudo-extended": "Pseudo-extended form",
     "continuous": "Continuously tempered form",
     "collapsed": "Collapsed continuously tempered form",
+    "collapsed-zero-likelihood": "Collapsed continuously tempered form, with zero likelihoods,",
     "collapsed-pseudo-extended": "Collapsed pseudo-extended form",
     "none": "Form with all constants",
 }

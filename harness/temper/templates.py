@@ -14,10 +14,14 @@ Variant = Literal[
     "pseudo_extended",
     "continuously_tempered",
     "collapsed_tempered",
+    "collapsed_tempered_zero_likelihood",
     "collapsed_pseudo_extended",
 ]
 """A program of ours, by the name that methods know it by; ``target`` is the original, its density
-with all constants."""
+with all constants, and ``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` where the
+likelihood is zero in places: see :mod:`harness.temper.twice`."""
+
+_COLLAPSED = ("log_tempered_mass", "inv_temp_rng", "continuous_tempering_log_weight")
 
 FUNCTIONS: Mapping[Variant, tuple[str, ...]] = {
     "target": (),
@@ -35,11 +39,8 @@ FUNCTIONS: Mapping[Variant, tuple[str, ...]] = {
         "piecewise_linear",
         "continuous_tempering_log_weight",
     ),
-    "collapsed_tempered": (
-        "log_tempered_mass",
-        "inv_temp_rng",
-        "continuous_tempering_log_weight",
-    ),
+    "collapsed_tempered": _COLLAPSED,
+    "collapsed_tempered_zero_likelihood": _COLLAPSED,
     "collapsed_pseudo_extended": (
         "log_tempered_mass",
         "inv_temp_rng",
@@ -53,8 +54,14 @@ DATA: Mapping[Variant, tuple[str, ...]] = {
     "pseudo_extended": ("g", "pseudo_samples"),
     "continuously_tempered": ("g", "inv_temp"),
     "collapsed_tempered": ("g", "ladder"),
+    "collapsed_tempered_zero_likelihood": ("g", "ladder"),
     "collapsed_pseudo_extended": ("g", "ladder"),
 }
+
+_COLLAPSED_MODEL = """
+target += log_base
+  + log_tempered_mass(log_zeta - log_ratio, g_knot, log_g, ladder);
+"""
 
 MODEL: Mapping[Variant, str] = {
     "target": "target += log_base + log_ratio;",
@@ -81,10 +88,8 @@ if (!uniform_g) {
   target += sum(piecewise_linear([beta]', g_knot, log_g));
 }
 """,
-    "collapsed_tempered": """
-target += log_base
-  + log_tempered_mass(log_zeta - log_ratio, g_knot, log_g, ladder);
-""",
+    "collapsed_tempered": _COLLAPSED_MODEL,
+    "collapsed_tempered_zero_likelihood": _COLLAPSED_MODEL,
     "collapsed_pseudo_extended": """
 vector[N] log_q = log_base;
 for (i in 1 : N) {
@@ -93,6 +98,12 @@ for (i in 1 : N) {
 target += pseudo_extended_log_density(log_base + log_ratio, log_q);
 """,
 }
+
+_COLLAPSED_GENERATED = """
+real delta = log_zeta - log_ratio; // log b + log zeta - log gamma
+real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
+vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, ladder);
+"""
 
 GENERATED: Mapping[Variant, str] = {
     "target": "",
@@ -113,11 +124,8 @@ real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
 real delta = log_zeta - log_ratio; // log b + log zeta - log gamma
 vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, 0);
 """,
-    "collapsed_tempered": """
-real delta = log_zeta - log_ratio; // log b + log zeta - log gamma
-real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
-vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, ladder);
-""",
+    "collapsed_tempered": _COLLAPSED_GENERATED,
+    "collapsed_tempered_zero_likelihood": _COLLAPSED_GENERATED,
     "collapsed_pseudo_extended": """
 vector[N] inv_temp; // drawn from its conditional under q
 vector[N] delta = log_zeta - log_ratio; // log b + log zeta - log gamma
@@ -138,6 +146,7 @@ FREE: Mapping[Variant, str] = {
     "pseudo_extended": ("vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;"),
     "continuously_tempered": "vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;",
     "collapsed_tempered": "",
+    "collapsed_tempered_zero_likelihood": "",
     "collapsed_pseudo_extended": "",
 }
 

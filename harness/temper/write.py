@@ -39,6 +39,7 @@ from harness.temper.tree import (
     tag,
     walk,
 )
+from harness.temper.twice import Passes, can_be_copied
 
 _OUTPUTS = ("inv_temp", "delta", "log_weight")
 _OWN = (
@@ -129,6 +130,14 @@ class _Writer:
             name: self._names.of(f"{name}_each") if self._each else name
             for name in kept_names(syntax, own)
         }
+
+        # Not where a pass adds to the target by itself, or a parameter has no copy.
+        twice = (
+            variant == "collapsed_tempered_zero_likelihood"
+            and all(map(can_be_copied, self._parameters))
+            and not self._changes_variables()
+        )
+        self._passes = Passes(self._parameters, self._names.of) if twice else None
 
     def program(self) -> Written:
         plain = StanText()
@@ -265,8 +274,10 @@ class _Writer:
                 "\n".join(f"{copy}[{index}] = {name};" for copy, name in copies.items()),
             )
         )
-        rows.append(self._ends(rest, tempered, f"[{index}]" if index else ""))
-        return "\n".join(rows)
+        ends = self._ends(rest, tempered, f"[{index}]" if index else "")
+        if self._passes is not None:
+            return self._passes.text("\n".join(rows), tempered, ends)
+        return "\n".join([*rows, ends])
 
     def _statements(
         self,
@@ -277,7 +288,7 @@ class _Writer:
     ) -> str:
         """Text of transformed parameters, then ``between``, then of the model."""
         terms = self._classification.terms
-        writer = LocalStatements(
+        writer = (LocalStatements if self._passes is None else self._passes.writer)(
             functions,
             accumulator,
             lambda node: terms[id(node)],
