@@ -15,6 +15,7 @@ from harness.stan_library import (
     StanInstance,
     StanLibrary,
     Variable,
+    address_of,
     from_columns,
     load_library,
     to_columns,
@@ -153,7 +154,7 @@ class BatchedDensity:
         try:
             for row, point in zip(columns, points, strict=True):
                 if self._library.unconstrain(
-                    instance.pointer, row.ctypes.data, point.ctypes.data, message.room
+                    instance.pointer, address_of(row), address_of(point), message.room
                 ):
                     raise DataError(f"{self.name}: {message.take()}")
         finally:
@@ -194,7 +195,7 @@ class BatchedDensity:
             for point, row in zip(at, values, strict=True):
                 if library.constrain(
                     *(instance.pointer, transformed, generated),
-                    *(point.ctypes.data, row.ctypes.data, random, message.room),
+                    *(address_of(point), address_of(row), random, message.room),
                 ):
                     raise SamplingError(f"{self.name}: a point was rejected: {message.take()}")
         finally:

@@ -6,7 +6,7 @@ is optional and imported only when a density is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from harness.batched import BatchedDensity
 from harness.coordinates import Shapes, StanCoordinates, flatten, unflatten
 from harness.errors import DataError
-from harness.model import LogDensity, Model, StanProgram
+from harness.model import Model, StanProgram
 from harness.weights import FloatArray
 
 
@@ -66,9 +66,9 @@ class StanDensity:
 class TargetDensity:
     """Log density and gradient of a model's target on base coordinates.
 
-    A :data:`LogDensity`: takes points (n, D), and is -inf where a point is outside the support
-    or the program rejects it.  It integrates to Z over base coordinates: the Jacobian of every
-    map that Stan makes and base coordinates do not is taken out again.
+    A :data:`harness.model.LogDensity`: takes points (n, D), and is -inf where a point is outside
+    the support or the program rejects it.  It integrates to Z over base coordinates: the Jacobian
+    of every map that Stan makes and base coordinates do not is taken out again.
 
     Parameters
     ----------
@@ -142,16 +142,3 @@ class TargetDensity:
                 f"declares for its parameters (which are reals, vectors or matrices, in the "
                 f"program's order)"
             )
-
-
-def per_point(log_density: Callable[[FloatArray], tuple[float, FloatArray]]) -> LogDensity:
-    """Turn a density of one point (D,) into a :data:`LogDensity` of many."""
-
-    def of_points(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        values = [log_density(point) for point in points]
-        return (
-            np.array([value for value, _ in values], dtype=np.float64),
-            np.array([gradient for _, gradient in values], dtype=np.float64).reshape(points.shape),
-        )
-
-    return of_points

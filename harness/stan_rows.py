@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from harness.stan_library import StanInstance
+from harness.stan_library import StanInstance, address_of
 from harness.toolchain.row_loop import RowLoop
 from harness.weights import FloatArray
 
@@ -63,9 +63,9 @@ class CompiledRows:
             models,
             count,
             *points.shape,
-            points.ctypes.data,
-            value.ctypes.data,
-            gradient.ctypes.data,
+            address_of(points),
+            address_of(value),
+            address_of(gradient),
         )
 
 
@@ -79,8 +79,8 @@ def rows_from_python(
     known = np.isfinite(points).all(axis=1)
     rows = iter(np.flatnonzero(known).tolist())
     library = instances[0].library
-    stride = points.strides[0]
-    starts = points.ctypes.data, value.ctypes.data, gradient.ctypes.data
+    stride = 8 * points.shape[1]
+    starts = address_of(points), address_of(value), address_of(gradient)
 
     def work(instance: StanInstance, *, alone: bool = False, most: int | None = None) -> None:
         evaluate = library.gradient_alone if alone else library.gradient

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from log_gaussian import log_gaussian
 
-from harness.density import StanDensity, TargetDensity, per_point
+from harness.density import StanDensity, TargetDensity
 from harness.errors import DataError, ToolchainError
 from harness.model import Model
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.weights import FloatArray
 
 pytest.importorskip(
     "stanli", reason="stanli, which evaluates Stan programs with no compile, is not installed"
@@ -124,14 +123,3 @@ def test_without_the_optional_package_the_message_says_what_to_do(
     model, _ = log_gaussian()
     with pytest.raises(ToolchainError, match="pip install 'stanli"):
         TargetDensity(model)
-
-
-def test_a_density_of_one_point_becomes_one_of_many() -> None:
-    def one(point: FloatArray) -> tuple[float, FloatArray]:
-        return float(point @ point), 2 * point
-
-    points = np.arange(6.0).reshape(3, 2)
-    value, gradient = per_point(one)(points)
-    assert value.tolist() == [1, 13, 41]
-    assert np.array_equal(gradient, 2 * points)
-    assert per_point(one)(np.empty((0, 2)))[1].shape == (0, 2)

@@ -12,6 +12,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 from harness.paths import shipped
 
+from .density import print_density
 from .forms import COMPARISONS
 from .gradients import print_gradients
 from .overhead import print_overhead
@@ -25,6 +26,7 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "temper": print_temper,
     "reading": print_reading,
     "samplers": print_samplers,
+    "density": print_density,
     "overhead": print_overhead,
     "scaling": print_scaling,
 }
@@ -38,7 +40,7 @@ def main() -> None:
         "--rounds",
         type=int,
         default=9,
-        help="rounds of each model, 'temper', 'reading', 'samplers'",
+        help="rounds of each model, 'temper', 'reading', 'samplers', 'density'",
     )
     variants = sorted({path.stem for path in shipped("stan").glob("*/*.stan")})
     parser.add_argument(
@@ -49,7 +51,14 @@ def main() -> None:
     )
     parser.add_argument("--tasks", type=int, default=5000, help="tasks of 'overhead'")
     options = parser.parse_args()
-    names = options.benchmarks or [*COMPARISONS, "temper", "reading", "samplers", "overhead"]
+    names = options.benchmarks or [
+        *COMPARISONS,
+        "temper",
+        "reading",
+        "samplers",
+        "density",
+        "overhead",
+    ]
     if unknown := set(names) - set(BENCHMARKS):
         parser.error(
             f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(BENCHMARKS)}"

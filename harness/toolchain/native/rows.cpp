@@ -1,13 +1,17 @@
 // Log densities and gradients at all rows of an array, over a C function that does one: BridgeStan's
 // bs_log_density_gradient, whichever library it comes from.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <limits>
+#include <mutex>
 #include <thread>
-#include <vector>
 
 namespace {
 
@@ -15,9 +19,9 @@ using Gradient = int (*)(const void* model, bool propto, bool jacobian, const do
                          double* value, double* gradient, char** message);
 using Clock = std::chrono::steady_clock;
 
-// A thread of its own pays for rows that take longer than this: it starts some 40 microseconds late.
-constexpr double kWorthAThread = 80e-6;
-// Fewer of them contend for the next block and write to one line of the cache.
+// Work ahead that is worth another thread, which wakes some 40 microseconds late.
+constexpr double kWorthAThread = 120e-6;
+// Rows that a thread takes at once: fewer contend for the next, and for one line of the cache.
 constexpr std::int64_t kMostAtOnce = 16;
 
 struct Rows {
@@ -26,46 +30,110 @@ struct Rows {
   const double* points;
   double* values;
   double* gradients;
-  std::int64_t block;  // rows that a thread takes at once
+  std::int64_t block;
   std::atomic<std::int64_t> next{0};
+  int helped = 0;  // helpers at work on it; the mutex of Helpers guards it
 };
 
 bool finite(const double* entries, std::int64_t count) {
   return std::all_of(entries, entries + count, [](double entry) { return std::isfinite(entry); });
 }
 
-// What harness.stan_rows says of rows without a density holds here, word for word.
-void evaluate(const Rows& rows, const void* model, std::int64_t row) {
+// What harness/stan_rows.py says of rows without a density holds here.
+void evaluate(const Rows& rows, const void* model, std::int64_t row) noexcept {
   const double* point = rows.points + row * rows.dimension;
   double* value = rows.values + row;
   double* gradient = rows.gradients + row * rows.dimension;
-  int status = -1;
+  bool known = false;
   if (finite(point, rows.dimension)) {
     try {
-      status = rows.gradient(model, true, true, point, value, gradient, nullptr);
+      known = rows.gradient(model, true, true, point, value, gradient, nullptr) == 0;
     } catch (...) {
-      status = -1;
+      known = false;
     }
   }
-  const bool known = status == 0;
   if (known && std::isfinite(*value) && finite(gradient, rows.dimension)) return;
   const double infinity = std::numeric_limits<double>::infinity();
   if (!(known && *value == infinity)) *value = -infinity;
   std::fill(gradient, gradient + rows.dimension, 0.0);
 }
 
-// Whether there was a row left.
-bool take_block(Rows& rows, const void* model) {
+// Returns whether there are rows left.
+bool take_block(Rows& rows, const void* model) noexcept {
   const std::int64_t first = rows.next.fetch_add(rows.block);
   const std::int64_t end = std::min(first + rows.block, rows.count);
   for (std::int64_t row = first; row < end; ++row) evaluate(rows, model, row);
   return end < rows.count;
 }
 
-void take_all(Rows& rows, const void* model) {
+void take_all(Rows& rows, const void* model) noexcept {
   while (take_block(rows, model)) {
   }
 }
+
+// Threads that wait for rows.  They are kept, because a new one costs more than a call may, and a
+// caller never waits for one that has not begun: on a busy machine it does all rows itself.
+class Helpers {
+ public:
+  // Those of this process: a fork leaves its parent's threads behind.
+  static Helpers& mine() {
+    static std::atomic<Helpers*> current{nullptr};
+    Helpers* found = current.load();
+    while (found == nullptr || found->owner_ != getpid()) {
+      Helpers* fresh = new Helpers;  // never deleted: its threads use it until the process ends
+      if (current.compare_exchange_strong(found, fresh)) return *fresh;
+      delete fresh;
+    }
+    return *found;
+  }
+
+  void ask(Rows& rows, const void* model) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    asked_.push_back({&rows, model});
+    if (idle_ < asked_.size()) {
+      std::thread(&Helpers::serve, this).detach();
+      ++idle_;  // from now on, though it has yet to start
+    }
+    wake_.notify_one();
+  }
+
+  // Withdraws what nobody has begun, and waits for the rest.
+  void finish(Rows& rows) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto of_rows = [&rows](const Task& task) { return task.rows == &rows; };
+    asked_.erase(std::remove_if(asked_.begin(), asked_.end(), of_rows), asked_.end());
+    done_.wait(lock, [&rows] { return rows.helped == 0; });
+  }
+
+ private:
+  struct Task {
+    Rows* rows;
+    const void* model;
+  };
+
+  void serve() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return !asked_.empty(); });
+      const Task task = asked_.front();
+      asked_.pop_front();
+      --idle_;
+      ++task.rows->helped;
+      lock.unlock();
+      take_all(*task.rows, task.model);
+      lock.lock();
+      --task.rows->helped;
+      ++idle_;
+      done_.notify_all();
+    }
+  }
+
+  const pid_t owner_ = getpid();
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::deque<Task> asked_;
+  std::size_t idle_ = 0;
+};
 
 }  // namespace
 
@@ -75,20 +143,21 @@ extern "C" void harness_rows(Gradient gradient, const void* const* models, std::
                              double* values, double* gradients) noexcept {
   const std::int64_t block = std::clamp<std::int64_t>(count / (16 * threads), 1, kMostAtOnce);
   Rows rows{gradient, count, dimension, points, values, gradients, block};
-  std::vector<std::thread> helpers;
   const auto started = Clock::now();
-  while (static_cast<std::int64_t>(helpers.size()) + 1 < threads && take_block(rows, models[0])) {
+  Helpers* helpers = nullptr;
+  std::int64_t asked = 0;
+  while (asked + 1 < threads && take_block(rows, models[0])) {
     const std::int64_t done = std::min(rows.next.load(), count);
     const std::chrono::duration<double> taken = Clock::now() - started;
     const double ahead = taken.count() / done * (count - done);
-    if (ahead < kWorthAThread * (helpers.size() + 1)) continue;
+    if (ahead < kWorthAThread * (asked + 1)) continue;
     try {
-      const void* model = models[helpers.size() + 1];
-      helpers.emplace_back([&rows, model] { take_all(rows, model); });
+      helpers = &Helpers::mine();
+      helpers->ask(rows, models[++asked]);
     } catch (...) {
-      break;  // there is no room for another thread: the rows are all done here
+      break;  // there is no room for another thread
     }
   }
   take_all(rows, models[0]);
-  for (std::thread& helper : helpers) helper.join();
+  if (helpers != nullptr) helpers->finish(rows);
 }
