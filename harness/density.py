@@ -115,12 +115,15 @@ class TargetDensity:
             value[value == np.inf] = -np.inf
             return value, gradient
         inside = self._coordinates.inside(base)
-        stan = self._coordinates.to_stan(base[inside])
-        carried, slope = self._coordinates.density_on_base(stan, *self._stan(stan))
-        usable = np.isfinite(carried) & np.isfinite(slope).all(axis=1)
+        stan = self._coordinates.to_stan(base if inside.all() else base[inside])
+        value, gradient = self._coordinates.density_on_base(stan, *self._stan(stan))
+        usable = np.isfinite(value) & np.isfinite(gradient).all(axis=1)
+        if len(stan) == len(base) and usable.all():
+            return value, gradient
+        known, slope = value[usable], gradient[usable]
         inside[inside] = usable
         value, gradient = np.full(len(base), -np.inf), np.zeros(base.shape)
-        value[inside], gradient[inside] = carried[usable], slope[usable]
+        value[inside], gradient[inside] = known, slope
         return value, gradient
 
     def parameters(self, points: npt.ArrayLike) -> dict[str, FloatArray]:

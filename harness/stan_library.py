@@ -219,7 +219,7 @@ def to_columns(
                 f"{name}: draws of {parameter} have shape {('n', *shape)}; got {array.shape}"
             )
         reversed_axes = array.transpose(0, *range(len(shape), 0, -1))
-        columns.append(reversed_axes.reshape(len(array), -1))
+        columns.append(reversed_axes.reshape(len(array), int(np.prod(shape))))
     if len({len(column) for column in columns}) > 1:
         raise DataError(f"{name}: its parameters must have the same number of draws")
     return np.concatenate(columns, axis=1) if columns else np.empty((0, 0))

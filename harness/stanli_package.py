@@ -88,7 +88,7 @@ def stanli_document(program: StanProgram, data: Mapping[str, Any]) -> bytes:
     Raises
     ------
     DataError
-        If stanli refuses the program; the message is its own.
+        If stanli refuses the program, with its own message, or cannot take the data.
     """
     stanli = require_stanli()
     try:
@@ -96,12 +96,18 @@ def stanli_document(program: StanProgram, data: Mapping[str, Any]) -> bytes:
             program.path.read_text(encoding="utf-8"),
             [str(path) for path in (*program.include_paths, program.path.parent)],
         )
-    except (RuntimeError, ValueError) as error:
+        # The library reads the program under this name, which no variable of Stan's can have.
+        own = {"build_id": stanli.build_id(), "mir": compiled, "name": program.path.stem}
+        document = json.dumps({**plain_data(data), "__stanli": own}, default=_plain_json)
+    except (RuntimeError, ValueError, TypeError) as error:
         raise DataError(f"{program.name}: {error}") from error
-    # The library reads the program under this name, which no variable of Stan's can have.
-    own = {"build_id": stanli.build_id(), "mir": compiled, "name": program.path.stem}
-    document = {**plain_data(data), "__stanli": own}
-    return json.dumps(document, default=lambda value: value.tolist()).encode()
+    return document.encode()
+
+
+def _plain_json(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"stanli takes no data of type {type(value).__name__}")
 
 
 def column_major(values: Mapping[str, Any]) -> dict[str, list[float]]:
