@@ -23,6 +23,7 @@ TemperMethod = Literal[
     "collapsed",
     "collapsed-zero-likelihood",
     "collapsed-pseudo-extended",
+    "prior",
     "none",
 ]
 """How a program is tempered.
@@ -30,7 +31,7 @@ TemperMethod = Literal[
 ``collapsed`` is continuous with the inverse temperature integrated out; the next is the same for a
 likelihood that is zero in places, where NUTS may pass at beta = 0, at up to twice the cost; and
 ``collapsed-pseudo-extended`` has the inverse temperatures of its instrumental densities integrated
-out.  ``none`` is the original, with all constants.
+out.  ``prior`` is what is not tempered, alone; ``none`` is the original, with all constants.
 """
 
 VARIANTS: Mapping[TemperMethod, Variant] = {
@@ -39,6 +40,7 @@ VARIANTS: Mapping[TemperMethod, Variant] = {
     "collapsed": "collapsed_tempered",
     "collapsed-zero-likelihood": "collapsed_tempered_zero_likelihood",
     "collapsed-pseudo-extended": "collapsed_pseudo_extended",
+    "prior": "prior",
     "none": "target",
 }
 
@@ -48,6 +50,7 @@ _TITLES = {
     "collapsed": "Collapsed continuously tempered form",
     "collapsed-zero-likelihood": "Collapsed continuously tempered form, with zero likelihoods,",
     "collapsed-pseudo-extended": "Collapsed pseudo-extended form",
+    "prior": "Prior, what is not tempered,",
     "none": "Form with all constants",
 }
 

@@ -132,9 +132,9 @@ def zero_likelihood(scouted: Scouted) -> list[Finding]:
 
     A tempered fit says so itself.
     """
-    if scouted.path is None or scouted.path.base_mass.nearly_whole:
+    if scouted.path is None or not scouted.path.zero_likelihood:
         return []
-    share = 100 * (1 - scouted.path.base_mass.share)
+    share = 100 * (1 - scouted.path.positive.share)
     return [
         Finding(
             Severity.FINE,

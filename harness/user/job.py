@@ -24,6 +24,7 @@ from harness.methods.common import (
 )
 from harness.methods.continuous_tempering import (
     COLLAPSED_VARIANT,
+    ZERO_LIKELIHOOD_VARIANT,
     sample_collapsed_tempered,
     tempering_data,
 )
@@ -46,12 +47,6 @@ from harness.weights import FloatArray
 
 Tempered = Literal["pe", "ct"]
 """Methods that temper; see :data:`harness.user.sample.Method`."""
-
-TEMPERED_VARIANTS: Mapping[Tempered, str] = {
-    "pe": PSEUDO_EXTENDED_VARIANT,
-    "ct": COLLAPSED_VARIANT,
-}
-"""The program that each of them runs."""
 
 # Of pseudo-extended runs, whose pseudo-samples move together and one of them is near the prior. At
 # Stan's 0.8 a step that suits one diverges for another in the neck of a hierarchical prior, and
@@ -123,7 +118,7 @@ class Job:
         self, method: Tempered, path: TemperedPath, seed: int, num: int
     ) -> str | None:
         """Say the same of a tempered form, along the search's path."""
-        variant, found = TEMPERED_VARIANTS[method], path.found
+        variant, found = tempered_variant(method, path), path.found
         compiled = self.compiled.get(variant)
         if compiled is None:
             return None
@@ -166,12 +161,12 @@ class Job:
         found = path.found
         common: dict[str, Any] = {
             "base": path.base,
-            "base_mass": path.base_mass,
+            "base_mass": path.positive if method == "pe" else path.reached,
             "log_zeta": found.base.log_zeta,
             "nuts": nuts,
             "seed": seed,
             "engine": self.engine,
-            "compiled": self.compiled.get(TEMPERED_VARIANTS[method]),
+            "compiled": self.compiled.get(tempered_variant(method, path)),
         }
         if method == "pe":
             common["nuts"] = replace(nuts, target_accept=_TARGET_ACCEPT)
@@ -186,6 +181,7 @@ class Job:
             self.model,
             log_g=scouted_ladder(found),
             ladder=True,
+            zero_likelihood=path.zero_likelihood,
             inits=starting_values(starts, nuts.chains),
             **common,
         )
@@ -206,6 +202,13 @@ class Job:
         # CmdStan refuses to generate where there is nothing to be generated.
         compiled = self.compiled.get(ORIGINAL) if self.generates else None
         return with_generated(fit, self.model, self.names, compiled=compiled, seed=seed)
+
+
+def tempered_variant(method: Tempered, path: TemperedPath) -> str:
+    """Return the variant that a method runs along a path."""
+    if method == "pe":
+        return PSEUDO_EXTENDED_VARIANT
+    return ZERO_LIKELIHOOD_VARIANT if path.zero_likelihood else COLLAPSED_VARIANT
 
 
 def prepare(

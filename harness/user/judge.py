@@ -75,8 +75,8 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
                 Severity.WARNING,
                 f"Plain NUTS misses part of the posterior: {misses} has probability "
                 f"{misses.nuts:.2f} by its draws, but {misses.other:.2f} ± "
-                f"{misses.other_error:.2f} by particles from {scouted.origin}, and NUTS stays there "
-                "if it starts there.",
+                f"{misses.other_error:.2f} by particles from {scouted.origin}, and NUTS that "
+                "starts there stays.",
                 "Use the tempered fit.",
             )
         )

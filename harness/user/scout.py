@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ from harness import weights
 from harness.bases import GaussianBase, Pilot
 from harness.batched import BatchedDensity
 from harness.errors import DataError, HarnessError, SamplingError
+from harness.methods.common import variant_data
+from harness.methods.continuous_tempering import ZERO_LIKELIHOOD_VARIANT, tempering_data
+from harness.methods.from_pilot import scouted_ladder
 from harness.model import Model
 from harness.nuts import NutsSettings
 from harness.stanli_nuts import run_stanli_nuts
@@ -44,13 +47,23 @@ class Path:
         The pilot whose ladder it follows.
     base
         Gaussian base; None where the path starts from the prior.
-    base_mass
-        Share of the base where the likelihood is above zero.
+    positive
+        Share of the base where the likelihood is above zero: what a path reaches whose inverse
+        temperatures are all above 0.
+    reached
+        Share that the collapsed form reaches, whose ladder has a rung at 0: all but what the
+        program rejects.
     """
 
     found: Pilot
     base: GaussianBase | None
-    base_mass: LogMass
+    positive: LogMass = WHOLE_BASE
+    reached: LogMass = WHOLE_BASE
+
+    @property
+    def zero_likelihood(self) -> bool:
+        """Whether the likelihood is zero on a share of the base that matters."""
+        return not self.positive.nearly_whole
 
 
 @dataclass(frozen=True)
@@ -148,11 +161,11 @@ class _Scout:
         try:
             if from_prior:
                 prior = self._prior()
-                base_mass = self._likelihood_above_zero(prior)
+                positive = self._likelihood_above_zero(prior)
                 halves = (slice(None, None, 2), slice(1, None, 2))
                 bases: list[GaussianBase] = [prior.base(half) for half in halves]
             else:
-                base_mass = WHOLE_BASE
+                positive = WHOLE_BASE
                 bases = [self._fitted(self._short_draws(), _WIDER)] * 2
             search = run_leg(
                 self._density, bases, origin=origin, most_gradients=self._most, seed=self._seeds[1]
@@ -160,7 +173,9 @@ class _Scout:
             self._remember(search)
             base = None if from_prior else search.pilots[0].base
             if from_prior or self._model.no_gaussian_base is None:
-                path = Path(search.pilots[0], base, base_mass)
+                path = Path(search.pilots[0], base, positive)
+                if prior is not None and path.zero_likelihood:
+                    path = replace(path, reached=self._reached(prior, path.found))
         except HarnessError as error:
             self._failures["search"] = _said(error)
         if prior is not None and not getattr(self._model, "prior_normalised", True):
@@ -193,6 +208,17 @@ class _Scout:
     def _likelihood_above_zero(self, prior: PriorDraws) -> LogMass:
         chains, draws, dimension = prior.points.shape
         value = self._density(prior.points.reshape(-1, dimension))[0]
+        self._gradients += len(value)
+        return log_base_mass(np.isfinite(value).reshape(chains, draws))
+
+    def _reached(self, prior: PriorDraws, found: Pilot) -> LogMass:
+        """Share of the prior that the collapsed form reaches on a ladder from 0."""
+        variant = ZERO_LIKELIHOOD_VARIANT
+        data = tempering_data(self._model, None, found.base.log_zeta, scouted_ladder(found))
+        everything = variant_data(self._model, variant, data | {"ladder": 1})
+        density = BatchedDensity(self._model.program(variant), everything)
+        chains, draws, dimension = prior.points.shape
+        value = density(prior.points.reshape(-1, dimension))[0]
         self._gradients += len(value)
         return log_base_mass(np.isfinite(value).reshape(chains, draws))
 
