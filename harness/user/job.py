@@ -28,7 +28,6 @@ from harness.methods.continuous_tempering import (
     sample_collapsed_tempered,
     tempering_data,
 )
-from harness.methods.from_pilot import scouted_ladder
 from harness.methods.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
 from harness.methods.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
 from harness.model import Model, StanProgram
@@ -128,8 +127,7 @@ class Job:
                 self.model, num, base=base, log_zeta=log_zeta, log_g=found.log_g_by_rung
             )
         else:
-            ladder = scouted_ladder(found)
-            data = tempering_data(self.model, base, log_zeta, ladder) | {"ladder": 1}
+            data = tempering_data(self.model, base, log_zeta, path.ladder) | {"ladder": 1}
         everything = variant_data(self.model, variant, data)
         return disagreement(compiled, self.model.program(variant), everything, seed=seed)
 
@@ -179,7 +177,7 @@ class Job:
             )
         return sample_collapsed_tempered(
             self.model,
-            log_g=scouted_ladder(found),
+            log_g=path.ladder,
             ladder=True,
             zero_likelihood=path.zero_likelihood,
             inits=starting_values(starts, nuts.chains),

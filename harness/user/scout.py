@@ -28,7 +28,7 @@ from harness.stanli_nuts import run_stanli_nuts
 from harness.user.compare import Population
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import CHAINS, PriorDraws, prior_draws
-from harness.weights import WHOLE_BASE, FloatArray, LogEvidence, LogMass, log_base_mass
+from harness.weights import WHOLE_BASE, FloatArray, LogEvidence, LogG, LogMass, log_base_mass
 
 _WIDER, _NEAR = 2.0, 1.2
 """How much wider than the draws of NUTS the Gaussian bases of the two legs are."""
@@ -64,6 +64,16 @@ class Path:
     def zero_likelihood(self) -> bool:
         """Whether the likelihood is zero on a share of the base that matters."""
         return not self.positive.nearly_whole
+
+    @property
+    def ladder(self) -> LogG:
+        """Rungs of the collapsed form, with log weights under which they are visited evenly.
+
+        The pilot's normalising constant at beta = 0 is that of the base where the likelihood is
+        above zero, but the rung at 0 reaches more of it.
+        """
+        (_, _), *others = scouted_ladder(self.found)
+        return ((0.0, -self.reached.value), *others)
 
 
 @dataclass(frozen=True)
