@@ -355,6 +355,14 @@ def temper(
     help="auto: CmdStan, or stanli where there is no C++ compiler.",
 )
 @click.option(
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time for pilots, which look for further modes and log Z.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     help="File of the fit, NetCDF.",
@@ -378,6 +386,7 @@ def sample(
     what: What,
     include_paths: tuple[Path, ...],
     engine: Literal["auto", "cmdstan", "stanli"],
+    budget: float,
     out: Path | None,
     page: Path | None,
     as_json: bool,
@@ -401,6 +410,7 @@ def sample(
         what=what,
         include_paths=include_paths,
         engine=engine,
+        budget=budget,
     )
     if out is not None:
         result.save(out)

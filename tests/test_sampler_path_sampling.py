@@ -150,7 +150,7 @@ def test_same_seed_same_draws_and_cost() -> None:
             known.target, known.base, bands=3, chains=4, draws=40, warmup=32, seed=seed
         )
         assert fit.gradients == 4 + 4 * 5 * 72
-        assert fit.tree.attrs["densities"] == 4 + 1000
+        assert fit.tree.attrs["densities"] == 4 + 4096
         return np.asarray(fit.tree["extended"]["x"])
 
     first = run(8)

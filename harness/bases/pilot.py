@@ -19,6 +19,8 @@ sequential Monte Carlo. Bayesian Analysis 16, 745-771.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -38,6 +40,8 @@ _BISECTIONS = 60
 _SMALLEST_STEP = 1e-300
 _CORRELATION = 0.5
 """Correlation of the particles with where a rung began, from which on they have moved enough."""
+_PATIENCE, _FALLS = 4, 0.02
+"""Moves within which the correlation has to fall by as much to be worth more of them."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,14 @@ class PilotSettings:
     most_moves
         HMC transitions at each rung, at most: they are repeated until the particles have left
         where the rung began, which shows as a correlation below 1/2 in every coordinate (as
-        Buchholz et al. 2021 do).  The default, 0, makes ``moves`` transitions in any case.
+        Buchholz et al. 2021 do), or until it falls no more, as where modes are apart.  The
+        default, 0, makes ``moves`` transitions in any case.
     leapfrog_steps
         Leapfrog steps of each.
     most_rungs
         Rungs after which the pilot gives up.
-    most_gradients
-        Gradient evaluations after which it gives up; 0 for no limit.
+    most_seconds
+        Seconds of wall time after which it gives up, at the end of a rung.
     """
 
     particles: int = 1024
@@ -76,7 +81,7 @@ class PilotSettings:
     most_moves: int = 0
     leapfrog_steps: int = 8
     most_rungs: int = 1000
-    most_gradients: int = 0
+    most_seconds: float = math.inf
 
     def __post_init__(self) -> None:
         for name in ("moves", "leapfrog_steps", "most_rungs"):
@@ -92,6 +97,8 @@ class PilotSettings:
                 f"a pilot shares its particles evenly among {self.populations} populations, 8 or "
                 f"more to each; got {self.particles}"
             )
+        if not self.most_seconds > 0:
+            raise DataError(f"a pilot's time is more than 0 seconds; got {self.most_seconds}")
         if not 0 < self.conditional_ess < 1:
             raise DataError(f"conditional_ess lies between 0 and 1; got {self.conditional_ess}")
 
@@ -241,6 +248,7 @@ def pilot_of_density(
     """
     settings = settings or PilotSettings()
     _refuse(base, settings, _dimension(log_density, base), "the target")
+    began = time.monotonic()
     rng = np.random.default_rng(seed)
     path = _Path(log_density, base)
     points, overlap = _start(path, settings, rng)
@@ -254,10 +262,10 @@ def pilot_of_density(
                 f"the pilot has not reached the target in {settings.most_rungs} rungs (it is at "
                 f"beta = {ladder[-1]:.3g}); start from a base nearer to the target"
             )
-        if 0 < settings.most_gradients <= path.gradients:
+        if time.monotonic() - began > settings.most_seconds:
             raise SamplingError(
-                f"the pilot has not reached the target with {path.gradients:,} gradients (it is "
-                f"at beta = {ladder[-1]:.3g} after {len(ladder) - 1} rungs)"
+                f"the pilot has not reached the target in {settings.most_seconds:.3g} s (it is at "
+                f"beta = {ladder[-1]:.3g} after {len(ladder) - 1} rungs)"
             )
         log_ratio = path.log_ratio(points).reshape(count, each)
         share = normalised_weights(log_z[-1])  # of each population
@@ -421,13 +429,22 @@ def _moved(
     """Move particles as often as the settings ask; return them and the mean acceptance rate."""
     began = points
     rates: list[float] = []
+    correlations: list[float] = []
     while len(rates) < settings.moves or (
-        len(rates) < settings.most_moves and _largest_correlation(began, points) > _CORRELATION
+        len(rates) < settings.most_moves and _still_leaving(correlations)
     ):
         made = moves.move(log_density, points, rng)
         points = made.points
         rates.append(made.acceptance)
+        correlations.append(_largest_correlation(began, points))
     return points, float(np.mean(rates))
+
+
+def _still_leaving(correlations: list[float]) -> bool:
+    """Whether the correlation with where a rung began is large and still falls."""
+    if correlations[-1] <= _CORRELATION:
+        return False
+    return len(correlations) < _PATIENCE or correlations[-_PATIENCE] - correlations[-1] > _FALLS
 
 
 def _largest_correlation(began: FloatArray, points: FloatArray) -> float:

@@ -27,8 +27,10 @@ from harness.bases import (
 )
 from harness.compile import CompiledProgram
 from harness.coordinates import Shapes, unflatten
+from harness.density import TargetDensity
 from harness.errors import DataError, HarnessError, SamplingError
 from harness.fit import Fit
+from harness.methods.base_mass import measured_base_mass
 from harness.methods.common import Engine, compiled_variant
 from harness.methods.continuous_tempering import (
     COLLAPSED_VARIANT,
@@ -38,7 +40,7 @@ from harness.methods.continuous_tempering import (
 )
 from harness.methods.method import Method
 from harness.model import Model
-from harness.numpy_density import target_density
+from harness.numpy_density import NumpyDensity, target_density
 from harness.nuts import NutsSettings
 from harness.weights import FloatArray
 
@@ -262,14 +264,13 @@ def sample_from_approximation(
     compiled = compiled or (compiled_variant(model, _VARIANT[form]) if engine != "stanli" else None)
     seeds = (int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(99))
     found = approximate(model, approximation, seed=next(seeds))
-    run = partial(_run, model, form, compiled=compiled, engine=engine)
-    shapes = target_density(model).shapes
+    run = partial(_run, model, form, target_density(model), compiled=compiled, engine=engine)
     base = found.base
     gradients, seconds = found.gradients, found.seconds
     steps: list[tuple[float, float, float]] = []
     bootstrap = bootstrap or Bootstrap(0)
     for _ in range(bootstrap.most_steps):
-        fit = run(base, shapes, nuts=bootstrap.nuts, seed=next(seeds))
+        fit = run(base, nuts=bootstrap.nuts, seed=next(seeds))
         made = bootstrap_base(model, fit)
         divergence = symmetrised_divergence(base, made) / _chance(model, fit)
         gradients, seconds = gradients + fit.gradients, seconds + fit.seconds
@@ -278,12 +279,12 @@ def sample_from_approximation(
         if bootstrap.until_rest and divergence < _AT_REST:
             break
     inv_metric = base.covariance if base_metric else None
-    fit = run(base, shapes, nuts=nuts or NutsSettings(), seed=next(seeds), inv_metric=inv_metric)
+    fit = run(base, nuts=nuts or NutsSettings(), seed=next(seeds), inv_metric=inv_metric)
     names = ("bootstrap_log_zeta", "bootstrap_seconds", "bootstrap_divergence")
     fit.tree.attrs |= {
         "seed": seed,
-        "gradients_pilot": gradients,
-        "seconds_pilot": seconds,
+        "gradients_pilot": gradients + fit.tree.attrs["gradients_pilot"],
+        "seconds_pilot": seconds + fit.tree.attrs["seconds_pilot"],
         "approximation_log_zeta": found.base.log_zeta,
         "approximation_seconds": found.seconds,
         **dict(zip(("elbo_iteration", "elbo"), found.trace, strict=True)),
@@ -303,8 +304,8 @@ def sample_from_approximation(
 def _run(
     model: Model,
     form: Form,
+    density: NumpyDensity | TargetDensity,
     base: GaussianBase,
-    shapes: Shapes,
     *,
     nuts: NutsSettings,
     seed: int,
@@ -312,16 +313,24 @@ def _run(
     engine: Engine,
     inv_metric: FloatArray | None = None,
 ) -> Fit:
-    return _SAMPLE[form](
+    """Run the form, and count in its cost what its base's mass took to measure."""
+    measured = measured_base_mass(model, base, density, seed=seed)
+    fit = _SAMPLE[form](
         model,
         base=base,
+        base_mass=measured.mass,
         nuts=nuts,
         seed=seed,
-        inits=draws_as_starts(model, base, shapes, chains=nuts.chains, seed=seed),
+        inits=draws_as_starts(model, base, density.shapes, chains=nuts.chains, seed=seed),
         inv_metric=inv_metric,
         compiled=compiled,
         engine=engine,
     )
+    fit.tree.attrs |= {
+        "gradients_pilot": measured.gradients,
+        "seconds_pilot": measured.seconds,
+    }
+    return fit
 
 
 def draws_as_starts(

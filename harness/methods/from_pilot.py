@@ -14,12 +14,14 @@ from harness.bases import GaussianBase, Pilot, PilotSettings, pilot, starting_va
 from harness.compile import CompiledProgram
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.methods.base_mass import MeasuredMass, measured_base_mass
 from harness.methods.common import Engine
 from harness.methods.continuous_tempering import (
     COLLAPSED_TEMPERING,
     CONTINUOUS_TEMPERING,
     sample_collapsed_tempered,
     sample_continuously_tempered,
+    tempering_data,
 )
 from harness.methods.from_approximation import Approximation, approximate
 from harness.methods.method import Method
@@ -30,6 +32,7 @@ from harness.methods.pseudo_extended import (
     sample_pseudo_extended,
 )
 from harness.model import Model
+from harness.numpy_density import target_density
 from harness.nuts import NutsSettings
 from harness.weights import LogG
 
@@ -223,10 +226,13 @@ def sample_from_pilot(
     if extended:
         num_pseudo_samples = num_pseudo_samples or 2
         own["num_pseudo_samples"] = num_pseudo_samples
+    log_g = scouted_ladder(found, rungs=rungs, highest=highest) if collapsed else found.log_g
+    measured = _base_mass(model, found, log_g if collapsed else None, seed)
     fit = _SAMPLE[form](
         model,
         base=found.base,
-        log_g=scouted_ladder(found, rungs=rungs, highest=highest) if collapsed else found.log_g,
+        log_g=log_g,
+        base_mass=measured.mass,
         nuts=nuts,
         seed=seed,
         inits=starting_values(
@@ -238,8 +244,8 @@ def sample_from_pilot(
         **own,
     )
     fit.tree.attrs |= {
-        "gradients_pilot": gradients + scouted.gradients,
-        "seconds_pilot": seconds + scouted.seconds,
+        "gradients_pilot": gradients + scouted.gradients + measured.gradients,
+        "seconds_pilot": seconds + scouted.seconds + measured.seconds,
         "pilot_log_evidence": found.log_evidence.value,
         "pilot_log_evidence_mcse": found.log_evidence.mcse,
         "pilot_rungs": len(found.inv_temp),
@@ -247,6 +253,16 @@ def sample_from_pilot(
     return fit.with_settings(
         pilot=asdict(settings or PilotSettings()), refine=refine, base_metric=base_metric
     )
+
+
+def _base_mass(model: Model, found: Pilot, ladder: LogG | None, seed: int) -> MeasuredMass:
+    """Return the share of the pilot's base that a run on a ladder, or on none, reaches."""
+    if found.log_normaliser[0] == 0:  # the pilot has come upon nothing that is out of reach
+        return MeasuredMass(None, 0, 0.0)
+    data = None
+    if ladder is not None:
+        data = tempering_data(model, found.base, log_g=ladder) | {"ladder": 1}
+    return measured_base_mass(model, found.base, target_density(model), ladder=data, seed=seed)
 
 
 def _from_pilot(form: Form, variant: str | None) -> Method:

@@ -69,8 +69,8 @@ def gibbs_tempering(
     -------
     Fit
         As of a continuously tempered run: ``extended`` holds x, ``inv_temp``, ``delta``,
-        ``log_w1`` and ``log_w0``.  As there, a base that the target's support cuts off counts as
-        normalised.  The attribute ``band_step_size`` has each band's step size.
+        ``log_w1`` and ``log_w0``.  Log Z accounts for a base that the target's support cuts off.
+        The attribute ``band_step_size`` has each band's step size.
 
     Raises
     ------
@@ -99,6 +99,7 @@ def gibbs_tempering(
         "gibbs_tempering",
         runs,
         runs.sample(draws),
+        runs.path.base_mass(seed, chains, ladder=False),
         settings={
             "warmup": warmup,
             "step_size": step_size,

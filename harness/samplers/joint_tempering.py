@@ -141,9 +141,7 @@ def joint_tempering(
         np.ascontiguousarray(x),
         {"inv_temp": 1 / (1 + np.exp(-u)), "delta": delta, "log_w1": log_w1, "log_w0": log_w0},
         settings={
-            "normalised_base": True,
-            "base": [base.mean.tolist(), base.cholesky.tolist()],
-            "log_zeta": base.log_zeta,
+            **path.base_settings(path.base_mass(seed, chains, ladder=False)),
             "log_g": _FLAT.tolist(),
             "ladder": False,
             "kernel": repr(kernel),

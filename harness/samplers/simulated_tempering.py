@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from harness import weights
 from harness.bases.gaussian import GaussianBase
 from harness.errors import DataError
 from harness.fit import Fit
@@ -142,6 +143,7 @@ def simulated_tempering(
         "simulated_tempering",
         runs,
         kept,
+        runs.path.base_mass(seed, chains, ladder=True),
         settings={
             "pilots": 0 if given is not None else pilots,
             "pilot_draws": pilot_draws,
@@ -163,7 +165,7 @@ def log_rung_probabilities(delta: FloatArray, log_g: FloatArray) -> FloatArray:
     Parameters
     ----------
     delta
-        Delta of the draws, of any shape.
+        Delta of the draws, of any shape; +inf where the target's density is zero.
     log_g
         Rungs and their log weights, shape (K, 2).
 
@@ -175,7 +177,7 @@ def log_rung_probabilities(delta: FloatArray, log_g: FloatArray) -> FloatArray:
     rung, log_weight = log_g.T
     total = np.full(rung.size, -np.inf)
     for block in np.array_split(delta.ravel(), -(-delta.size * rung.size // _BLOCK)):
-        log_mass = log_weight - rung * block[:, None]
+        log_mass = log_weight - weights.times_delta(rung, block)
         log_mass -= log_mass.max(axis=1, keepdims=True)
         log_mass -= np.log(np.exp(log_mass).sum(axis=1, keepdims=True))
         largest = log_mass.max(axis=0)

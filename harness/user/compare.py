@@ -136,8 +136,8 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
     """Compare NUTS with other draws, coordinate by coordinate, between quantiles of both together.
 
     The error of NUTS's share of draws in a region takes autocorrelation into account; that of the
-    others' is the spread of the populations.  Of a region that either one misses no error is asked,
-    since a few populations that found it are reason enough to look (:mod:`harness.user.confirm`).
+    others' is the spread of the populations.  Of a region that NUTS misses no error is asked, since
+    a few populations that found it are reason enough to look (:mod:`harness.user.confirm`).
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
         r_hat=r_hat,
         worst=worst,
         missed_by_nuts=_largest(missed_by_nuts),
-        missed_by_other=_largest(missed_by_other),
+        missed_by_other=_largest([each for each in missed_by_other if each.score > largest]),
         differs=_largest([each for each in apart if each.score > largest]),
         unsure=_largest([each for each in apart if each.score <= largest]),
         largest=max((each.size for each in below), default=0.0),

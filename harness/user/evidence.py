@@ -42,6 +42,14 @@ def pilots_evidence(
         search = []
     near = _near(scouted)
     if not search and not near:
+        reasons = "; ".join(scouted.failures.values()) or "the pilots' estimates are not sound"
+        findings.append(
+            Finding(
+                Severity.WARNING,
+                f"There is no estimate of log Z: {reasons}.",
+                "Give the pilots more time (--budget), or the parameters less vague priors.",
+            )
+        )
         return None, findings
     if not search or not near:
         return _with_constant(scouted, search, near), findings

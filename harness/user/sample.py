@@ -36,7 +36,7 @@ from harness.user.judge import (
     search_failed,
 )
 from harness.user.result import UserFit
-from harness.user.scout import Path, Scouted, scout_program
+from harness.user.scout import BUDGET, Path, Scouted, scout_program
 from harness.weights import FloatArray
 
 Method = Literal["auto", "nuts", "pe", "ct"]
@@ -56,8 +56,6 @@ _TEMPERED: Mapping[Method, Literal["no", "if possible", "yes"]] = {
     "ct": "yes",
 }
 """Whether a method needs the program's tempered forms."""
-_LEAST_GRADIENTS, _GRADIENTS_OF_NUTS = 1_000_000, 10
-"""Gradients that the search of ``auto`` may always take, and as a multiple of NUTS's own."""
 
 
 def sample(
@@ -73,6 +71,7 @@ def sample(
     what: What = "likelihood",
     include_paths: Iterable[File] = (),
     engine: Engine = "auto",
+    budget: float = BUDGET,
     progress: bool = True,
 ) -> UserFit:
     """Sample a Stan program, tempered where that is needed, in its own names.
@@ -91,7 +90,7 @@ def sample(
     method
         How; see :data:`Method`.
     seed
-        Seed, 0 to 2^32 - 1; same seed, same result.
+        Seed, 0 to 2^32 - 1; same seed, same result, unless a pilot runs out of time.
     chains, warmup, draws
         Number of chains, and of warm-up iterations and draws in each.
     num_pseudo_samples
@@ -104,6 +103,9 @@ def sample(
         ``cmdstan`` compiles; ``stanli`` does not, and does the same but for the digits of
         transformed parameters, which are right to about ten; ``auto`` takes CmdStan, or stanli
         where there is no compiler.
+    budget
+        Seconds of wall time for pilots, which look for further modes and log Z.  What does not
+        succeed within its share is left out and reported.
     progress
         Whether to show on standard error what is done.
 
@@ -122,6 +124,8 @@ def sample(
         raise DataError(f"the seed lies between 0 and 2^32 - 1; got {seed}")
     if num_pseudo_samples < 2:
         raise DataError(f"pe needs 2 pseudo-samples or more; got {num_pseudo_samples}")
+    if not budget > 0:
+        raise DataError(f"the budget is more than 0 seconds; got {budget:g}")
     parallel = min(os.cpu_count() or 1, chains)
     nuts = NutsSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=parallel)
     began = time.perf_counter()
@@ -131,7 +135,7 @@ def sample(
                 File(path), data, what, tuple(include_paths), engine, tempered=_TEMPERED[method]
             )
         with job.named_errors():
-            run = _Run(job, clock, nuts, seed, num_pseudo_samples)
+            run = _Run(job, clock, nuts, seed, num_pseudo_samples, budget)
             if method == "nuts":
                 result = UserFit(run.finished(run.plain(), []), "nuts")
             elif method == "auto":
@@ -145,10 +149,16 @@ class _Run:
     """One call of :func:`sample`, step by step."""
 
     def __init__(
-        self, job: Job, clock: Clock, nuts: NutsSettings, seed: int, num_pseudo_samples: int
+        self,
+        job: Job,
+        clock: Clock,
+        nuts: NutsSettings,
+        seed: int,
+        num_pseudo_samples: int,
+        budget: float,
     ) -> None:
         self._job, self._clock, self._nuts, self._seed = job, clock, nuts, seed
-        self._num = num_pseudo_samples
+        self._num, self._budget = num_pseudo_samples, budget
 
     # The methods
 
@@ -161,7 +171,7 @@ class _Run:
     def tempered_alone(self, method: Tempered) -> UserFit:
         """Run pilots and a tempered form, without a run of plain NUTS before."""
         with self._clock.step("pilots along the path", "pilot"):
-            scouted = scout_program(self._job.model, seed=self._seed)
+            scouted = scout_program(self._job.model, budget=self._budget, seed=self._seed)
         if scouted.path is None:
             raise SamplingError(
                 f"{self._job.path}: there is no path to temper along: "
@@ -184,11 +194,10 @@ class _Run:
         if differ is not None:
             return UserFit(self.finished(plain, [no_search(differ)]), "nuts")
         draws = _parameters(plain)
-        most = max(_LEAST_GRADIENTS, _GRADIENTS_OF_NUTS * plain.gradients)
         try:
             with self._clock.step("a search for further modes", "pilot"):
                 scouted = scout_program(
-                    self._job.model, draws=draws, most_gradients=most, seed=self._seed
+                    self._job.model, draws=draws, budget=self._budget, seed=self._seed
                 )
         except HarnessError as error:
             return UserFit(self.finished(plain, [search_failed(str(error))]), "nuts")

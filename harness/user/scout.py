@@ -33,8 +33,10 @@ from harness.weights import WHOLE_BASE, FloatArray, LogEvidence, LogG, LogMass, 
 _WIDER, _NEAR = 2.0, 1.2
 """How much wider than the draws of NUTS the Gaussian bases of the two legs are."""
 _SHORT = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
-_GRADIENTS = 20_000_000
-"""Gradients that the search takes at most where nothing else says."""
+BUDGET = 120.0
+"""Seconds that the pilots of a program may take, if nothing else is asked for."""
+_SEARCH, _OTHER = 0.5, 0.25
+"""Shares of it for the search, and for each of the other legs."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def scout_program(
     model: Model,
     *,
     draws: Mapping[str, FloatArray] | None = None,
-    most_gradients: int = _GRADIENTS,
+    budget: float = BUDGET,
     seed: int,
 ) -> Scouted:
     """Run both legs on a tempered program; a leg that fails is remembered and not raised.
@@ -131,17 +133,17 @@ def scout_program(
     draws
         NUTS's draws by parameter, shape (chains, draws, ...), for the near leg; short runs of its
         own if not given.
-    most_gradients
-        Gradient evaluations of the search, after which it gives up.
+    budget
+        Seconds of wall time for all pilots.  A leg that exceeds its share of them gives up.
     seed
-        Seed; same seed, same pilots.
+        Seed; same seed, same pilots, unless a leg runs out of time.
 
     Raises
     ------
     ToolchainError
         If stanli is not installed, which evaluates the densities.
     """
-    return _Scout(model, draws, most_gradients, seed).scouted()
+    return _Scout(model, draws, budget, seed).scouted()
 
 
 class _Scout:
@@ -149,10 +151,10 @@ class _Scout:
         self,
         model: Model,
         draws: Mapping[str, FloatArray] | None,
-        most_gradients: int,
+        budget: float,
         seed: int,
     ) -> None:
-        self._model, self._draws, self._most = model, draws, most_gradients
+        self._model, self._draws, self._budget = model, draws, budget
         self._seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(6)]
         self._density = BatchedDensity(model.program("target"), model.data)
         self._short: Mapping[str, FloatArray] | None = None
@@ -178,7 +180,11 @@ class _Scout:
                 positive = WHOLE_BASE
                 bases = [self._fitted(self._short_draws(), _WIDER)] * 2
             search = run_leg(
-                self._density, bases, origin=origin, most_gradients=self._most, seed=self._seeds[1]
+                self._density,
+                bases,
+                origin=origin,
+                most_seconds=_SEARCH * self._budget,
+                seed=self._seeds[1],
             )
             self._remember(search)
             base = None if from_prior else search.pilots[0].base
@@ -240,7 +246,7 @@ class _Scout:
                 prior.density,
                 [fitted_gaussian(flat, widened=_NEAR)] * 2,
                 origin="a Gaussian fitted to draws of the prior",
-                most_gradients=self._most,
+                most_seconds=_OTHER * self._budget,
                 seed=self._seeds[3],
             )
         except (DataError, SamplingError) as error:
@@ -256,7 +262,7 @@ class _Scout:
                 self._density,
                 [self._fitted(draws, _NEAR)] * 2,
                 origin="a Gaussian fitted to draws of NUTS",
-                most_gradients=self._most,
+                most_seconds=_OTHER * self._budget,
                 seed=self._seeds[4],
             )
         except (DataError, SamplingError) as error:

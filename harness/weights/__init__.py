@@ -19,6 +19,7 @@ from harness.weights.conditionals import (
     draw_inv_temp,
     inv_temp_log_conditionals,
     log_path_weight,
+    times_delta,
 )
 from harness.weights.diagnostics import (
     effective_draws,
@@ -76,6 +77,7 @@ __all__ = [
     "r_hat",
     "resample",
     "round_trips",
+    "times_delta",
     "two_sided_log_evidence",
     "weighted_expectation",
     "z_scores",

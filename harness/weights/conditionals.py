@@ -94,7 +94,7 @@ def log_path_weight(
     knot, value = _knots(log_g, 1 if ladder else 2)
     # Heights of the log integrand at the knots, last axis; relative to beta', so that where
     # beta' has nearly all the mass nothing large cancels.
-    height = value - _times(knot - inv_temp, _checked(delta, ladder=ladder))
+    height = value - times_delta(knot - inv_temp, _checked(delta, ladder=ladder))
     if ladder:
         return np.asarray(-np.logaddexp.reduce(height, axis=-1), dtype=np.float64)
     step = np.abs(np.diff(height, axis=-1))
@@ -138,7 +138,7 @@ def draw_inv_temp(
         If the knots do not ascend, or a number is not finite.
     """
     knot, value = _knots(log_g, 1 if ladder else 2)
-    height = value - _times(knot, _checked(delta, ladder=ladder))
+    height = value - times_delta(knot, _checked(delta, ladder=ladder))
     if ladder:
         return np.asarray(knot[draw_index(height, rng)], dtype=np.float64)
     rise, width = np.diff(height, axis=-1), np.diff(knot)
@@ -155,6 +155,31 @@ def draw_inv_temp(
     share = np.where(slope > 0, 1 - place, place)
     beta = knot[interval] + width[interval] * share
     return np.asarray(np.clip(beta, knot[0], knot[-1]), dtype=np.float64)
+
+
+def times_delta(inv_temp: FloatArray, delta: FloatArray) -> FloatArray:
+    """Multiply inverse temperatures, or steps of them, with Delta; 0 times +inf is 0.
+
+    As gamma^0 is 1 also where gamma is 0.
+
+    Parameters
+    ----------
+    inv_temp
+        Shape (K,).
+    delta
+        Finite or +inf, of any shape (...).
+
+    Returns
+    -------
+    FloatArray
+        Shape (..., K).
+    """
+    finite = np.isfinite(delta)
+    if finite.all():
+        return inv_temp * delta[..., None]
+    far = np.where(inv_temp == 0, 0.0, np.copysign(np.inf, inv_temp))
+    near = inv_temp * np.where(finite, delta, 0.0)[..., None]
+    return np.where(finite[..., None], near, far)
 
 
 def _log_decay(a: FloatArray) -> FloatArray:
@@ -174,15 +199,6 @@ def _checked(delta: npt.ArrayLike, *, ladder: bool) -> FloatArray:
         or_infinite = ", or +inf on a ladder" if ladder else ""
         raise DataError(f"Delta, the log ratio of base and target, must be finite{or_infinite}")
     return array
-
-
-def _times(step: FloatArray, delta: FloatArray) -> FloatArray:
-    """Products of steps in beta, last axis, with Delta; 0 times +inf is 0 here, as gamma^0 is 1."""
-    if np.isfinite(delta).all():
-        return step * delta[..., None]
-    finite = np.where(np.isfinite(delta), delta, 0.0)[..., None]
-    far = np.where(step == 0, 0.0, np.copysign(np.inf, step))
-    return np.where(np.isfinite(delta)[..., None], step * finite, far)
 
 
 def _knots(log_g: LogG | FloatArray, fewest: int) -> tuple[FloatArray, FloatArray]:
