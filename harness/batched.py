@@ -13,15 +13,13 @@ from harness.model import StanProgram
 from harness.stan_library import (
     Message,
     StanInstance,
-    StanLibrary,
     Variable,
     address_of,
     from_columns,
-    load_library,
     to_columns,
 )
 from harness.stan_rows import CompiledRows, RowEvaluator, rows_from_python
-from harness.stanli_package import require_stanli, stanli_document, stanli_library
+from harness.stanli_package import stanli_source
 from harness.toolchain.row_loop import row_loop
 from harness.weights import FloatArray
 
@@ -77,9 +75,8 @@ class BatchedDensity:
         self.threads = threads
         loop = row_loop() if native else None
         self._rows: RowEvaluator = rows_from_python if loop is None else CompiledRows(loop)
-        self._library: StanLibrary = load_library(stanli_library(require_stanli()))
-        self._document = stanli_document(program, data)
-        first = StanInstance(self._library, self._document, self.name)
+        self._source = stanli_source(program, data)
+        first = self._source.instance()
         self.dimension = first.dimension
         self._parameters = first.variables()
         # Taken from its end and put back there, each of which is one step to other threads.
@@ -150,10 +147,10 @@ class BatchedDensity:
         """
         columns = to_columns(values, self._parameters, self.name)
         points = np.empty((len(columns), self.dimension))
-        message, instance = Message(self._library), self._take()
+        message, instance = Message(self._source.library), self._take()
         try:
             for row, point in zip(columns, points, strict=True):
-                if self._library.unconstrain(
+                if self._source.library.unconstrain(
                     instance.pointer, address_of(row), address_of(point), message.room
                 ):
                     raise DataError(f"{self.name}: {message.take()}")
@@ -183,7 +180,11 @@ class BatchedDensity:
             If the program rejects one; the message is Stan's.
         """
         at = self._checked(points)
-        library, instance, message = self._library, self._take(), Message(self._library)
+        library, instance, message = (
+            self._source.library,
+            self._take(),
+            Message(self._source.library),
+        )
         generated = seed is not None
         random = library.make_random(seed, None) if generated else None
         try:
@@ -217,4 +218,4 @@ class BatchedDensity:
         try:
             return self._idle.pop()
         except IndexError:
-            return StanInstance(self._library, self._document, self.name)
+            return self._source.instance()

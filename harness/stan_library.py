@@ -127,29 +127,55 @@ def address_of(array: FloatArray) -> int:
         return int(array.ctypes.data)
 
 
+@dataclass(frozen=True)
+class StanSource:
+    """A program with its data, of which instances are made.
+
+    Attributes
+    ----------
+    library
+        Library that evaluates it.
+    document
+        Its data as the library's ``bs_model_construct`` takes them.
+    name
+        Name of the program, for messages.
+    """
+
+    library: StanLibrary
+    document: bytes
+    name: str
+
+    def instance(self) -> StanInstance:
+        """Return a new instance.
+
+        Raises
+        ------
+        DataError
+            If the program or its data are refused; the message is the library's own.
+        """
+        return StanInstance(self)
+
+
 class StanInstance:
     """A program with its data, ready to be evaluated by one thread at a time.
 
     Parameters
     ----------
-    library
-        The library.
-    document
-        The data as its ``bs_model_construct`` takes them.
-    name
-        Name of the program, for messages.
+    source
+        What it is an instance of.
 
     Raises
     ------
     DataError
-        If the program or its data are refused; the message is the library's own.
+        As :meth:`StanSource.instance`.
     """
 
-    def __init__(self, library: StanLibrary, document: bytes, name: str) -> None:
+    def __init__(self, source: StanSource) -> None:
+        library = source.library
         message = Message(library)
-        pointer = library.construct(document, _SEED, message.room)
+        pointer = library.construct(source.document, _SEED, message.room)
         if not pointer:
-            raise DataError(f"{name}: {message.take()}")
+            raise DataError(f"{source.name}: {message.take()}")
         self.library = library
         self.pointer = pointer
         weakref.finalize(self, library.destruct, pointer)

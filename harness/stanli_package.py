@@ -17,6 +17,7 @@ import numpy as np
 from harness.errors import DataError, ToolchainError
 from harness.model import StanProgram
 from harness.stan_data import plain_data
+from harness.stan_library import StanSource, load_library
 
 HOW_TO_INSTALL_STANLI = "pip install 'stanli==0.24.*'"
 """The releases that are tested, as among the optional dependencies."""
@@ -77,16 +78,13 @@ def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
         raise DataError(f"{program.name}: {error}") from error
 
 
-def stanli_library(stanli: Any) -> Path:
-    """Return stanli's shared library, which exports BridgeStan's C functions."""
-    return next((Path(stanli.__file__).parent / "_bin").glob("*stanli.*"))
-
-
-def stanli_document(program: StanProgram, data: Mapping[str, Any]) -> bytes:
-    """Return what stanli's ``bs_model_construct`` takes for data: the program and its data.
+def stanli_source(program: StanProgram, data: Mapping[str, Any]) -> StanSource:
+    """Return a program with its data as stanli's library takes it, with BridgeStan's C functions.
 
     Raises
     ------
+    ToolchainError
+        If stanli is not installed.
     DataError
         If stanli refuses the program, with its own message, or cannot take the data.
     """
@@ -101,7 +99,8 @@ def stanli_document(program: StanProgram, data: Mapping[str, Any]) -> bytes:
         document = json.dumps({**plain_data(data), "__stanli": own}, default=_plain_json)
     except (RuntimeError, ValueError, TypeError) as error:
         raise DataError(f"{program.name}: {error}") from error
-    return document.encode()
+    library = next((Path(stanli.__file__).parent / "_bin").glob("*stanli.*"))
+    return StanSource(load_library(library), document.encode(), program.name)
 
 
 def _plain_json(value: Any) -> Any:
