@@ -20,6 +20,9 @@ from harness.stan_library import StanInstance, address_of
 from harness.toolchain.row_loop import RowLoop
 from harness.weights import FloatArray
 
+_FIRST_ROWS = 64
+_SECONDS_A_CALL = 0.25
+"""What a call of the compiled loop may take: Python sees an interrupt when it returns."""
 _SHORT = 100e-6
 """Seconds of a gradient for which other threads of Python may wait."""
 _WORTH_THREADS = 2e-3
@@ -43,10 +46,11 @@ class RowEvaluator(Protocol):
 
 
 class CompiledRows:
-    """The compiled loop."""
+    """The compiled loop, called for so few rows at once that an interrupt need not wait long."""
 
     def __init__(self, loop: RowLoop) -> None:
         self._loop = loop
+        self._at_once = _FIRST_ROWS
 
     def __call__(
         self,
@@ -58,15 +62,20 @@ class CompiledRows:
         """See :class:`RowEvaluator`."""
         count = len(instances)
         models = (ctypes.c_void_p * count)(*[instance.pointer for instance in instances])
-        self._loop(
-            instances[0].library.gradient_address,
-            models,
-            count,
-            *points.shape,
-            address_of(points),
-            address_of(value),
-            address_of(gradient),
-        )
+        function = instances[0].library.gradient_address
+        rows, dimension = points.shape
+        at, to, slope = address_of(points), address_of(value), address_of(gradient)
+        done = 0
+        while done < rows:
+            now = min(self._at_once, rows - done)
+            started, shift = time.perf_counter(), 8 * done * dimension
+            self._loop(
+                *(function, models, count, now, dimension),
+                *(at + shift, to + 8 * done, slope + shift),
+            )
+            rate = now / max(time.perf_counter() - started, 1e-9)
+            self._at_once = max(count, int(rate * _SECONDS_A_CALL))
+            done += now
 
 
 def rows_from_python(

@@ -219,6 +219,30 @@ model { for (i in 1:4000) target += -square(x[1] - sin(i * x[2])) + log1p_exp(-x
 """
 
 
+@pytest.mark.compiled
+def test_rows_that_take_long_are_shared_among_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that an interrupt need not wait for all of them."""
+    monkeypatch.setattr("harness.stan_rows._SECONDS_A_CALL", 1e-5)
+    loop, calls = row_loop(), []
+    assert loop is not None
+
+    def noted(*given: Any) -> None:
+        calls.append(given[3])
+        loop(*given)
+
+    monkeypatch.setattr("harness.batched.row_loop", lambda: noted)
+    slow = program(tmp_path, SLOW)
+    points = np.random.default_rng(8).normal(size=(200, 3))
+    value, gradient = BatchedDensity(slow, {}, threads=2)(points)
+    # A row takes longer than a call may: after the first calls have one for each thread.
+    assert calls == [64] + [2] * 68
+    values, gradients = BatchedDensity(slow, {}, native=False)(points)
+    assert np.array_equal(value, values)
+    assert np.array_equal(gradient, gradients)
+
+
 @pytest.mark.parametrize("text", [CONSTRAINED, SLOW, REJECTS], ids=["quick", "slow", "rejects"])
 def test_threads_change_nothing(text: str, tmp_path: Path, native: bool) -> None:
     given, data = program(tmp_path, text), DATA if text == CONSTRAINED else {}
