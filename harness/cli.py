@@ -13,7 +13,9 @@ from harness.errors import HarnessError
 Profile = Literal["smoke", "quick", "paper"]
 
 # As in harness.temper, which is imported where it is needed.
-TemperMethod = Literal["pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended"]
+TemperMethod = Literal[
+    "pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended", "prior"
+]
 What = Literal["likelihood", "all"]
 
 
@@ -262,10 +264,13 @@ def status(
 @click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--method",
-    type=click.Choice(["pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended"]),
+    type=click.Choice(
+        ["pseudo-extended", "continuous", "collapsed", "collapsed-pseudo-extended", "prior"]
+    ),
     default="pseudo-extended",
     show_default=True,
-    help="collapsed: continuous, with the inverse temperature integrated out.",
+    help="collapsed: continuous, with the inverse temperature integrated out; prior: what is not "
+    "tempered, alone.",
 )
 @click.option(
     "--temper",

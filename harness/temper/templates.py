@@ -15,9 +15,10 @@ Variant = Literal[
     "continuously_tempered",
     "collapsed_tempered",
     "collapsed_pseudo_extended",
+    "prior",
 ]
 """A program of ours, by the name that methods know it by; ``target`` is the original, its density
-with all constants."""
+with all constants, and ``prior`` what of it is not tempered."""
 
 FUNCTIONS: Mapping[Variant, tuple[str, ...]] = {
     "target": (),

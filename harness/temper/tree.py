@@ -120,3 +120,23 @@ def declared_names(statement: Node) -> list[str]:
 def is_container(expression: Node) -> bool:
     """Whether an expression has more than one value."""
     return tag(type_of(expression)) not in ("UReal", "UInt", "UComplex")
+
+
+def inner_statements(form: Node) -> list[Node]:
+    """Return the statements that a compound statement holds, in their order."""
+    found: list[Node] = []
+    for part in () if isinstance(form, str) else form[1:]:
+        if has_field(part, "stmt"):
+            found.append(part)
+        elif not isinstance(part, str):
+            found += [each for each in part if has_field(each, "stmt")]
+    return found
+
+
+def assigned(left: Node) -> list[str]:
+    """Names that are assigned to on the left side of an assignment."""
+    return [
+        name_of(each[1])
+        for each in walk(left)
+        if not isinstance(each, str) and each and each[0] == "LVariable"
+    ]
