@@ -99,7 +99,8 @@ class _Judge:
     def base(self) -> Base:
         flat: list[str] = []
         uncovered: list[str] = []
-        problems = [each.problem for each in self._settled if each.problem is not None]
+        said = [each.problem for each in self._settled if each.problem is not None]
+        problems: list[str] = []
         for name in self._notes.wholes:
             missing, more = self._missing(name)
             problems += more
@@ -116,7 +117,7 @@ class _Judge:
                     "it is if all elements move together"
                 ]
             return Base("improper", "; ".join(why), tuple(flat), tuple(uncovered))
-        problems += self._elsewhere()
+        problems = (said or problems) + self._elsewhere()
         if problems:
             shown = "; ".join(dict.fromkeys(problems[:_SHOWN]))
             return Base("unknown_constant", shown, (), tuple(uncovered))

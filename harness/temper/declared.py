@@ -15,6 +15,7 @@ from harness.temper.tree import (
     expr,
     field,
     items,
+    literal,
     name_of,
     names,
     stmt,
@@ -163,8 +164,9 @@ def limit(size: Node, upper: Mapping[str, int]) -> int | None:
     """
     form = expr(size)
     kind = tag(form)
-    if kind == "IntNumeral":
-        return int(tag(items(form)[1]))
+    number = literal(size)
+    if number is not None:
+        return int(number)
     if kind == "Variable":
         return upper.get(name_of(items(form)[1]))
     if kind == "Paren":

@@ -24,6 +24,7 @@ from harness.temper.tree import (
     is_container,
     is_data_only,
     items,
+    literal,
     name_of,
     names,
     tag,
@@ -137,7 +138,7 @@ class Expressions:
             number = add(one.number, other.number, sign)
             return replace(added(one, other, sign), number=number)
         if kind in ("Times", "EltTimes", "Divide", "EltDivide"):
-            factors = _literal(left), _literal(right)
+            factors = literal(left), literal(right)
             if factors[1]:
                 return one.scaled(factors[1] if "Times" in kind else 1 / factors[1])
             if factors[0] and "Times" in kind:
@@ -324,19 +325,6 @@ def full(name: str, axes: list[Affine] | None) -> Piece:
         return Piece(name, (None,), None)
     box = tuple(Interval(ONE, each) for each in axes)
     return Piece(name, box, tuple(range(len(axes))))
-
-
-def _literal(node: Node) -> float | None:
-    """Return the value of a number that stands in the program."""
-    form = expr(node)
-    if tag(form) == "Paren":
-        return _literal(items(form)[1])
-    if tag(form) == "PrefixOp" and tag(items(form)[1]) == "PMinus":
-        value = _literal(items(form)[2])
-        return None if value is None else -value
-    if tag(form) in ("IntNumeral", "RealNumeral"):
-        return float(tag(items(form)[1]))
-    return None
 
 
 def _inner(parts: object) -> list[Node]:

@@ -51,7 +51,7 @@ class Finding:
     hint: bool = False
 
 
-_CHOOSE = "data {} only choose in it, as an index or a bound"
+_CHOOSE = "data {} only choose what it adds, as an index, a bound or a size"
 
 
 class Rules:
@@ -80,7 +80,8 @@ class Rules:
             return Finding(False, "a change of variables")
         if addition.density is None:
             holds = any(map(self._is_parameter, densities_in(addition.node)))
-            return self._increment(addition.value, NOTHING if holds else addition.context.value)
+            around = NOTHING if holds else addition.context.value
+            return self._increment(addition.value, around, [addition])
         if addition.density.cumulative:
             return self._cumulative(addition)
         return self._density(addition)
@@ -96,7 +97,8 @@ class Rules:
             for each in additions
             if each.density and not each.density.cumulative and is_data_only(each.density.args[0])
         ]
-        return self._increment(union([*(a.value for a in additions), *constants]), around)
+        value = union([*(a.value for a in additions), *constants])
+        return self._increment(value, around, additions)
 
     def is_constant(self, addition: Addition) -> bool:
         """Whether a term depends on nothing, or on nothing before its bar."""
@@ -116,10 +118,10 @@ class Rules:
             return Finding(True, f"a density of {text}, into which data {listed(strong)} flow")
         if value.itself is not None:
             return self._of_parameter(addition, text)
-        finding = self._increment(replace(value, data=frozenset()), NOTHING)
+        finding = self._increment(replace(value, data=frozenset()), NOTHING, [addition])
         if value.conditions or value.choices:
             return replace(finding, why=f"a density of {text}; {finding.why}")
-        hint = self._increment(value, NOTHING).hint
+        hint = self._increment(value, NOTHING, [addition]).hint
         return Finding(False, f"a density of {text}, no data", hint=hint)
 
     def _of_parameter(self, addition: Addition, text: str) -> Finding:
@@ -145,16 +147,17 @@ class Rules:
         if value.data and not value.touched:
             return Finding(True, f"a density of data {as_text(variate)}")
         if value.touched or not addition.given.touched:
-            return self._increment(value, NOTHING)
-        finding = self._increment(addition.given, addition.context.value)
+            return self._increment(value, NOTHING, [addition])
+        finding = self._increment(addition.given, addition.context.value, [addition])
         return replace(finding, unsure=finding.unsure or finding.tempered)
 
     # Everything else
 
-    def _increment(self, value: Value, around: Value) -> Finding:
+    def _increment(self, value: Value, around: Value, those: list[Addition]) -> Finding:
+        """Classify something of a value, in a context, that some additions are."""
         known = self._declared
         strong = value.data & (known.dimensioned | {CONSTANT})
-        bare = self._bare(value)
+        bare = self._bare(value, those)
         alone = f", and nothing else gives {listed(bare)} a density"
         if strong:
             why = f"data {listed(value.data if CONSTANT in strong else strong)} flow into it"
@@ -176,22 +179,28 @@ class Rules:
         if choices:
             return Finding(True, _CHOOSE.format(listed(choices)), unsure=True)
         single = value.data | value.hints | around.hints
-        hint = bool(single and value.touched) and not self._bare(value, numbers=True)
+        hint = bool(single and value.touched) and not self._bare(value, those, numbers=True)
         return Finding(False, "no data flow into it", hint=hint)
 
-    def _bare(self, value: Value, *, numbers: bool = False) -> list[str]:
-        """Vectors of parameters in a value, unbounded, that no density is of elsewhere."""
+    def _bare(self, value: Value, those: list[Addition], *, numbers: bool = False) -> list[str]:
+        """Vectors of parameters in a value, unbounded, that no density is of but for those."""
         return sorted(
             name
             for name in value.parameters
             if (numbers or self._notes.wholes[name])
             and not self._declared.bounded(name)
-            and self._lacks(name)
+            and self._lacks(name, those)
         )
 
-    def _lacks(self, name: str) -> bool:
-        """Whether an element of a parameter certainly has no density of its own."""
-        pieces = [each for _, some in self._own for each in some if each.parameter == name]
+    def _lacks(self, name: str, those: list[Addition]) -> bool:
+        """Whether an element of a parameter certainly has no density of its own but for those."""
+        pieces = [
+            each
+            for addition, some in self._own
+            if all(addition is not one for one in those)
+            for each in some
+            if each.parameter == name
+        ]
         if not pieces:
             return True
         cells = self._notes.cells(name, [each.box for each in pieces])

@@ -14,7 +14,7 @@ from harness.temper.elements import Box, Piece
 from harness.temper.parameters import Parameter
 from harness.temper.sums import Density
 from harness.temper.text import as_text
-from harness.temper.tree import Node, expr, is_container, items, name_of, tag, type_of
+from harness.temper.tree import Node, expr, is_container, items, literal, name_of, tag, type_of
 
 End = float | str
 """End of a support: a number, or the text of an expression."""
@@ -148,8 +148,9 @@ def end(node: Node) -> End:
 def _number(node: Node) -> float | None:
     form = expr(node)
     kind = tag(form)
-    if kind in ("IntNumeral", "RealNumeral"):
-        return float(tag(items(form)[1]))
+    value = literal(node)
+    if value is not None:
+        return value
     if kind == "Paren":
         return _number(items(form)[1])
     if kind == "PrefixOp" and tag(items(form)[1]) == "PMinus":

@@ -37,9 +37,12 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def tag(node: Node) -> str:
-    """Name of a constructor: ``For`` of ``(For (loop_variable n) ...)``, ``Break`` of ``Break``."""
+    """Name of a constructor: ``For`` of ``(For (loop_variable n) ...)``, ``Break`` of ``Break``.
+
+    It is empty of an empty list.
+    """
     while not isinstance(node, str):
-        node = node[0]
+        node = node[0] if node else ""
     return node
 
 
@@ -140,3 +143,17 @@ def assigned(left: Node) -> list[str]:
         for each in walk(left)
         if not isinstance(each, str) and each and each[0] == "LVariable"
     ]
+
+
+def literal(expression: Node) -> float | None:
+    """Value of a number that stands in the program, or None."""
+    form = expr(expression)
+    kind = tag(form)
+    if kind in ("IntNumeral", "RealNumeral"):
+        return float(tag(items(form)[1]))
+    if kind == "Paren":
+        return literal(items(form)[1])
+    if kind == "PrefixOp" and tag(items(form)[1]) == "PMinus":
+        value = literal(items(form)[2])
+        return None if value is None else -value
+    return None
