@@ -19,6 +19,7 @@ TemperMethod = Literal[
     "collapsed",
     "collapsed-zero-likelihood",
     "collapsed-pseudo-extended",
+    "prior",
 ]
 What = Literal["likelihood", "all"]
 
@@ -272,7 +273,8 @@ def status(
     default="pseudo-extended",
     show_default=True,
     help="collapsed: continuous, with the inverse temperature integrated out; "
-    "collapsed-zero-likelihood: the same where the likelihood is zero in places.",
+    "collapsed-zero-likelihood: the same where the likelihood is zero in places; prior: what is "
+    "not tempered, alone.",
 )
 @click.option(
     "--temper",

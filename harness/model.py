@@ -81,6 +81,11 @@ class Model:
         ``"flat"``: a constant, on a bounded x (pure tempering); ``"improper"``: a constant on an x
         that is not bounded, so that methods ask for a Gaussian base, or for inverse temperatures
         that stay away from 0.
+    prior_normalised
+        Whether what is left as the base where no Gaussian one is given is known to integrate to
+        1.  True of the priors of shipped models; of somebody's program as its text tells, where
+        False says that it is not known, not that it is not so.  It says nothing of a likelihood
+        that is zero over a part of the prior.
     no_gaussian_base
         Why its tempered programs take no Gaussian base; None if they take one.
     log_density
@@ -111,6 +116,7 @@ class Model:
     pseudo_axis: Literal["first", "last"] = "last"
     stems: Mapping[str, str] = field(default_factory=dict)
     own_base: OwnBase = "flat"
+    prior_normalised: bool | None = True
     no_gaussian_base: str | None = None
     log_density: LogDensity | None = field(default=None, compare=False, repr=False)
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

@@ -26,7 +26,8 @@ def tempered_model(
 
     Its programs are written to a folder in the cache that is named by a hash of their text; the
     variant ``original`` is the program itself, its includes written out, for its transformed
-    parameters and generated quantities, and ``target`` has its density with all constants.
+    parameters and generated quantities, ``target`` has its density with all constants, and
+    ``prior`` what of that is not tempered.
 
     Parameters
     ----------
@@ -69,6 +70,7 @@ def tempered_model(
         dimension=int(target.n_unconstrained),
         transforms=any_form.coordinates.transforms,
         own_base=_own_base(any_form),
+        prior_normalised=any_form.base_verdict == "normalised",
         no_gaussian_base=any_form.coordinates.reason,
         aliases={variant: each.names for variant, each in programs.items()},
         pseudo_names=any_form.parameters,
@@ -78,6 +80,6 @@ def tempered_model(
 
 def _own_base(program: TemperedProgram) -> OwnBase:
     """Kind of base that is left where a program's tempered statements count nothing."""
-    if set(program.uncovered) - set(program.bounded):
+    if program.base_verdict == "improper":
         return "improper"
     return "prior" if program.what == "likelihood" else "flat"

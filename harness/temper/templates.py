@@ -20,8 +20,8 @@ Variant = Literal[
 ]
 """A program of ours, by the name that methods know it by.
 
-``target`` is the original, its density with all constants, ``prior`` what of it is not tempered, and
-``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` where the likelihood is zero in
+``target`` is the original, its density with all constants, ``prior`` what of it is not tempered,
+and ``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` where the likelihood is zero in
 places: see :mod:`harness.temper.twice`."""
 
 _COLLAPSED = ("log_tempered_mass", "inv_temp_rng", "continuous_tempering_log_weight")

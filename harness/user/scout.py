@@ -194,7 +194,7 @@ class _Scout:
                     path = replace(path, reached=self._reached(prior, path.found))
         except HarnessError as error:
             self._failures["search"] = _said(error)
-        if prior is not None and not getattr(self._model, "prior_normalised", True):
+        if prior is not None and not self._model.prior_normalised:
             constant = self._constant(prior)
         near = self._near()
         chosen = self._values(search), self._values(near)
