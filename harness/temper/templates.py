@@ -28,7 +28,6 @@ _COLLAPSED = ("log_tempered_mass", "inv_temp_rng", "continuous_tempering_log_wei
 
 FUNCTIONS: Mapping[Variant, tuple[str, ...]] = {
     "target": (),
-    "prior": (),
     "pseudo_extended": (
         "geometric_path",
         "pseudo_extended_log_density",
@@ -55,7 +54,6 @@ FUNCTIONS: Mapping[Variant, tuple[str, ...]] = {
 
 DATA: Mapping[Variant, tuple[str, ...]] = {
     "target": (),
-    "prior": (),
     "pseudo_extended": ("g", "pseudo_samples"),
     "continuously_tempered": ("g", "inv_temp"),
     "collapsed_tempered": ("g", "ladder"),
@@ -70,7 +68,6 @@ target += log_base
 
 MODEL: Mapping[Variant, str] = {
     "target": "target += log_base + log_ratio;",
-    "prior": "target += log_base;",
     "pseudo_extended": """
 vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
 vector[N] log_gamma = log_base + log_ratio;
@@ -113,7 +110,6 @@ vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, lad
 
 GENERATED: Mapping[Variant, str] = {
     "target": "",
-    "prior": "",
     "pseudo_extended": """
 vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
 vector[N] delta = log_zeta - log_ratio; // log b + log zeta - log gamma
@@ -150,7 +146,6 @@ vector[N] log_weight;
 
 FREE: Mapping[Variant, str] = {
     "target": "",
-    "prior": "",
     "pseudo_extended": ("vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;"),
     "continuously_tempered": "vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;",
     "collapsed_tempered": "",

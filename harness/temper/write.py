@@ -60,9 +60,6 @@ _OWN = (
     "base_constant",
 )
 
-_PLAIN = ("target", "prior")
-"""Variants that temper nothing."""
-
 _BASE = "log_base; // log b"
 _RATIO = "log_ratio; // log gamma - log b"
 
@@ -115,7 +112,7 @@ class _Writer:
         self._each = variant.endswith("pseudo_extended")
         self._what = what
         self._coordinates = base_coordinates(syntax)
-        self._gaussian = self._coordinates.reason is None and variant not in _PLAIN
+        self._gaussian = self._coordinates.reason is None and variant != "target"
         for mine in (*_OUTPUTS, *_OWN):
             self._names.of(mine)
         base = ("whitener", "gaussian_base_lpdf") if self._gaussian else ()
@@ -156,7 +153,7 @@ class _Writer:
             "functions": f"{self._library}\n{defined}",
             "data": plain.statements(self._syntax.blocks["data"])
             + "\n"
-            + ("" if self._gaussian or self._variant in _PLAIN else ours(_NO_BASE))
+            + ("" if self._gaussian or self._variant == "target" else ours(_NO_BASE))
             + self._data
             + (ours(NUMBER) if self._variant == "collapsed_pseudo_extended" else ""),
             "transformed data": transformed,
@@ -165,21 +162,17 @@ class _Writer:
             "model": ours(MODEL[self._variant]),
             "generated quantities": ours(GENERATED[self._variant]),
         }
-        if self._variant in _PLAIN and not self._kept and not self._changes_variables():
+        if self._variant == "target" and not self._kept and not self._changes_variables():
             # All in the model block: what adds to the target there is quicker in stanli.
             blocks |= {
                 "transformed parameters": "",
-                "model": self._statements(functions, self._to_target, {}),
+                "model": self._statements(functions, lambda _: "target", {}),
             }
         text = "\n".join(f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body)
         parameters = {
             each.name: self._variants.get(each.name, each.name) for each in self._parameters
         }
         return Written(text, self._names.changed(self._public), parameters)
-
-    def _to_target(self, term: Term) -> str | None:
-        """What a term adds to in a program without inverse temperatures; None for nothing."""
-        return None if self._variant == "prior" and term.tempered else "target"
 
     # Parameters
 
@@ -269,10 +262,8 @@ class _Writer:
                 if each.depends:
                     rows.append(f"{self._variants[each.name]}[{index}] = {each.name};")
 
-        def accumulator(term: Term) -> str | None:
-            if term.tempered:
-                return None if self._variant == "prior" else tempered
-            return rest
+        def accumulator(term: Term) -> str:
+            return tempered if term.tempered else rest
 
         copies = {kept[name]: name for name in kept} if self._each else {}
         rows.append(

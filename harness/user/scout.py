@@ -9,7 +9,7 @@ needs few rungs, whatever the prior.  Both estimate log Z, so that a failure of 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,8 +30,12 @@ from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import CHAINS, PriorDraws, prior_draws
 from harness.weights import WHOLE_BASE, FloatArray, LogEvidence, LogG, LogMass, log_base_mass
 
-_WIDER, _NEAR = 2.0, 1.2
-"""How much wider than the draws of NUTS the Gaussian bases of the two legs are."""
+_WIDER, _NEAR = (2.0, 3.0), (1.2, 2.0)
+"""How much wider than draws of NUTS the Gaussian bases are, of the search and of the near leg.
+
+Pilots of one leg have bases of two widths, and so two ladders, so that their spread shows what
+depends on either.
+"""
 _SHORT = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
 BUDGET = 120.0
 """Seconds that the pilots of a program may take, if nothing else is asked for."""
@@ -175,10 +179,10 @@ class _Scout:
                 prior = self._prior()
                 positive = self._likelihood_above_zero(prior)
                 halves = (slice(None, None, 2), slice(1, None, 2))
-                bases: list[GaussianBase] = [prior.base(half) for half in halves]
+                bases: Sequence[GaussianBase] = [prior.base(half) for half in halves]
             else:
                 positive = WHOLE_BASE
-                bases = [self._fitted(self._short_draws(), _WIDER)] * 2
+                bases = self._fitted(self._short_draws(), _WIDER)
             search = run_leg(
                 self._density,
                 bases,
@@ -244,7 +248,7 @@ class _Scout:
         try:
             leg = run_leg(
                 prior.density,
-                [fitted_gaussian(flat, widened=_NEAR)] * 2,
+                [fitted_gaussian(flat, widened=width) for width in _NEAR],
                 origin="a Gaussian fitted to draws of the prior",
                 most_seconds=_OTHER * self._budget,
                 seed=self._seeds[3],
@@ -260,7 +264,7 @@ class _Scout:
             draws = self._short_draws() if self._draws is None else self._draws
             leg = run_leg(
                 self._density,
-                [self._fitted(draws, _NEAR)] * 2,
+                self._fitted(draws, _NEAR),
                 origin="a Gaussian fitted to draws of NUTS",
                 most_seconds=_OTHER * self._budget,
                 seed=self._seeds[4],
@@ -284,9 +288,12 @@ class _Scout:
             self._short = {name: run.variables[name] for name in self._model.parameters}
         return self._short
 
-    def _fitted(self, draws: Mapping[str, FloatArray], widened: float) -> GaussianBase:
+    def _fitted(
+        self, draws: Mapping[str, FloatArray], widths: Iterable[float]
+    ) -> list[GaussianBase]:
         flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in draws.items()}
-        return fitted_gaussian(self._density.unconstrain_draws(flat), widened=widened)
+        points = self._density.unconstrain_draws(flat)
+        return [fitted_gaussian(points, widened=width) for width in widths]
 
     def _values(self, leg: Leg | None) -> Population | None:
         if leg is None:
