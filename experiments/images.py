@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.experiment.claims import judged
 from harness.experiment.curves import curve, curve_of
@@ -28,11 +29,10 @@ from harness.experiment.spec import (
     Table,
 )
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.forms.method import Method
 from harness.model import Model
 from harness.models.image_set import image_set
 from harness.models.images import ImageAutoencoder, digits_autoencoder, load_autoencoder
-from harness.nuts import NutsSettings
 from harness.report.style import COLOURS, new_figure, to_image
 from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import sigmoidal_ladder

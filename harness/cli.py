@@ -68,9 +68,9 @@ def doctor(
 ) -> None:
     """Say what is here (CmdStan, compiler, make), and what to do about what is missing."""
     # Imported here so that `harness --help` stays quick.
-    from harness.toolchain import doctor as checks
-    from harness.toolchain.assemble import ensure_assembled
-    from harness.toolchain.clear import clear_cache as clear
+    from harness.engine.toolchain import doctor as checks
+    from harness.engine.toolchain.assemble import ensure_assembled
+    from harness.engine.toolchain.clear import clear_cache as clear
 
     if build and install:
         raise click.UsageError("--build and --install exclude each other.")

@@ -11,7 +11,7 @@ import cmdstanpy
 import pytest
 from toolchain_world import World
 
-from harness.toolchain import require_cmdstan
+from harness.engine.toolchain import require_cmdstan
 
 
 def pytest_configure() -> None:

@@ -16,12 +16,12 @@ from harness.experiment import catalogue
 
 def quick_run(root: Path, workers: int) -> None:
     """Run the smoke grid, then write its index and its tables."""
+    from harness.engine.toolchain import CmdStan
     from harness.experiment.results import read_results, write_index
     from harness.experiment.run import make_plan, run_plan
     from harness.experiment.store import Store
     from harness.experiment.workers import LocalWorkers
     from harness.report.site import write_tables
-    from harness.toolchain import CmdStan
 
     experiment = catalogue.load_experiment("tiny")
     none = CmdStan(Path("no-cmdstan"), "2.39.0", "environment")

@@ -17,13 +17,15 @@ from corpus_oracle import Values
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
-from harness.methods.continuous_tempering import tempering_data
-from harness.methods.pseudo_extended import pseudo_extended_data
-from harness.model import Model, StanProgram
-from harness.stanli_package import column_major, stan_model
+from harness.arrays import FloatArray
+from harness.engine.program import StanProgram
+from harness.engine.stanli_package import column_major, stan_model
+from harness.evidence import LogG
+from harness.forms.continuous_tempering import tempering_data
+from harness.forms.pseudo_extended import pseudo_extended_data
+from harness.model import Model
 from harness.temper import TemperedProgram
 from harness.temper.program import TemperMethod
-from harness.weights import FloatArray, LogG
 
 LOG_ZETA = -1.7
 LOG_G: LogG = ((0.0, 0.3), (0.4, -0.6), (1.0, 0.2))

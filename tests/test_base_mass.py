@@ -9,14 +9,11 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import chi2, multivariate_normal, norm, truncnorm
 
-from harness.bases import gaussian_base
-from harness.bases.cut import cut_to_box
+from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.errors import DataError
-from harness.fit import Fit, build_fit
-from harness.weights import (
+from harness.evidence import (
     WHOLE_BASE,
-    FloatArray,
     LogEvidence,
     LogMass,
     draw_inv_temp,
@@ -28,6 +25,9 @@ from harness.weights import (
     times_delta,
     two_sided_log_evidence,
 )
+from harness.fit import Fit, build_fit
+from harness.path import gaussian_base
+from harness.path.cut import cut_to_box
 
 RUNS = 60
 # Of RUNS squares of standard normals, the mean lies outside with probability 1e-4.

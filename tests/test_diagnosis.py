@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.errors import DataError
+from harness.evidence import inv_temp_log_conditionals, resample
 from harness.fit import Fit, build_fit, pooled
-from harness.weights import FloatArray, inv_temp_log_conditionals, resample
 
 CHAINS, DRAWS, DIM = 4, 1000, 3
 LOG_Z, LOG_ZETA = 1.5, 1.0

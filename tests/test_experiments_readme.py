@@ -11,7 +11,7 @@ from doc_blocks import blocks
 
 from harness.cli import main
 from harness.experiment import catalogue
-from harness.paths import shipped
+from harness.folders import shipped
 
 README = shipped("experiments") / "README.md"
 

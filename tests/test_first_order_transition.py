@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.bases import gaussian_base
-from harness.compile import CompiledProgram, compile_programs
+from harness.arrays import FloatArray
 from harness.diagnosis import Severity
+from harness.engine.compile import CompiledProgram, compile_programs
+from harness.engine.nuts import NutsSettings
+from harness.engine.toolchain import require_cmdstan
 from harness.fit import Fit
-from harness.methods.continuous_tempering import sample_continuously_tempered
-from harness.methods.pseudo_extended import sample_pseudo_extended
+from harness.forms.continuous_tempering import sample_continuously_tempered
+from harness.forms.pseudo_extended import sample_pseudo_extended
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.nuts import NutsSettings
-from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray
+from harness.path import gaussian_base
 
 DIM, SHARE = 25, 0.95
 NUTS = NutsSettings(chains=4, warmup=300, draws=500, parallel_chains=2)

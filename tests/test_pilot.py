@@ -11,7 +11,10 @@ from log_gaussian import log_gaussian
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from harness.bases import (
+from harness.arrays import FloatArray, LogDensity
+from harness.errors import DataError, SamplingError
+from harness.models.gaussian_mixture import GaussianMixture
+from harness.path import (
     GaussianBase,
     Pilot,
     PilotSettings,
@@ -20,11 +23,7 @@ from harness.bases import (
     pilot_of_density,
     starting_values,
 )
-from harness.bases.moves import HmcMoves
-from harness.errors import DataError, SamplingError
-from harness.model import LogDensity
-from harness.models.gaussian_mixture import GaussianMixture
-from harness.weights import FloatArray
+from harness.path.moves import HmcMoves
 
 LOG_Z = 3.25
 WEIGHT, MEAN, SD = np.array([0.3, 0.7]), np.array([-2.0, 2.5]), np.array([0.3, 0.7])

@@ -11,7 +11,7 @@ import xarray as xr
 from test_diagnosis import attrs_of, pseudo_fit, settings_of, stats_of, target_fit, tempered_fit
 from test_fit import make_fit
 
-from harness.compile import source_digest
+from harness.engine.compile import source_digest
 from harness.fit import Fit, build_fit
 from harness.models.gaussian_mixture import kou_mixture
 from harness.report.columns import Columns, worst_columns

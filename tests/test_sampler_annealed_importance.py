@@ -18,11 +18,12 @@ from tempered_truth import (
     mixture_case,
 )
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.errors import DataError
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
+from harness.path import GaussianBase, gaussian_base
 from harness.samplers.annealed_importance import (
     ANNEALED_IMPORTANCE,
     annealed_importance,
@@ -32,7 +33,6 @@ from harness.samplers.annealing import AnnealingKernel, anneal, anneal_back
 from harness.samplers.kernels import Hmc, PartialHmc, RandomWalk, Slice
 from harness.samplers.path import Path
 from harness.samplers.target import Target, function_target, numpy_target
-from harness.weights import FloatArray
 
 LADDER = np.array([0.0, 0.2, 0.7, 1.0])
 KERNELS: dict[str, AnnealingKernel] = {

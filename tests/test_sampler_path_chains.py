@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare, kstest
 from tempered_truth import MIXTURE, MIXTURE_BASE, MIXTURE_MODEL, mixture_case
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.fit import Fit
 from harness.samplers.gibbs_tempering import GIBBS_TEMPERING, gibbs_tempering
@@ -26,7 +27,6 @@ from harness.samplers.simulated_tempering import (
     simulated_tempering,
 )
 from harness.samplers.target import Target
-from harness.weights import FloatArray
 
 ERROR = 1e-3
 """Probability that a correct sampler fails a test, shared among its comparisons."""

@@ -10,8 +10,10 @@ from known_targets import KNOWN, one_dimensional_mixture
 from log_gaussian import log_gaussian
 from scipy.stats import chi2
 
-from harness.bases import gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence import expectation
+from harness.path import gaussian_base
 from harness.samplers.kernels import Hmc
 from harness.samplers.path_sampling import (
     PATH_SAMPLING,
@@ -21,7 +23,6 @@ from harness.samplers.path_sampling import (
     path_sampling,
 )
 from harness.samplers.target import function_target
-from harness.weights import FloatArray, expectation
 
 LOG_Z = 0.5 * np.log(1 / 4)  # of b N(0, 1) and gamma = exp(-2 x^2) / sqrt(2 pi)
 

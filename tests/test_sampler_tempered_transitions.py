@@ -12,8 +12,9 @@ from log_gaussian import log_gaussian
 from scipy.stats import norm
 from tempered_truth import MIXTURE, MIXTURE_BASE, gaussian_target, mixture_case
 
-from harness.bases import gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.path import gaussian_base
 from harness.samplers.annealing import AnnealingKernel, anneal
 from harness.samplers.kernels import Hmc, PartialHmc, Slice
 from harness.samplers.target import function_target
@@ -23,7 +24,6 @@ from harness.samplers.tempered_transitions import (
     excursion,
     tempered_transitions,
 )
-from harness.weights import FloatArray
 
 LADDER = np.array([0.0, 0.3, 1.0])
 

@@ -15,16 +15,17 @@ from stan_density import StanDensity, stanli
 from test_radon_density import MODEL as RADON
 from test_radon_density import terms
 
-from harness.bases import gaussian_base
-from harness.compile import compile_programs
-from harness.methods.continuous_tempering import tempering_data
-from harness.methods.pseudo_extended import pseudo_extended_data
-from harness.model import Model, StanProgram
+from harness.arrays import FloatArray
+from harness.engine.compile import compile_programs
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import require_cmdstan
+from harness.folders import shipped
+from harness.forms.continuous_tempering import tempering_data
+from harness.forms.pseudo_extended import pseudo_extended_data
+from harness.model import Model
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.models.shapes import Banana
-from harness.paths import shipped
-from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray
+from harness.path import gaussian_base
 
 INF = np.inf
 KNOT, LOG_G = [0.0, 0.3, 1.0], [0.7, -0.2, 0.4]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.user.compare import Population, compare
-from harness.weights import FloatArray
 
 
 def population(values: FloatArray, log_weight: FloatArray | None = None) -> Population:

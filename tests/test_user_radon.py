@@ -14,12 +14,12 @@ from corpus_oracle import CORPUS
 from scipy.stats import chi2
 
 from harness.diagnosis import Severity
-from harness.methods.continuous_tempering import sample_collapsed_tempered
+from harness.evidence import z_scores
+from harness.forms.continuous_tempering import sample_collapsed_tempered
 from harness.models.radon import RadonData, load_radon
 from harness.models.radon_exact import exact_log_evidence, exact_posterior
 from harness.temper import tempered_model
 from harness.user import Method, UserFit, sample
-from harness.weights import z_scores
 
 PROGRAM = CORPUS / "radon_homes.stan"
 RUNS = 20

@@ -10,7 +10,7 @@ import pandas as pd
 from harness.experiment.efficiency import efficiency
 from harness.experiment.efficiency import rmse as rmse_of
 from harness.experiment.spec import Cell, Results
-from harness.paths import shipped
+from harness.folders import shipped
 
 from .grid import BASE, OURS, RANGE, SCENARIOS, TABLE_1
 from .measures import MOMENTS, SHARES, exact_moments, variance

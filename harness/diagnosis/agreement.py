@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from harness import weights
+from harness import evidence
 from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
         )
     largest = {}
     for name, variable in draws.items():
-        value = weights.r_hat(variable.transpose("chain", "draw", ...).to_numpy())
+        value = evidence.r_hat(variable.transpose("chain", "draw", ...).to_numpy())
         if not np.isnan(value).all():
             largest[str(name)] = float(np.nanmax(value))
     if not largest:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from arviz_stats.base import array_stats
 
+from harness.arrays import FloatArray
 from harness.diagnosis.finding import Finding, Severity
-from harness.weights import FloatArray
 
 if TYPE_CHECKING:
     from harness.fit import Fit

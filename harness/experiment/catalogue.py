@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.errors import DataError
 from harness.experiment.spec import Experiment
-from harness.paths import shipped
+from harness.folders import shipped
 
 
 def experiment_names() -> list[str]:

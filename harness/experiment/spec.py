@@ -12,11 +12,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from harness.engine.nuts import NutsSettings
+from harness.engine.program import StanProgram
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import Method
-from harness.model import Model, StanProgram
-from harness.nuts import NutsSettings
+from harness.forms.method import Method
+from harness.model import Model
 
 Profile = Literal["smoke", "quick", "paper"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)

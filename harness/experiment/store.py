@@ -28,7 +28,7 @@ from harness.errors import StoreError
 from harness.experiment.spec import Task
 from harness.files import write_text
 from harness.fit import Fit
-from harness.netcdf import read_arrays
+from harness.fit.netcdf import read_arrays
 
 _LEFT_OVER = ".writing-"
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from harness import weights
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.diagnosis import Finding, diagnose
 from harness.errors import DataError, StoreError
+from harness.evidence import Estimate, LogEvidence, TwoSidedLogEvidence
 from harness.files import write_bytes
+from harness.fit.netcdf import read_tree, write_tree
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws, tempered_draws
-from harness.netcdf import read_tree, write_tree
-from harness.weights import Estimate, FloatArray, LogEvidence, TwoSidedLogEvidence
 
 FORMAT = "harness-fit-1"
 """Mark of a fit's file."""
@@ -162,7 +163,7 @@ class Fit:
             )
         parameters = self.raw
         weight = xr.DataArray(
-            weights.normalised_weights(extended["log_weight"].transpose(..., PSEUDO_SAMPLE)),
+            evidence.normalised_weights(extended["log_weight"].transpose(..., PSEUDO_SAMPLE)),
             dims=("chain", "draw", PSEUDO_SAMPLE),
         )
         return (weight * f(parameters)).sum(PSEUDO_SAMPLE).transpose("chain", "draw", ...)
@@ -180,8 +181,8 @@ class Fit:
         """
         extended = self.extended
         if extended is None or "log_w1" not in extended:
-            return weights.expectation(self.series(f).to_numpy())
-        return weights.weighted_expectation(self._values(f), extended["log_w1"].to_numpy())
+            return evidence.expectation(self.series(f).to_numpy())
+        return evidence.weighted_expectation(self._values(f), extended["log_w1"].to_numpy())
 
     def effective_draws(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
         """Estimate how many independent draws of the target are as good for E_target[f].
@@ -202,7 +203,7 @@ class Fit:
         else:
             within = extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy()
             log_weight = within - np.logaddexp.reduce(within, axis=-1, keepdims=True)
-        return weights.effective_draws(self._values(f), log_weight)
+        return evidence.effective_draws(self._values(f), log_weight)
 
     def base_expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
         """Estimate E_base[f] from a run along the path (Graham and Storkey 2017, eq. 22).
@@ -214,7 +215,7 @@ class Fit:
         DataError
             If the draws follow no path; see :attr:`tempered`.
         """
-        return weights.weighted_expectation(self._values(f), self.tempered.log_w0)
+        return evidence.weighted_expectation(self._values(f), self.tempered.log_w0)
 
     @property
     def tempered(self) -> TemperedDraws:
@@ -223,7 +224,7 @@ class Fit:
         Raises
         ------
         DataError
-            If there are none: see :func:`harness.tempered.tempered_draws`.
+            If there are none: see :func:`harness.fit.tempered.tempered_draws`.
         """
         return tempered_draws(self.extended, self.settings, self.tree.attrs["method"])
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.folders import shipped
 from harness.model import Model
-from harness.paths import shipped
-from harness.weights import FloatArray
 
 Scenario = Literal["a", "b"]
 

@@ -11,13 +11,13 @@ import arviz_stats
 import numpy as np
 import pandas as pd
 
-from harness import weights
+from harness import evidence
 from harness.diagnosis import Finding
+from harness.engine.program import StanProgram
 from harness.errors import DataError
 from harness.experiment.spec import Figure
 from harness.files import write_text
 from harness.fit import Fit
-from harness.model import StanProgram
 from harness.report.columns import worst_columns
 from harness.report.draw_figures import draw_figures
 from harness.report.pages import render
@@ -205,7 +205,7 @@ def _summary(fit: Fit, rows: int) -> tuple[pd.DataFrame, str]:
         summary: pd.DataFrame = arviz_stats.summary(columns.dataset(), round_to="none")
     if posterior.sizes["chain"] == 1 and posterior.sizes["draw"] >= _FEWEST_FOR_R_HAT:
         # ArviZ gives none for a single chain; our diagnosis compares its halves, too.
-        summary["r_hat"] = weights.r_hat(columns.values)
+        summary["r_hat"] = evidence.r_hat(columns.values)
         caption += " R-hat compares the halves of the single chain."
     return summary, caption
 

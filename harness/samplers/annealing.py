@@ -22,10 +22,10 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.samplers.kernels import Hmc, Kernel, PartialHmc, RandomWalk, StepSizes
 from harness.samplers.path import Path, State
-from harness.weights import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
 S = TypeVar("S")

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.bases.gaussian import GaussianBase
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence import LogG
 from harness.fit import Fit
-from harness.methods.method import python_method
+from harness.forms.method import python_method
 from harness.model import Model
+from harness.path.gaussian import GaussianBase
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.path import Path
 from harness.samplers.path_chains import PathChains, path_fit
 from harness.samplers.target import Target, target_of
-from harness.weights import FloatArray, LogG
 
 
 def gibbs_tempering(

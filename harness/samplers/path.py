@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.bases.gaussian import GaussianBase
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence import LogMass, log_base_mass
+from harness.path.gaussian import GaussianBase
 from harness.samplers.target import Cost, Target
-from harness.weights import FloatArray, LogMass, log_base_mass
 
 _MOST_TRIES = 200  # of a chain, for a starting point within the support
 _MASS_DRAWS = 4096  # of the base, for its mass within the target's support

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence import LogMass, draw_inv_temp, inv_temp_log_conditionals
 from harness.fit import Fit
 from harness.samplers.kernels import Kernel, Moved, StepSizes
 from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
-from harness.weights import FloatArray, LogMass, draw_inv_temp, inv_temp_log_conditionals
 
 _BLOCK = 2**20  # numbers in a table of draws by knots, 8 MB
 

@@ -17,18 +17,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness import weights
-from harness.bases.gaussian import GaussianBase
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence import LogEvidence, LogG, LogMass
 from harness.fit import Fit
-from harness.methods.method import python_method
+from harness.forms.method import python_method
 from harness.model import Model
+from harness.path.gaussian import GaussianBase
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.path import Path
 from harness.samplers.path_chains import Draws, PathChains, path_fit
 from harness.samplers.result import evidence_attributes
 from harness.samplers.target import Target, target_of
-from harness.weights import FloatArray, LogEvidence, LogG, LogMass
 
 # Shares of warm-up after which g is renewed; what remains tunes the step sizes alone.
 _ROUNDS = (1 / 16, 1 / 16, 1 / 8, 1 / 4)
@@ -221,7 +222,7 @@ def _warm_up(runs: PathChains, warmup: int, adapt_g: bool) -> None:
     for length in rounds:
         delta = runs.warm_up(length)
         # Not all bands are visited from the start: what is known of them is renewed.
-        beta = weights.draw_inv_temp(delta, runs.log_g, runs.rng)
+        beta = evidence.draw_inv_temp(delta, runs.log_g, runs.rng)
         old = _middles(runs)
         runs.log_g = flattening(integrand(-delta, beta, runs.bands), runs.bands + 1)
         log_step = np.interp(np.log(_middles(runs)), np.log(old), np.log(runs.steps.tuned(band)))
@@ -240,7 +241,7 @@ def _log_evidence(path: Path, kept: Draws, bands: int, mass: LogMass) -> LogEvid
     """Integrate the fitted curve, from the base's mass within the target's support."""
     curve = integrand(-kept.delta, kept.inv_temp, bands)
     value = path.base.log_zeta + curve.integral[-1]
-    error = float(weights.expectation(curve.residual).mcse)
+    error = float(evidence.expectation(curve.residual).mcse)
     return mass.added_to(LogEvidence(float(value), error))
 
 

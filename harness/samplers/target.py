@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.coordinates import Shapes
+from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError
-from harness.model import LogDensity, Model
-from harness.numpy_density import NumpyDensity, target_density
-from harness.weights import FloatArray
+from harness.model import Model
+from harness.model.coordinates import Shapes
+from harness.model.numpy_density import NumpyDensity, target_density
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class Target:
 
 
 def target_of(what: Model | Target) -> Target:
-    """Return a model's target, by :func:`harness.numpy_density.target_density`; a target as it is.
+    """Return a model's target by its density in Python, or a target as it is.
+
+    See :func:`harness.model.numpy_density.target_density`.
 
     Raises
     ------

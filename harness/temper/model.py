@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.engine.program import StanProgram
+from harness.engine.stanli_package import stan_model
 from harness.files import write_text
-from harness.model import Model, OwnBase, StanProgram
-from harness.paths import cache_folder
-from harness.stanli_package import stan_model
+from harness.folders import cache_folder
+from harness.model import Model, OwnBase
 from harness.temper.classify import What
 from harness.temper.program import VARIANTS, TemperedProgram, self_contained, temper_each
 

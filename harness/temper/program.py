@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError
 from harness.temper.base import BaseVerdict
 from harness.temper.classify import Statement, What, classify
@@ -17,7 +18,6 @@ from harness.temper.syntax import Stanc, Syntax, read_syntax
 from harness.temper.templates import Variant
 from harness.temper.tree import walk
 from harness.temper.write import write_program
-from harness.toolchain import require_cmdstan
 
 TemperMethod = Literal[
     "pseudo-extended",

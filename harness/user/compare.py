@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from harness import weights
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM
-from harness.weights import FloatArray, normalised_weights
+from harness.evidence import normalised_weights
 
 FALSE_ALARM = 1e-3
 """Probability that a sound run of NUTS is called off, over all comparisons."""
@@ -228,7 +229,7 @@ class _Coordinate:
         return [self._region(tuple(merged))] if merged else []
 
     def _region(self, intervals: tuple[tuple[float, float], ...]) -> Region:
-        of_nuts = weights.expectation(_inside(self._draws, intervals).astype(np.float64))
+        of_nuts = evidence.expectation(_inside(self._draws, intervals).astype(np.float64))
         of_population = _inside(self._points, intervals).mean(axis=1)
         other, populations = float(self._share @ of_population), len(self._share)
         spread = np.square(self._share) @ np.square(of_population - other)
@@ -272,7 +273,7 @@ def _interval(label: str, low: float, high: float) -> str:
 def _largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:
     largest = {}
     for name, values in nuts.items():
-        r_hat = np.asarray(weights.r_hat(values))
+        r_hat = np.asarray(evidence.r_hat(values))
         # A chain that stands still has none.
         largest[name] = float(np.nanmax(r_hat)) if not np.isnan(r_hat).all() else np.nan
     known = {name: value for name, value in largest.items() if not np.isnan(value)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness import weights
+from harness import evidence
 from harness.diagnosis import Finding, Severity
+from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.user.scout import Scouted
-from harness.weights import LogEvidence
 
 _DISAGREE = 1e-3
 """Probability that sound legs differ as much, below which they disagree."""
@@ -53,8 +53,8 @@ def pilots_evidence(
         return None, findings
     if not search or not near:
         return _with_constant(scouted, search, near), findings
-    combined = weights.combined_log_evidence([*search, *near])
-    one, other = (weights.combined_log_evidence(each).estimate for each in (search, near))
+    combined = evidence.combined_log_evidence([*search, *near])
+    one, other = (evidence.combined_log_evidence(each).estimate for each in (search, near))
     if combined.p_value < _DISAGREE and abs(one.value - other.value) > _MATTERS:
         findings.append(
             Finding(
@@ -85,7 +85,7 @@ def _with_constant(
     scouted: Scouted, search: list[LogEvidence], near: list[LogEvidence]
 ) -> LogEvidence:
     """Combine estimates; the constant's error is common to all of the near leg's."""
-    found = weights.combined_log_evidence([*search, *near]).estimate
+    found = evidence.combined_log_evidence([*search, *near]).estimate
     if not near or scouted.constant is None:
         return found
     return LogEvidence(found.value, float(np.hypot(found.mcse, scouted.constant.mcse)))

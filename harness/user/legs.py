@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.bases import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
+from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError, SamplingError
-from harness.model import LogDensity
-from harness.weights import FloatArray, LogEvidence
+from harness.evidence import LogEvidence
+from harness.path import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
 
 POPULATIONS = 8
 _PARTICLES = 256
@@ -96,7 +96,7 @@ def run_leg(
     Raises
     ------
     DataError, SamplingError
-        If the first pilot fails; see :func:`harness.bases.pilot_of_density`.
+        If the first pilot fails; see :func:`harness.path.pilot_of_density`.
     """
     dimension = bases[0].mean.size
     each = max(_PARTICLES // POPULATIONS, -(-5 * dimension // POPULATIONS))

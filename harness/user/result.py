@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from harness import weights
+from harness import evidence
 from harness.diagnosis import Finding
 from harness.errors import DataError
+from harness.evidence import LogEvidence
 from harness.fit import Fit
-from harness.weights import LogEvidence
 
 _ROWS_OF_TABLE = 40
 _COLUMNS = ("mean", "mcse", "sd", "q5", "q50", "q95", "r_hat")
@@ -98,7 +98,7 @@ class UserFit:
             estimate = self.fit.expectation(itemgetter(name))
             mean, mcse = np.atleast_1d(estimate.value), np.atleast_1d(estimate.mcse)
             quantiles = np.quantile(draws, [0.05, 0.5, 0.95], axis=(0, 1))
-            r_hat = np.atleast_1d(weights.r_hat(draws))
+            r_hat = np.atleast_1d(evidence.r_hat(draws))
             spread = np.atleast_1d(draws.std(axis=(0, 1)))
             for index in np.ndindex(draws.shape[2:] or (1,)):
                 inner = ",".join(str(i + 1) for i in index)

@@ -12,11 +12,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.diagnosis import Finding
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
-from harness.methods.common import Engine
-from harness.nuts import NutsSettings
+from harness.forms.common import Engine
 from harness.temper import What
 from harness.user.clock import Clock, quiet
 from harness.user.compare import Population, compare
@@ -37,7 +38,6 @@ from harness.user.judge import (
 )
 from harness.user.result import UserFit
 from harness.user.scout import BUDGET, Path, Scouted, scout_program
-from harness.weights import FloatArray
 
 Method = Literal["auto", "nuts", "pe", "ct"]
 """How a program is sampled.

@@ -15,20 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from harness import weights
-from harness.bases import GaussianBase, Pilot
-from harness.batched import BatchedDensity
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.engine.nuts import NutsSettings
+from harness.engine.stanli_nuts import run_stanli_nuts
 from harness.errors import DataError, HarnessError, SamplingError
-from harness.methods.common import variant_data
-from harness.methods.continuous_tempering import ZERO_LIKELIHOOD_VARIANT, tempering_data
-from harness.methods.from_pilot import scouted_ladder
+from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
+from harness.forms.common import variant_data
+from harness.forms.continuous_tempering import ZERO_LIKELIHOOD_VARIANT, tempering_data
+from harness.forms.from_pilot import scouted_ladder
 from harness.model import Model
-from harness.nuts import NutsSettings
-from harness.stanli_nuts import run_stanli_nuts
+from harness.path import GaussianBase, Pilot
 from harness.user.compare import Population
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import CHAINS, PriorDraws, prior_draws
-from harness.weights import WHOLE_BASE, FloatArray, LogEvidence, LogG, LogMass, log_base_mass
 
 _WIDER, _NEAR = (2.0, 3.0), (1.2, 2.0)
 """How much wider than draws of NUTS the Gaussian bases are, of the search and of the near leg.
@@ -257,7 +258,7 @@ class _Scout:
             self._failures["constant"] = _said(error)
             return None
         self._gradients += leg.gradients
-        return weights.combined_log_evidence(leg.estimates).estimate
+        return evidence.combined_log_evidence(leg.estimates).estimate
 
     def _near(self) -> Leg | None:
         try:

@@ -8,15 +8,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from harness.bases import gaussian_base
-from harness.batched import BatchedDensity
-from harness.density import StanDensity, TargetDensity
+from harness.engine.batched import BatchedDensity
 from harness.fit import Fit
 from harness.model import Model
+from harness.model.density import StanDensity, TargetDensity
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
 from harness.models.gaussian_mixture import kou_mixture
 from harness.models.radon import radon
+from harness.path import gaussian_base
 from harness.samplers.annealed_importance import annealed_importance
 from harness.samplers.gibbs_tempering import gibbs_tempering
 from harness.samplers.kernels import Hmc

@@ -9,19 +9,19 @@ from typing import TypeVar
 
 import numpy as np
 
-from harness.bases import GaussianBase, PilotSettings, gaussian_base, pilot
-from harness.density import TargetDensity
+from harness.arrays import FloatArray, LogDensity
 from harness.fit import Fit
-from harness.model import LogDensity, Model
+from harness.model import Model
+from harness.model.density import TargetDensity
 from harness.models.boltzmann import BoltzmannRelaxation, generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
 from harness.models.gaussian_mixture import kou_mixture
+from harness.path import GaussianBase, PilotSettings, gaussian_base, pilot
 from harness.samplers.annealed_importance import annealed_importance
 from harness.samplers.gibbs_tempering import gibbs_tempering
 from harness.samplers.kernels import Hmc
 from harness.samplers.parallel_tempering import parallel_tempering
 from harness.samplers.target import Target
-from harness.weights import FloatArray
 
 _RUNGS, _CHAINS, _LEAPFROG_STEPS = 8, 32, 3
 _WARMUP, _DRAWS = 500, 2500
