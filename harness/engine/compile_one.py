@@ -1,7 +1,7 @@
 """Compile one Stan program with CmdStanPy, as a process of its own.
 
-``python -m harness.engine.compile_one SOURCE INCLUDE_PATH...``, with ``$CMDSTAN`` set.  A process
-because CmdStanPy changes the working folder of its process while make runs, which threads would see.
+``python -m harness.engine.compile_one SOURCE INCLUDE_PATH...``, with ``$CMDSTAN`` set.  It is a
+process because CmdStanPy changes the working folder while make runs, which threads would see.
 """
 
 from __future__ import annotations
