@@ -18,7 +18,7 @@ from harness.evidence import LogEvidence
 from harness.path import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
 
 POPULATIONS = 8
-_PARTICLES = 256
+_PARTICLES = 512
 _MOST_MOVES = 12
 _RIDGE = 1e-9
 """Share of a variance that is added to it, so that draws on a plane have a covariance."""
