@@ -157,7 +157,9 @@ class _Classifier:
         return word == "yes"
 
     def _told(self, group: _Group) -> Statement:
-        text = statement_text(group.node).partition(" {")[0]  # a loop without its body
+        text = statement_text(group.node)
+        if inner_statements(stmt(group.node)):
+            text = text.partition(" {")[0]  # a loop, whose bounds call a function that adds
         if group.part:
             text = f"target += {signed(tuple((a.sign, a.node) for a in group.additions))};"
         line, finding = self._syntax.line(group.node), group.finding
