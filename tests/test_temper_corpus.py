@@ -14,8 +14,9 @@ from corpus_oracle import AMBIGUOUS, COMPILED_ONLY, CORPUS, NUM, Reference, mark
 from stan_density import StanDensity
 from tempered_oracle import Held, Parts, compare, expected
 
+from harness.arrays import FloatArray
+from harness.engine.program import StanProgram
 from harness.errors import HarnessError
-from harness.model import StanProgram
 from harness.temper import TemperedProgram, temper
 from harness.temper.classify import What
 from harness.temper.program import TemperMethod, temper_each
@@ -105,7 +106,10 @@ def test_refused_for_want_of_a_likelihood() -> None:
 def test_prior_and_target_alone(name: str, tmp_path: Path) -> None:
     """The prior's program and the target's are those that are made from somebody's marks."""
     case = Case(name, tmp_path)
-    exact = {"prior": case.parts.prior, "none": case.parts.prior + case.parts.likelihood}
+    exact: dict[TemperMethod, FloatArray] = {
+        "prior": case.parts.prior,
+        "none": case.parts.prior + case.parts.likelihood,
+    }
     for method in exact:
         program = case.programs[method]
         path = tmp_path / f"{method}.stan"

@@ -16,7 +16,7 @@ import pytest
 from scipy import special, stats
 from stan_density import StanDensity
 
-from harness.model import StanProgram
+from harness.engine.program import StanProgram
 from harness.temper import temper
 from harness.temper.base import BaseVerdict
 from harness.temper.classify import What

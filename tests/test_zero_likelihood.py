@@ -16,30 +16,32 @@ from scipy.stats import norm
 from stan_density import StanDensity
 from test_tempering_at_zero import compiled_log_prob
 
-from harness.bases import gaussian_base
-from harness.compile import compile_programs
+from harness.arrays import FloatArray
+from harness.engine.compile import compile_programs
+from harness.engine.nuts import NutsSettings
+from harness.engine.program import StanProgram
+from harness.engine.stan_data import plain_data
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import SamplingError
+from harness.evidence import LogG, log_base_mass
 from harness.fit import Fit
-from harness.methods.base_mass import measured_base_mass
-from harness.methods.continuous_tempering import (
+from harness.forms.base_mass import measured_base_mass
+from harness.forms.continuous_tempering import (
     sample_collapsed_tempered,
     sample_continuously_tempered,
     tempering_data,
 )
-from harness.methods.from_pilot import sample_from_pilot
-from harness.methods.pseudo_extended import (
+from harness.forms.from_pilot import sample_from_pilot
+from harness.forms.pseudo_extended import (
     pseudo_extended_data,
     sample_collapsed_pseudo_extended,
     sample_pseudo_extended,
 )
-from harness.model import Model, StanProgram
+from harness.model import Model
+from harness.model.numpy_density import target_density
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.numpy_density import target_density
-from harness.nuts import NutsSettings
-from harness.stan_data import plain_data
+from harness.path import gaussian_base
 from harness.temper import tempered_model
-from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray, LogG, log_base_mass
 
 FOLDER = Path(__file__).parent / "zero_likelihood"
 K = np.array([[0.4, 0.5], [0.6, 0.4], [0.5, 0.7]])

@@ -67,6 +67,12 @@ class Model:
         1.  True of the priors of shipped models; of somebody's program as its text tells, where
         False says that it is not known, not that it is not so.  It says nothing of a likelihood
         that is zero over a part of the prior.
+    flat
+        Elements of parameters in which an improper prior is flat, as ``mu[2]``, where the program's
+        text tells.
+    questions
+        What the text of somebody's program does not decide about its prior and its likelihood, in
+        sentences that say how to decide it.
     no_gaussian_base
         Why its tempered programs take no Gaussian base; None if they take one.
     log_density
@@ -97,7 +103,9 @@ class Model:
     pseudo_axis: Literal["first", "last"] = "last"
     stems: Mapping[str, str] = field(default_factory=dict)
     own_base: OwnBase = "flat"
-    prior_normalised: bool | None = True
+    prior_normalised: bool = True
+    flat: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
     no_gaussian_base: str | None = None
     log_density: LogDensity | None = field(default=None, compare=False, repr=False)
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

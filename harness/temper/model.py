@@ -72,6 +72,8 @@ def tempered_model(
         transforms=any_form.coordinates.transforms,
         own_base=_own_base(any_form),
         prior_normalised=any_form.base_verdict == "normalised",
+        flat=any_form.flat,
+        questions=tuple(each.question for each in any_form.statements if each.unsure),
         no_gaussian_base=any_form.coordinates.reason,
         aliases={variant: each.names for variant, each in programs.items()},
         pseudo_names=any_form.parameters,

@@ -38,10 +38,14 @@ class Population:
         By parameter, shape (populations, each, ...).
     log_weight
         Log weight of each population, shape (populations,).
+    effective
+        Number of independent draws that all of them are worth, where that is known: few draws
+        leave a region empty by chance.
     """
 
     values: Mapping[str, FloatArray]
     log_weight: FloatArray
+    effective: float = np.inf
 
     @property
     def share(self) -> FloatArray:
@@ -171,7 +175,9 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
         r_hat=r_hat,
         worst=worst,
         missed_by_nuts=_largest(missed_by_nuts),
-        missed_by_other=_largest([each for each in missed_by_other if each.score > largest]),
+        missed_by_other=_largest(
+            [each for each in missed_by_other if _empty(each, other.effective, largest)]
+        ),
         differs=_largest([each for each in apart if each.score > largest]),
         unsure=_largest([each for each in apart if each.score <= largest]),
         largest=max((each.size for each in below), default=0.0),
@@ -246,6 +252,12 @@ class _Coordinate:
             # Never below that of one particle, also where all are on one side.
             max(error, 1.0 / self._points.size),
         )
+
+
+def _empty(region: Region, effective: float, largest: float) -> bool:
+    """Whether other draws are missing from a region by more than chance, by their own errors."""
+    by_chance = np.sqrt(region.nuts * (1 - region.nuts) / effective)
+    return region.size > largest * max(region.other_error, float(by_chance))
 
 
 def _largest(regions: list[Region]) -> Region | None:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path as File
 from typing import Any, Literal, get_args
 
@@ -22,7 +23,7 @@ from harness.temper import What
 from harness.user.clock import Clock, quiet
 from harness.user.compare import Population, compare
 from harness.user.confirm import nuts_stays
-from harness.user.evidence import pilots_evidence, zero_likelihood
+from harness.user.evidence import open_questions, pilots_evidence, zero_likelihood
 from harness.user.generated import ORIGINAL
 from harness.user.job import Job, Tempered, prepare, tempered_variant
 from harness.user.judge import (
@@ -179,7 +180,9 @@ class _Run:
                 "--method nuts, or auto, which keeps the fit of plain NUTS"
             )
         fit = self._tempered(method, scouted.path, scouted.starts)
-        found, findings = pilots_evidence(self._job.model, scouted, search_is_sound=True)
+        found, findings = pilots_evidence(
+            self._job.model, scouted, search_is_sound=True, nuts_is_sound=False
+        )
         findings += higher_than(fit, scouted, found)
         return UserFit(self.finished(fit, findings, scouted), method)
 
@@ -251,7 +254,10 @@ class _Run:
     def _with_plain(self, plain: Fit, scouted: Scouted, judged: Judgement) -> Fit:
         """Return NUTS's fit with the pilots' log Z and all findings."""
         found, findings = pilots_evidence(
-            self._job.model, scouted, search_is_sound=judged.search_is_sound
+            self._job.model,
+            scouted,
+            search_is_sound=judged.search_is_sound,
+            nuts_is_sound=not judged.nuts_misses,
         )
         if found is not None:
             plain.tree.attrs |= {"log_evidence": found.value, "log_evidence_mcse": found.mcse}
@@ -261,9 +267,13 @@ class _Run:
     def _chosen(self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement) -> UserFit:
         """Compare NUTS once more, with the tempered draws, and return the better of the two."""
         found, findings = pilots_evidence(
-            self._job.model, scouted, search_is_sound=judged.search_is_sound
+            self._job.model,
+            scouted,
+            search_is_sound=judged.search_is_sound,
+            nuts_is_sound=not judged.nuts_misses,
         )
-        tempered = Population(_parameters(fit), np.zeros(fit.posterior.sizes["chain"]))
+        chains = fit.posterior.sizes["chain"]
+        tempered = Population(_parameters(fit), np.zeros(chains), _fewest_effective(fit))
         missed = missed_by_tempered(compare(_parameters(plain), tempered), scouted)
         if missed is None:
             findings += higher_than(fit, scouted, found)
@@ -281,7 +291,8 @@ class _Run:
         """Write into a fit what its draws do not have: programs, findings, the pilots' results."""
         job = self._job
         missing = [name for name in job.names if name not in fit.posterior]
-        told = [(int(each.severity), each.sentence, each.what_to_try) for each in findings]
+        everything = [*findings, *open_questions(job.model)]
+        told = [(int(each.severity), each.sentence, each.what_to_try) for each in everything]
         if job.left_out:
             names = ", ".join(job.left_out)
             told.append(
@@ -312,3 +323,11 @@ def _parameters(fit: Fit) -> dict[str, Any]:
         name: fit.posterior[name].transpose("chain", "draw", ...).to_numpy()
         for name in fit.parameters
     }
+
+
+def _fewest_effective(fit: Fit) -> float:
+    """Effective draws of the parameter that has the fewest."""
+    numbers = [np.ravel(fit.effective_draws(itemgetter(name))) for name in fit.parameters]
+    known = np.concatenate(numbers)
+    known = known[np.isfinite(known)]
+    return float(known.min()) if known.size else np.inf
