@@ -223,6 +223,9 @@ UNKNOWN = {
         "real x;", "x ~ normal(0, 1); if (check(x)) { }", 0.5,
         functions='int check(real x) { if (x > 0) reject("no"); return 1; }',
     ),
+    "rejected by a density": Case(
+        "real s; real x;", "s ~ normal(0, 1); x ~ normal(0, s);", 0.5
+    ),
     "cut by a constraint": Case(
         "real x;", "x ~ normal(0, 1);", 0.5, transformed="real<lower=0> v = x;"
     ),

@@ -19,7 +19,7 @@ from harness.temper.additions import Addition, Branch, Notes
 from harness.temper.elements import Box, Piece, told
 from harness.temper.order import ordered
 from harness.temper.ranges import may_cut
-from harness.temper.supports import Truncation, problem, truncation, volume
+from harness.temper.supports import Truncation, may_fail, problem, truncation, volume
 from harness.temper.syntax import Syntax
 from harness.temper.text import as_text, statement_text
 from harness.temper.tree import Node, is_container, tag
@@ -171,6 +171,9 @@ class _Judge:
         used = cut or truncation(density)
         if addition.called and used != Truncation():
             return "cut in a function"
+        negative = may_fail(density, self._notes.declared.parameters)
+        if negative is not None and not addition.called:
+            return f"{density.family} rejects a negative {negative}"
         for each in pieces:
             parameter = self._notes.declared.parameters[each.parameter]
             whole = self._notes.wholes[each.parameter]

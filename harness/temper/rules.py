@@ -139,7 +139,7 @@ class Rules:
         if addition.density.own and taken and again:
             why = f"a density of {text}, which has another one, by a function that takes data "
             return Finding(False, why + listed(taken), unsure=True)
-        return Finding(False, f"a density of {text}, no data")
+        return Finding(False, f"a density of a parameter, {text}")
 
     def _cumulative(self, addition: Addition) -> Finding:
         assert addition.density is not None  # noqa: S101

@@ -8,6 +8,7 @@ more or less than the parameter's support does not integrate to 1: ``s ~ normal(
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.temper.elements import Box, Piece
@@ -42,6 +43,18 @@ _VECTORS = {
     *("multi_normal", "multi_normal_prec", "multi_normal_cholesky", "multi_student_t"),
     *("multi_student_t_cholesky", "multi_gp", "multi_gp_cholesky"),
 }
+_POSITIVE_GIVEN: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(("exponential", "rayleigh", "chi_square", "inv_chi_square"), (0,)),
+    **dict.fromkeys(("dirichlet", "lkj_corr", "lkj_corr_cholesky"), (0,)),
+    **dict.fromkeys(("normal", "cauchy", "double_exponential", "logistic", "gumbel"), (1,)),
+    **dict.fromkeys(("skew_normal", "lognormal", "von_mises"), (1,)),
+    **dict.fromkeys(("gamma", "inv_gamma", "weibull", "frechet", "loglogistic"), (0, 1)),
+    **dict.fromkeys(("beta", "beta_proportion", "pareto", "scaled_inv_chi_square"), (0, 1)),
+    **dict.fromkeys(("exp_mod_normal", "skew_double_exponential", "pareto_type_2"), (1, 2)),
+    "student_t": (0, 2),
+}
+"""Which of what stands behind a density's bar is positive."""
+
 _UNCONSTRAINED = ("Identity", "Offset", "Multiplier", "OffsetMultiplier")
 
 
@@ -111,6 +124,19 @@ def problem(
     several = _is_array if family in _MATRICES or family in _VECTORS else is_container
     if not several(variate) and any(map(several, given)):
         return "it is several densities of the same"
+    return None
+
+
+def may_fail(density: Density, known: Mapping[str, Parameter]) -> str | None:
+    """Name a parameter that a density wants positive and that may be negative, if there is one."""
+    for place in _POSITIVE_GIVEN.get(density.family, ()):
+        form = expr(density.args[1 + place])
+        while tag(form) in ("Paren", "Indexed"):
+            form = expr(items(form)[1])
+        parameter = known.get(name_of(items(form)[1])) if tag(form) == "Variable" else None
+        support = None if parameter is None else declared_support(parameter)
+        if parameter is not None and support is not None and support[0] == -math.inf:
+            return parameter.name
     return None
 
 
