@@ -431,7 +431,7 @@ def sample(
 @JSON
 def list_experiments(as_json: bool) -> None:
     """List the experiments that can be run."""
-    from harness.experiment.catalogue import experiment_names, load_experiment
+    from harness.plan.catalogue import experiment_names, load_experiment
 
     titles = {name: load_experiment(name).title for name in experiment_names()}
     if as_json:

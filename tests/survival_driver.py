@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from harness.cli import main
-from harness.experiment import catalogue
+from harness.plan import catalogue
 
 
 def quick_run(root: Path, workers: int) -> None:

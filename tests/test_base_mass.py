@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chi2, multivariate_normal, norm, truncnorm
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity
+from harness.diagnosis import Finding, Severity, diagnose
 from harness.errors import DataError
 from harness.evidence import (
     WHOLE_BASE,
@@ -101,7 +101,7 @@ def path_fit(seed: int, *, cut: bool, draws: int = 1000, **settings: Any) -> Fit
 
 
 def of_mass(fit: Fit) -> list[Finding]:
-    return [each for each in fit.diagnose() if "starts from that part alone" in each.sentence]
+    return [each for each in diagnose(fit) if "starts from that part alone" in each.sentence]
 
 
 # Evidence on a ladder whose rung at 0 has draws with a likelihood of zero
@@ -169,7 +169,7 @@ def test_base_moments_are_compared_with_what_is_left_of_the_base() -> None:
     def told(**settings: Any) -> list[Finding]:
         base = [[0.0], [[1.0]]]
         fit = path_fit(4, cut=True, base=base, base_mass=[MASS, 0.0], **settings)
-        return [each for each in fit.diagnose() if "Means under the base" in each.sentence]
+        return [each for each in diagnose(fit) if "Means under the base" in each.sentence]
 
     mean = float(truncnorm(CUT, np.inf).mean())
     assert [each.severity for each in told(base_mean=[mean])] == [Severity.FINE]

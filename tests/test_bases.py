@@ -11,9 +11,9 @@ from tempered_fit import tempered_fit
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.forms.bootstrap import bootstrap_base
 from harness.path import (
     GaussianBase,
-    bootstrap_base,
     gaussian_base,
     matched_base,
     mixed_base,

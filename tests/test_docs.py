@@ -85,7 +85,7 @@ def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     if blocks(page, "stan"):
         shutil.copytree(folders.shipped("stan"), tmp_path / "stan")
         save_stan(page, tmp_path)
-        for module in ("folders", "model.target"):
+        for module in ("folders", "model.model"):
             monkeypatch.setattr(f"harness.{module}.shipped", lambda name: tmp_path / name)
     monkeypatch.chdir(tmp_path)
     names = run_python(page)

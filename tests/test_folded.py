@@ -9,6 +9,7 @@ from scipy.stats import norm
 from stan_density import StanDensity
 
 from harness.arrays import FloatArray
+from harness.diagnosis import diagnose
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.fit import Fit
@@ -85,7 +86,7 @@ def test_nuts_on_the_folded_mixture() -> None:
     assert fit.gradients == attrs["gradients_pilot"] + np.sum(
         attrs["gradients_warmup"] + attrs["gradients_sampling"]
     )
-    assert isinstance(fit.diagnose(), list)
+    assert isinstance(diagnose(fit), list)
     assert np.all(attrs["gradients_sampling"] > 250)  # the bridge's share of 1000 draws
 
 

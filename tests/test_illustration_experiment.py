@@ -12,9 +12,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from harness.arrays import FloatArray
-from harness.experiment.catalogue import load_experiment
-from harness.experiment.spec import PROFILES, Cell, Profile, Results, Verdict
 from harness.fit import Fit, build_fit
+from harness.plan.catalogue import load_experiment
+from harness.plan.spec import PROFILES, Cell, Profile, Results, Verdict
 
 EXPERIMENT = load_experiment("illustration")
 targets: Any = sys.modules["harness_experiments.illustration.targets"]

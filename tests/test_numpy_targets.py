@@ -11,9 +11,9 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.model import Model
 from harness.model.density import TargetDensity
+from harness.model.python_target import Target, numpy_target
 from harness.models.boltzmann import BoltzmannMachine, BoltzmannRelaxation, generate, relax
 from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
-from harness.samplers.target import Target, numpy_target
 
 pytest.importorskip(
     "stanli", reason="stanli, which evaluates Stan programs with no compile, is not installed"

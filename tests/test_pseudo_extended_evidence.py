@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.diagnosis import Severity
+from harness.diagnosis import Severity, diagnose
 from harness.engine.compile import CompiledProgram, compile_programs
 from harness.engine.nuts import NutsSettings
 from harness.engine.toolchain import require_cmdstan
@@ -75,7 +75,7 @@ def test_log_z_and_base_within_their_errors(
     assert both is not None
     for side in (both.forward, both.backward):
         assert abs(side.value) < 4.3 * side.mcse < 0.6
-    assert all(each.severity < Severity.PROBLEM for each in fit.diagnose())
+    assert all(each.severity < Severity.PROBLEM for each in diagnose(fit))
 
 
 @pytest.mark.compiled

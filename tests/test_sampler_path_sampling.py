@@ -13,6 +13,7 @@ from scipy.stats import chi2
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import expectation
+from harness.model.python_target import function_target
 from harness.path import gaussian_base
 from harness.samplers.kernels import Hmc
 from harness.samplers.path_sampling import (
@@ -22,7 +23,6 @@ from harness.samplers.path_sampling import (
     integrand,
     path_sampling,
 )
-from harness.samplers.target import function_target
 
 LOG_Z = 0.5 * np.log(1 / 4)  # of b N(0, 1) and gamma = exp(-2 x^2) / sqrt(2 pi)
 

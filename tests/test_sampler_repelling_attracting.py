@@ -12,6 +12,7 @@ from scipy.stats import chi2, kstest, norm
 
 from harness.arrays import FloatArray
 from harness.errors import DataError, SamplingError
+from harness.model.python_target import function_target
 from harness.path import gaussian_base
 from harness.samplers.repelling_attracting import (
     REPELLING_ATTRACTING,
@@ -19,7 +20,6 @@ from harness.samplers.repelling_attracting import (
     down_up,
     repelling_attracting,
 )
-from harness.samplers.target import function_target
 
 
 def exact_place(count: int, scale: float, rng: np.random.Generator) -> Place:

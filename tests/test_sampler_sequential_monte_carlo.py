@@ -14,6 +14,7 @@ from tempered_truth import MIXTURE, MIXTURE_BASE, gaussian_target, mixture_case
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.model.python_target import Target, numpy_target
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
 from harness.path import GaussianBase, PilotSettings, gaussian_base, pilot_of_density
@@ -21,7 +22,6 @@ from harness.samplers.sequential_monte_carlo import (
     SEQUENTIAL_MONTE_CARLO,
     sequential_monte_carlo,
 )
-from harness.samplers.target import Target, numpy_target
 
 SMALL = PilotSettings(particles=512, leapfrog_steps=5)
 

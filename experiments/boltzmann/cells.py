@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.engine.nuts import NutsSettings
-from harness.experiment.spec import Cell
 from harness.forms.method import Method
+from harness.plan.spec import Cell
 
 from .instances import Instance
 

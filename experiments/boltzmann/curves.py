@@ -10,7 +10,7 @@ import pandas as pd
 
 from harness.arrays import FloatArray
 from harness.experiment.efficiency import Efficiency, efficiency, rmse
-from harness.experiment.spec import Cell, Results
+from harness.plan.spec import Cell, Results
 
 from .measure import SHARES
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from harness.arrays import FloatArray
-from harness.experiment.spec import Cell, Figure, Results
+from harness.plan.spec import Cell, Figure, Results
 from harness.report.style import COLOURS, INK, new_figure, to_image
 
 from .curves import curve, efficiency_of, of_family, of_half, runs_of

@@ -8,10 +8,10 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.experiment.spec import Cell
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.path import GaussianBase
+from harness.plan.spec import Cell
 
 from .instances import Exact, exact_of
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from harness.engine.nuts import NutsSettings
-from harness.experiment.spec import Cell, Profile
 from harness.forms.continuous_tempering import CONTINUOUS_TEMPERING
 from harness.forms.extended_hamiltonian import EXTENDED_HAMILTONIAN
 from harness.forms.folded import FOLDED
@@ -25,6 +24,7 @@ from harness.forms.from_pilot import (
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
 from harness.forms.target import TARGET
 from harness.path import PilotSettings
+from harness.plan.spec import Cell, Profile
 from harness.samplers.annealed_importance import ANNEALED_IMPORTANCE
 from harness.samplers.gibbs_tempering import GIBBS_TEMPERING
 from harness.samplers.joint_tempering import JOINT_TEMPERING

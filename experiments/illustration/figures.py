@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 
 from harness.arrays import FloatArray
 from harness.evidence import normalised_weights
-from harness.experiment.spec import Figure, Results
 from harness.fit import Fit
+from harness.plan.spec import Figure, Results
 from harness.report.style import COLOURS, INK, new_figure, to_image
 
 from .targets import MIXTURES, bases, extended_density, potential, trajectory

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from harness.engine.nuts import NutsSettings
-from harness.experiment.spec import Cell, Profile
 from harness.forms.folded import FOLD_IMPORTANCE, FOLDED_FROM_PILOT
 from harness.forms.from_pilot import (
     COLLAPSED_PSEUDO_EXTENDED_FROM_PILOT,
@@ -22,6 +21,7 @@ from harness.forms.target import TARGET
 from harness.model import Model
 from harness.models.gaussian_mixture import Scenario, kou_mixture
 from harness.path import PilotSettings, gaussian_base
+from harness.plan.spec import Cell, Profile
 from harness.samplers.equi_energy import EQUI_ENERGY, MIXTURE_ENERGIES, MIXTURE_TEMPERATURES
 from harness.samplers.kernels import Hmc, RandomWalk
 from harness.samplers.parallel_tempering import PARALLEL_TEMPERING

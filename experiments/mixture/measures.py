@@ -10,10 +10,10 @@ import xarray as xr
 
 from harness.arrays import FloatArray
 from harness.evidence import normalised_weights
-from harness.experiment.spec import Cell
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.models.gaussian_mixture import GaussianMixture, Scenario, kou_mixture
+from harness.plan.spec import Cell
 
 from .grid import OURS, TABLE_1
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from harness.engine.nuts import NutsSettings
 from harness.experiment.curves import curve_metrics
-from harness.experiment.spec import Cell, Experiment, Profile
 from harness.fit import Fit
 from harness.forms.from_approximation import (
     COLLAPSED_TEMPERING_FROM_APPROXIMATION,
@@ -29,6 +28,7 @@ from harness.forms.method import Method
 from harness.model import Model
 from harness.models.radon import radon
 from harness.path import PilotSettings, gaussian_base
+from harness.plan.spec import Cell, Experiment, Profile
 from harness.samplers.from_approximation import ANNEALED_IMPORTANCE_FROM_APPROXIMATION
 from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import sigmoidal_ladder

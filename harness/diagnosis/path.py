@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
 from harness.errors import DataError
-
-if TYPE_CHECKING:
-    from harness.fit import Fit, TemperedDraws
+from harness.fit import Fit, TemperedDraws
 
 PARETO_K_WARNING = 0.7
 """Upper end of the threshold min(1 - 1 / log10(S), 0.7) for S draws (Vehtari et al. 2024)."""

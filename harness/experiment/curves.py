@@ -58,7 +58,7 @@ def curve(metrics: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     metrics
-        Rows of :attr:`harness.experiment.spec.Results.metrics` of one cell.
+        Rows of :attr:`harness.plan.spec.Results.metrics` of one cell.
 
     Returns
     -------

@@ -17,10 +17,10 @@ from harness.errors import DataError, StoreError, WorkersError
 from harness.experiment.interrupts import interrupts_put_off
 from harness.experiment.job import Job, Outcome, SentProgram
 from harness.experiment.left_running import marked_run
-from harness.experiment.progress import Progress
-from harness.experiment.spec import Cell, Experiment, Profile, Task, tasks_of
 from harness.experiment.store import Store
 from harness.experiment.workers import Workers
+from harness.plan.spec import Cell, Experiment, Profile, Task, tasks_of
+from harness.progress import Progress
 
 Keep = Literal["draws", "summaries"]
 

@@ -12,7 +12,6 @@ import xarray as xr
 
 from harness import evidence
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, diagnose
 from harness.errors import DataError, StoreError
 from harness.evidence import Estimate, LogEvidence, TwoSidedLogEvidence
 from harness.files import write_bytes
@@ -256,34 +255,6 @@ class Fit:
             As for :attr:`log_evidence`.
         """
         return self.tempered.two_sided()
-
-    def diagnose(self) -> list[Finding]:
-        """Say in plain sentences whether the run can be trusted, worst first."""
-        return diagnose(self)
-
-    def report(self, path: Path | str) -> None:
-        """Write a page about the fit: one HTML file that needs nothing else.
-
-        Parameters
-        ----------
-        path
-            File of the page.
-
-        Raises
-        ------
-        StoreError
-            If the file cannot be written.
-        """
-        # Imported here: the report is built from fits, and not the other way round.
-        from harness.report.fit_page import write_fit_page
-
-        write_fit_page(self, Path(path))
-
-    def _repr_html_(self) -> str:
-        """Show a notebook the fit in short."""
-        from harness.report.fit_page import fit_snippet
-
-        return fit_snippet(self)
 
     def _values(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
         """Return f of every raw draw, axes (chain, draw, ...), with a third of pseudo-samples."""

@@ -21,17 +21,16 @@ from harness.engine.compile import CompiledProgram
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.evidence.bridge import bridge_sampling
-from harness.fit import Fit, build_fit
+from harness.fit import Fit, build_fit, evidence_attributes
 from harness.forms.common import Engine, Inits, Sampling, run_attributes, run_variant
 from harness.forms.from_pilot import scout
 from harness.forms.method import Method
 from harness.model import Model
 from harness.model.numpy_density import target_density
+from harness.model.python_target import Target, target_of
 from harness.path import GaussianBase, PilotSettings
 from harness.path.fold import Fold
 from harness.path.modes import FoldSettings, fit_fold
-from harness.samplers.result import evidence_attributes
-from harness.samplers.target import Target, target_of
 
 VARIANT = "folded"
 

@@ -22,6 +22,7 @@ from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, HarnessError, SamplingError
 from harness.fit import Fit
 from harness.forms.base_mass import measured_base_mass
+from harness.forms.bootstrap import bootstrap_base
 from harness.forms.common import Engine, compiled_variant
 from harness.forms.continuous_tempering import (
     COLLAPSED_VARIANT,
@@ -38,7 +39,6 @@ from harness.path import (
     Advi,
     GaussianBase,
     advi,
-    bootstrap_base,
     laplace_base,
     pathfinder_base,
     symmetrised_divergence,

@@ -88,7 +88,7 @@ class GaussianMixture:
     def log_density_and_gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log densities and gradients at many points, for samplers driven from Python.
 
-        It knows no box: :func:`harness.samplers.target.numpy_target` adds the model's.
+        It knows no box: :func:`harness.model.python_target.numpy_target` adds the model's.
 
         Parameters
         ----------

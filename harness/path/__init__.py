@@ -12,8 +12,7 @@ from harness.path.approximations import (
     local_fits,
     pathfinder_base,
 )
-from harness.path.bootstrap import bootstrap_base, symmetrised_divergence
-from harness.path.gaussian import GaussianBase, gaussian_base
+from harness.path.gaussian import GaussianBase, gaussian_base, symmetrised_divergence
 from harness.path.moments import matched_base, mixed_base, weighted_base, without_duplicates
 from harness.path.pilot import Pilot, PilotSettings, pilot, pilot_of_density
 from harness.path.starts import starting_values
@@ -24,7 +23,6 @@ __all__ = [
     "Pilot",
     "PilotSettings",
     "advi",
-    "bootstrap_base",
     "gaussian_base",
     "laplace_base",
     "local_base",

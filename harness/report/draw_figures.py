@@ -20,7 +20,7 @@ from arviz_stats.base import array_stats
 
 from harness.arrays import FloatArray
 from harness.diagnosis import EFFECTIVE_WARNING
-from harness.experiment.spec import Figure
+from harness.plan.spec import Figure
 from harness.report.columns import Columns
 from harness.report.style import BAND, COLOURS, INK, column_figure, to_image
 

@@ -12,8 +12,8 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import base_scores, largest_base_score, outer_tenths
 from harness.errors import DataError
-from harness.experiment.spec import Figure
 from harness.fit import PSEUDO_SAMPLE, Fit, TemperedDraws
+from harness.plan.spec import Figure
 from harness.report.style import (
     BAD,
     BAND,

@@ -24,6 +24,7 @@ from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
 from harness.samplers.annealing import (
     AnnealingKernel,
@@ -37,7 +38,6 @@ from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
-from harness.samplers.target import Target, target_of
 
 METHOD = "annealed_importance"
 

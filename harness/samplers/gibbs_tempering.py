@@ -16,11 +16,11 @@ from harness.evidence import LogG
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.path import Path
 from harness.samplers.path_chains import PathChains, path_fit
-from harness.samplers.target import Target, target_of
 
 
 def gibbs_tempering(

@@ -16,11 +16,11 @@ from harness.evidence import inv_temp_log_conditionals
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, function_target, target_of
 from harness.path.gaussian import GaussianBase, gaussian_base
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
-from harness.samplers.target import Target, function_target, target_of
 
 METHOD = "joint_tempering"
 _FLAT = np.array([[0.0, 0.0], [1.0, 0.0]])

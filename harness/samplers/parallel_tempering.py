@@ -28,13 +28,13 @@ from harness.errors import DataError
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
 from harness.samplers.kernels import Hmc, Kernel, StepSizes
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path import Path, State
 from harness.samplers.result import plain_fit
 from harness.samplers.rungs import stepping_stones, thermodynamic_integration
-from harness.samplers.target import Target, target_of
 
 # Shares of warm-up after which the rungs are moved; what remains tunes the step sizes alone.
 _ROUNDS = (1 / 32, 1 / 32, 1 / 16, 1 / 8, 1 / 4)

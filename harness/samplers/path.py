@@ -15,8 +15,9 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import LogMass, log_base_mass
+from harness.model.python_target import Target
 from harness.path.gaussian import GaussianBase
-from harness.samplers.target import Cost, Target
+from harness.samplers.cost import Cost
 
 _MOST_TRIES = 200  # of a chain, for a starting point within the support
 _MASS_DRAWS = 4096  # of the base, for its mass within the target's support

@@ -21,15 +21,14 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import LogEvidence, LogG, LogMass
-from harness.fit import Fit
+from harness.fit import Fit, evidence_attributes
 from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.path import Path
 from harness.samplers.path_chains import Draws, PathChains, path_fit
-from harness.samplers.result import evidence_attributes
-from harness.samplers.target import Target, target_of
 
 # Shares of warm-up after which g is renewed; what remains tunes the step sizes alone.
 _ROUNDS = (1 / 16, 1 / 16, 1 / 8, 1 / 4)

@@ -24,10 +24,10 @@ from harness.errors import DataError, SamplingError
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
 from harness.samplers.path import Path
 from harness.samplers.result import plain_fit
-from harness.samplers.target import Target, target_of
 
 # Added to every density, so that where it is zero, ratios of it are still defined; the least
 # power of ten in double precision, as in the paper.

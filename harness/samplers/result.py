@@ -11,7 +11,7 @@ import numpy as np
 from harness import evidence
 from harness.arrays import FloatArray
 from harness.evidence import LogEvidence
-from harness.fit import Fit, build_fit
+from harness.fit import Fit, build_fit, evidence_attributes
 from harness.samplers.path import Path
 
 
@@ -104,13 +104,6 @@ def weighted_fit(
         | dict(found or {}),
         pseudo_samples=False,
     )
-
-
-def evidence_attributes(log_evidence: LogEvidence | None) -> dict[str, float]:
-    """Return the attributes in which a fit keeps a method's own estimate of log Z."""
-    if log_evidence is None:
-        return {}
-    return {"log_evidence": log_evidence.value, "log_evidence_mcse": log_evidence.mcse}
 
 
 def _attributes(

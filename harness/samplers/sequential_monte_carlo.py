@@ -19,11 +19,11 @@ import numpy as np
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
 from harness.path.pilot import PilotSettings, pilot_of_density
 from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
-from harness.samplers.target import Target, target_of
 
 METHOD = "sequential_monte_carlo"
 

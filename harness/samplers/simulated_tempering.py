@@ -23,12 +23,12 @@ from harness.errors import DataError
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path import Path
 from harness.samplers.path_chains import PathChains, Tour, path_fit
-from harness.samplers.target import Target, target_of
 
 _BLOCK = 2**20  # numbers in a table of draws by rungs, 8 MB
 _LARGEST_CHANGE = 20.0  # nats, of a rung's log weight in one pilot run

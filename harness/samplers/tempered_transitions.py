@@ -34,6 +34,7 @@ from harness.evidence import resample
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
 from harness.samplers.annealing import (
     AnnealingKernel,
@@ -50,7 +51,6 @@ from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path import Path, State
 from harness.samplers.result import plain_fit
-from harness.samplers.target import Target, target_of
 
 METHOD = "tempered_transitions"
 Variant = Literal["paired", "forward", "single_pass"]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness.engine.nuts import quiet_cmdstanpy
-from harness.engine.toolchain.progress import Steps
+from harness.progress import Steps
 
 
 @contextmanager

@@ -13,10 +13,11 @@ import numpy as np
 import xarray as xr
 
 from harness import evidence
-from harness.diagnosis import Finding
+from harness.diagnosis import Finding, diagnose
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
+from harness.report import FitReport
 
 _ROWS_OF_TABLE = 40
 _COLUMNS = ("mean", "mcse", "sd", "q5", "q50", "q95", "r_hat")
@@ -68,7 +69,7 @@ class UserFit:
     @property
     def diagnosis(self) -> list[Finding]:
         """What the draws show, worst first."""
-        return self.fit.diagnose()
+        return diagnose(self.fit)
 
     @property
     def gradients(self) -> dict[str, int]:
@@ -185,7 +186,11 @@ class UserFit:
         StoreError
             If the file cannot be written.
         """
-        self.fit.report(path)
+        FitReport(self.fit).save(path)
+
+    def _repr_html_(self) -> str:
+        """Show a notebook the fit in short."""
+        return FitReport(self.fit)._repr_html_()
 
 
 def _number(value: float) -> float | None:

@@ -12,6 +12,7 @@ from harness.engine.batched import BatchedDensity
 from harness.fit import Fit
 from harness.model import Model
 from harness.model.density import StanDensity, TargetDensity
+from harness.model.python_target import Target
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
 from harness.models.gaussian_mixture import kou_mixture
@@ -21,7 +22,6 @@ from harness.samplers.annealed_importance import annealed_importance
 from harness.samplers.gibbs_tempering import gibbs_tempering
 from harness.samplers.kernels import Hmc
 from harness.samplers.parallel_tempering import parallel_tempering
-from harness.samplers.target import Target
 
 _POINTS, _MANY = 64, 4096
 _NATIVE = f"{_MANY} points"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness.engine.compile import compile_programs
 from harness.engine.toolchain import require_cmdstan
-from harness.experiment.catalogue import load_experiment
+from harness.plan.catalogue import load_experiment
 
 
 def seconds_of_run(folder: Path, workers: int) -> float:

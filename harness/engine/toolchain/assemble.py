@@ -29,7 +29,6 @@ from filelock import FileLock, Timeout
 
 from harness.engine.toolchain import wheels
 from harness.engine.toolchain.preflight import obstacles
-from harness.engine.toolchain.progress import Steps
 from harness.engine.toolchain.tools import (
     Compiler,
     Make,
@@ -40,6 +39,7 @@ from harness.engine.toolchain.tools import (
 )
 from harness.errors import ToolchainError
 from harness.folders import cache_folder, cache_root, cannot_write, is_owned
+from harness.progress import Steps
 
 STAN_VERSION = "2.39.0"
 

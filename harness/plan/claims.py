@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from harness.experiment.spec import Claim, Results, Verdict
+from harness.plan.spec import Claim, Results, Verdict
 
 
 def judged(

@@ -1,8 +1,7 @@
-"""What a sampler draws from: a model's Stan program or a function, and what it cost."""
+"""A target with its density in Python: of a model's Stan program, or of a function."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,17 +102,3 @@ def numpy_target(model: Model, log_density: LogDensity, *, shapes: Shapes | None
     """
     density = NumpyDensity(model, log_density, shapes)
     return Target(model.name, model.dimension, density, density.parameters, model.data)
-
-
-class Cost:
-    """What a run has cost so far: evaluations over all chains, and seconds since it began."""
-
-    def __init__(self) -> None:
-        self.gradients = 0
-        self.densities = 0
-        self._started = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Wall time since the run began."""
-        return time.perf_counter() - self._started

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from harness.errors import DataError
-from harness.experiment.spec import Experiment
 from harness.folders import shipped
+from harness.plan.spec import Experiment
 
 
 def experiment_names() -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from harness.errors import DataError
 from harness.fit import Fit
 from harness.model import Model
@@ -44,22 +42,3 @@ def bootstrap_base(model: Model, fit: Fit) -> GaussianBase:
         extended["log_w1"].to_numpy().ravel(),
         log_zeta=log_evidence.value,
     )
-
-
-def symmetrised_divergence(one: GaussianBase, other: GaussianBase) -> float:
-    """Symmetrised Kullback-Leibler divergence of two bases, KL(1|2) + KL(2|1), in nats.
-
-    A bootstrap has come to rest when it is small: two Gaussians fitted to the same target by n
-    independent draws each differ by about D (D + 3) / n.  The guesses at log Z are not compared.
-
-    Raises
-    ------
-    DataError
-        If the dimensions differ.
-    """
-    between = one.whiten(other.mean), other.whiten(one.mean)
-    shift = 0.5 * sum(float(np.square(z).sum()) for z in between)
-    ratio = np.linalg.solve(one.cholesky, other.cholesky)
-    inverse = np.linalg.solve(other.cholesky, one.cholesky)
-    scale = 0.5 * float(np.square(ratio).sum() + np.square(inverse).sum()) - one.mean.size
-    return shift + scale
