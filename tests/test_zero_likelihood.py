@@ -17,6 +17,7 @@ from stan_density import StanDensity
 from test_tempering_at_zero import compiled_log_prob
 
 from harness.arrays import FloatArray
+from harness.diagnosis import diagnose
 from harness.engine.compile import compile_programs
 from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
@@ -337,7 +338,7 @@ def test_log_z(name: str, form: str) -> None:
     assert abs(estimate.value - exact) < 4 * estimate.mcse
     lost = -case_of(name).log_z(0.0)
     assert estimate.mcse < lost / 8
-    told = [each for each in fit.diagnose() if "starts from that part alone" in each.sentence]
+    told = [each for each in diagnose(fit) if "starts from that part alone" in each.sentence]
     assert bool(told) is not RUNS[name][form].whole
     both = fit.two_sided_log_evidence
     assert both is not None
@@ -413,7 +414,7 @@ def test_a_gaussian_base_wider_than_the_box(
     assert abs(estimate.value) < 4 * estimate.mcse
     assert estimate.mcse < -BOX_MASS / 8
     # The mean under the base is held against that of what is left of it.
-    findings = [each for each in fit.diagnose() if "Means under the base" in each.sentence]
+    findings = [each for each in diagnose(fit) if "Means under the base" in each.sentence]
     assert len(findings) == 1
     assert findings[0].severity == 0
 
