@@ -334,6 +334,12 @@ def temper(
 @click.option("--draws", type=click.IntRange(min=4), default=1000, show_default=True)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True)
 @click.option(
+    "--target-accept",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Acceptance rate that NUTS aims at.  [default: 0.8; pe: 0.95]",
+)
+@click.option("--max-treedepth", type=click.IntRange(1, 30), default=10, show_default=True)
+@click.option(
     "--pseudo-samples",
     type=click.IntRange(min=2),
     default=2,
@@ -384,6 +390,8 @@ def sample(
     warmup: int,
     draws: int,
     seed: int,
+    target_accept: float | None,
+    max_treedepth: int,
     pseudo_samples: int,
     what: What,
     include_paths: tuple[Path, ...],
@@ -408,6 +416,8 @@ def sample(
         chains=chains,
         warmup=warmup,
         draws=draws,
+        target_accept=target_accept,
+        max_treedepth=max_treedepth,
         num_pseudo_samples=pseudo_samples,
         what=what,
         include_paths=include_paths,

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,11 +47,6 @@ from harness.user.scout import starting_values
 
 Tempered = Literal["pe", "ct"]
 """Methods that temper; see :data:`harness.user.sample.Method`."""
-
-# Of pseudo-extended runs, whose pseudo-samples move together and one of them is near the prior. At
-# Stan's 0.8 a step that suits one diverges for another in the neck of a hierarchical prior, and
-# log Z is too high without it.
-_TARGET_ACCEPT = 0.95
 
 
 @dataclass
@@ -168,7 +163,6 @@ class Job:
             "compiled": self.compiled.get(tempered_variant(method, path)),
         }
         if method == "pe":
-            common["nuts"] = replace(nuts, target_accept=_TARGET_ACCEPT)
             return sample_pseudo_extended(
                 self.model,
                 num_pseudo_samples=num,
