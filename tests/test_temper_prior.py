@@ -121,7 +121,9 @@ CASES = {
         }""",
         {"N": 3, "y": [1.0, -2.0, 0.5], "z": [1, 0, 1]},
         lambda m, s: (
-            np.sum(stats.norm([0, 1], 2).logpdf(m)) + stats.gamma(2, scale=2).logpdf(s) + math.log(s)
+            np.sum(stats.norm([0, 1], 2).logpdf(m))
+            + stats.gamma(2, scale=2).logpdf(s)
+            + math.log(s)
         ),
         {"m": np.array([0.7, -0.4]), "s": 1.3},
     ),
