@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 from stan_density import StanDensity
+from temper_fuzz import fuzz_program
 
 from harness.model import StanProgram
 from harness.temper import temper
@@ -431,3 +433,25 @@ def test_constraints_of_transformed_parameters(text: str, tmp_path: Path) -> Non
     program = temper(path, method="prior")
     assert (program.base_verdict == "normalised") == CONSTRAINTS[text], program.why
     assert ("v: its constraint" in program.why) != CONSTRAINTS[text]
+
+
+SMALL = [seed for seed in range(400) if sum(fuzz_program(seed).parameters.values()) == 1][:40]
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_random_programs(chunk: int, tmp_path: Path) -> None:
+    """What is said to be normalised integrates to 1, whatever the program."""
+    verdicts = Counter[str]()
+    for seed in SMALL[chunk::4]:
+        program = fuzz_program(seed)
+        path = tmp_path / "program.stan"
+        path.write_text(program.text, encoding="utf-8")
+        said = temper(path, method="prior")
+        verdicts[said.base_verdict] += 1
+        written = tmp_path / f"prior_{seed}.stan"
+        written.write_text(said.text, encoding="utf-8")
+        if said.base_verdict == "normalised":
+            found = integral(StanDensity(StanProgram(written), program.data))
+            assert found == pytest.approx(1, rel=2e-3), program.text
+        assert said.base_verdict != "improper", program.text
+    assert verdicts["normalised"] >= 2
