@@ -13,12 +13,13 @@ from typing import Literal
 
 from harness.errors import DataError
 from harness.temper.additions import Addition
-from harness.temper.base import Base, Kept, base_of
+from harness.temper.base import Base, base_of
+from harness.temper.entries import Kept
 from harness.temper.interpret import notes
 from harness.temper.rules import Finding, Rules, listed
-from harness.temper.sums import signed
+from harness.temper.sums import one_distribution, signed
 from harness.temper.syntax import Syntax
-from harness.temper.text import as_text, statement_text
+from harness.temper.text import statement_text
 from harness.temper.tree import Node, has_field, inner_statements, stmt, tag
 
 What = Literal["likelihood", "all"]
@@ -204,9 +205,9 @@ def _grouped(node: Node, additions: list[Addition], rules: Rules) -> list[_Group
 def _normalises(addition: Addition, group: list[Addition]) -> bool:
     """Whether a term is the mass that a truncated density before it is divided by."""
     mass, density = addition.density, group[-1].density
-    if mass is None or density is None or not mass.cumulative or mass.family != density.family:
+    if mass is None or density is None:
         return False
-    return list(map(as_text, mass.args[1:])) == list(map(as_text, density.args[1:]))
+    return mass.cumulative and one_distribution(mass, density)
 
 
 def _called(additions: list[Addition], rules: Rules) -> Finding:
