@@ -11,6 +11,7 @@ import xarray as xr
 from harness import evidence
 from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
 from harness.fit import Fit
+from harness.fit.weighting import WEIGHTS
 
 R_HAT_WARNING = 1.01
 """Above it more draws are needed (Vehtari et al. 2021, section 4)."""
@@ -27,7 +28,7 @@ def agreement(fit: Fit) -> Iterable[Finding]:
     yield r_hat_finding(fit.posterior, "", "so these are not draws of the whole target")
     extended = fit.extended
     if extended is not None:
-        raw = extended.drop_vars(["log_weight", "log_w1", "log_w0"], errors="ignore")
+        raw = extended.drop_vars(WEIGHTS, errors="ignore")
         yield r_hat_finding(raw, " of the extended draws", "so they do not know the whole path")
 
 

@@ -33,10 +33,9 @@ def path(fit: Fit) -> Iterable[Finding]:
     try:
         tempered = fit.tempered
     except DataError:
-        extended = fit.extended
-        if extended is not None and "log_w1" in extended and "delta" not in extended:
+        if fit.weighting == "across draws" and not fit.follows_path:
             # Weights that a pass along the path has earned, or populations of particles.
-            yield from _target_weights(extended["log_w1"].to_numpy(), "more inverse temperatures")
+            yield from _target_weights(fit.log_weight, "more inverse temperatures")
         return
     if tempered.delta.shape[1] < 4:
         return

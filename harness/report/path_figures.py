@@ -12,7 +12,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import base_scores, largest_base_score, outer_tenths
 from harness.errors import DataError
-from harness.fit import PSEUDO_SAMPLE, Fit, TemperedDraws
+from harness.fit import Fit, TemperedDraws
 from harness.plan.spec import Figure
 from harness.report.style import (
     BAD,
@@ -48,11 +48,10 @@ def path_figures(fit: Fit) -> list[Figure]:
             figures.append(inv_temp_density(sampled))
             ends = (0.1, 0.9) if tempered is None else outer_tenths(tempered)
             figures.append(inv_temp_traces(sampled, ends))
-    if "log_w1" in extended:
-        figures.append(target_weights(extended["log_w1"].to_numpy(), colour))
-    elif PSEUDO_SAMPLE in extended["log_weight"].dims and extended.sizes[PSEUDO_SAMPLE] > 1:
-        log_weight = extended["log_weight"].transpose(..., PSEUDO_SAMPLE).to_numpy()
-        figures.append(pseudo_sample_weights(log_weight, colour))
+    if fit.weighting == "across draws":
+        figures.append(target_weights(fit.log_weight, colour))
+    elif fit.pseudo_samples > 1:
+        figures.append(pseudo_sample_weights(fit.log_weight, colour))
     if tempered is not None:
         score = base_scores(fit, tempered)
         if score is not None:
