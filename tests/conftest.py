@@ -14,7 +14,7 @@ from filelock import FileLock
 from survival_world import TinyWorld
 from toolchain_world import World
 
-from harness.toolchain import require_cmdstan
+from harness.engine.toolchain import require_cmdstan
 
 
 def pytest_configure() -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 from unittest.mock import patch
 
 from harness.cli import main
-from harness.experiment import catalogue
+from harness.engine.toolchain import CmdStan
 from harness.experiment.results import read_results, write_index
 from harness.experiment.run import make_plan, run_plan
 from harness.experiment.store import Store
 from harness.experiment.workers import LocalWorkers
+from harness.plan import catalogue
 from harness.report.site import write_tables
-from harness.toolchain import CmdStan
 
 
 def tiny_folder(_: str) -> Path:

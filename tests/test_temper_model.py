@@ -10,21 +10,21 @@ import pytest
 from scipy.stats import multivariate_normal
 from stan_density import stanli
 
-from harness.bases import gaussian_base
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.continuous_tempering import (
+from harness.forms.continuous_tempering import (
     sample_collapsed_tempered,
     sample_continuously_tempered,
 )
-from harness.methods.from_pilot import sample_from_pilot
-from harness.methods.pseudo_extended import (
+from harness.forms.from_pilot import sample_from_pilot
+from harness.forms.pseudo_extended import (
     sample_collapsed_pseudo_extended,
     sample_pseudo_extended,
 )
-from harness.methods.target import sample_target
+from harness.forms.target import sample_target
 from harness.model import Model
-from harness.nuts import NutsSettings
+from harness.path import gaussian_base
 from harness.temper import tempered_model
 
 assert stanli is not None

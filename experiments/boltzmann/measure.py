@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.bases import GaussianBase
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.experiment.spec import Cell
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
-from harness.weights import FloatArray
+from harness.path import GaussianBase
+from harness.plan.spec import Cell
 
 from .instances import Exact, exact_of
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from harness.experiment.spec import Figure, Results
+from harness.arrays import FloatArray
+from harness.evidence import normalised_weights
 from harness.fit import Fit
+from harness.plan.spec import Figure, Results
 from harness.report.style import COLOURS, INK, new_figure, to_image
-from harness.weights import FloatArray, normalised_weights
 
 from .targets import MIXTURES, bases, extended_density, potential, trajectory
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from harness.experiment.spec import Cell
+from harness.arrays import FloatArray
+from harness.evidence import normalised_weights
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.models.gaussian_mixture import GaussianMixture, Scenario, kou_mixture
-from harness.weights import FloatArray, normalised_weights
+from harness.plan.spec import Cell
 
 from .grid import OURS, TABLE_1
 

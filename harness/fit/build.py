@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from harness.evidence import LogEvidence
 from harness.fit.fit import FORMAT, Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 
@@ -60,6 +61,13 @@ def build_fit(
         for key, value in attrs.items()
     } | {"format": FORMAT}
     return Fit(tree)
+
+
+def evidence_attributes(log_evidence: LogEvidence | None) -> dict[str, float]:
+    """Return the attributes in which a fit keeps a method's own estimate of log Z."""
+    if log_evidence is None:
+        return {}
+    return {"log_evidence": log_evidence.value, "log_evidence_mcse": log_evidence.mcse}
 
 
 def _dataset(arrays: Mapping[str, np.ndarray], *, last: str | None = None) -> xr.Dataset:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from harness import weights
-from harness.diagnosis import Finding, diagnose
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.errors import DataError, StoreError
+from harness.evidence import Estimate, LogEvidence, TwoSidedLogEvidence
 from harness.files import write_bytes
+from harness.fit.netcdf import read_tree, write_tree
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws, tempered_draws
-from harness.netcdf import read_tree, write_tree
-from harness.weights import Estimate, FloatArray, LogEvidence, TwoSidedLogEvidence
 
 FORMAT = "harness-fit-1"
 """Mark of a fit's file."""
@@ -162,7 +162,7 @@ class Fit:
             )
         parameters = self.raw
         weight = xr.DataArray(
-            weights.normalised_weights(extended["log_weight"].transpose(..., PSEUDO_SAMPLE)),
+            evidence.normalised_weights(extended["log_weight"].transpose(..., PSEUDO_SAMPLE)),
             dims=("chain", "draw", PSEUDO_SAMPLE),
         )
         return (weight * f(parameters)).sum(PSEUDO_SAMPLE).transpose("chain", "draw", ...)
@@ -180,8 +180,8 @@ class Fit:
         """
         extended = self.extended
         if extended is None or "log_w1" not in extended:
-            return weights.expectation(self.series(f).to_numpy())
-        return weights.weighted_expectation(self._values(f), extended["log_w1"].to_numpy())
+            return evidence.expectation(self.series(f).to_numpy())
+        return evidence.weighted_expectation(self._values(f), extended["log_w1"].to_numpy())
 
     def effective_draws(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
         """Estimate how many independent draws of the target are as good for E_target[f].
@@ -202,7 +202,7 @@ class Fit:
         else:
             within = extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy()
             log_weight = within - np.logaddexp.reduce(within, axis=-1, keepdims=True)
-        return weights.effective_draws(self._values(f), log_weight)
+        return evidence.effective_draws(self._values(f), log_weight)
 
     def base_expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
         """Estimate E_base[f] from a run along the path (Graham and Storkey 2017, eq. 22).
@@ -214,7 +214,7 @@ class Fit:
         DataError
             If the draws follow no path; see :attr:`tempered`.
         """
-        return weights.weighted_expectation(self._values(f), self.tempered.log_w0)
+        return evidence.weighted_expectation(self._values(f), self.tempered.log_w0)
 
     @property
     def tempered(self) -> TemperedDraws:
@@ -223,7 +223,7 @@ class Fit:
         Raises
         ------
         DataError
-            If there are none: see :func:`harness.tempered.tempered_draws`.
+            If there are none: see :func:`harness.fit.tempered.tempered_draws`.
         """
         return tempered_draws(self.extended, self.settings, self.tree.attrs["method"])
 
@@ -255,34 +255,6 @@ class Fit:
             As for :attr:`log_evidence`.
         """
         return self.tempered.two_sided()
-
-    def diagnose(self) -> list[Finding]:
-        """Say in plain sentences whether the run can be trusted, worst first."""
-        return diagnose(self)
-
-    def report(self, path: Path | str) -> None:
-        """Write a page about the fit: one HTML file that needs nothing else.
-
-        Parameters
-        ----------
-        path
-            File of the page.
-
-        Raises
-        ------
-        StoreError
-            If the file cannot be written.
-        """
-        # Imported here: the report is built from fits, and not the other way round.
-        from harness.report.fit_page import write_fit_page
-
-        write_fit_page(self, Path(path))
-
-    def _repr_html_(self) -> str:
-        """Show a notebook the fit in short."""
-        from harness.report.fit_page import fit_snippet
-
-        return fit_snippet(self)
 
     def _values(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
         """Return f of every raw draw, axes (chain, draw, ...), with a third of pseudo-samples."""

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from harness import weights
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.diagnosis import base_scores, largest_base_score, outer_tenths
 from harness.errors import DataError
-from harness.experiment.spec import Figure
 from harness.fit import PSEUDO_SAMPLE, Fit, TemperedDraws
+from harness.plan.spec import Figure
 from harness.report.style import (
     BAD,
     BAND,
@@ -22,7 +23,6 @@ from harness.report.style import (
     method_style,
     to_image,
 )
-from harness.weights import FloatArray
 
 _BINS = 40
 _MOST_CURVES = 5
@@ -101,7 +101,7 @@ def inv_temp_traces(inv_temp: FloatArray, ends: tuple[float, float]) -> Figure:
     """Way of the first chain's inverse temperature, and round trips of all."""
     lower, upper = ends
     line = inv_temp.reshape(*inv_temp.shape[:2], -1)[0, :_DRAWS_OF_TRACE, 0]
-    trips = weights.round_trips(inv_temp, lower=lower, upper=upper)
+    trips = evidence.round_trips(inv_temp, lower=lower, upper=upper)
     figure, (axis,) = column_figure()
     for bottom, top in ((0, lower), (upper, 1)):
         axis.axhspan(bottom, top, color=BAND, linewidth=0)
@@ -124,9 +124,9 @@ def inv_temp_traces(inv_temp: FloatArray, ends: tuple[float, float]) -> Figure:
 def target_weights(log_w1: FloatArray, colour: str) -> Figure:
     """Distribution of the weights that make draws those of the target."""
     finite = log_w1[np.isfinite(log_w1)]
-    weight = weights.normalised_weights(finite)
+    weight = evidence.normalised_weights(finite)
     relative = np.log10(np.maximum(weight * weight.size, 1e-12))
-    k = weights.pareto_k(log_w1)
+    k = evidence.pareto_k(log_w1)
     figure, (axis,) = column_figure()
     axis.hist(relative, _BINS, color=colour, histtype="stepfilled")
     axis.axvline(0, color=INK, linewidth=0.8, linestyle=":")
@@ -150,7 +150,7 @@ def target_weights(log_w1: FloatArray, colour: str) -> Figure:
 
 def pseudo_sample_weights(log_weight: FloatArray, colour: str) -> Figure:
     """Distribution over draws of how evenly pseudo-samples share the weight."""
-    effective = weights.effective_pseudo_samples(log_weight)
+    effective = evidence.effective_pseudo_samples(log_weight)
     count = log_weight.shape[-1]
     figure, (axis,) = column_figure()
     bins = np.linspace(1, count, _BINS + 1).tolist()

@@ -13,16 +13,16 @@ import numpy as np
 import pandas as pd
 from stanio import parse_header
 
-from harness import weights
-from harness.batched import BatchedDensity
-from harness.compile import CompiledProgram, Declared
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.engine.compile import CompiledProgram, Declared
+from harness.engine.stan_csv import EXACT
+from harness.engine.stan_data import plain_data
 from harness.errors import SamplingError
 from harness.fit import PSEUDO_SAMPLE, Fit, build_fit
-from harness.methods.common import GENERATED, in_extended
+from harness.forms.common import GENERATED, in_extended
 from harness.model import Model
-from harness.stan_csv import EXACT
-from harness.stan_data import plain_data
-from harness.weights import FloatArray
 
 ORIGINAL = "original"
 """Variant of a tempered model that is the user's program itself."""
@@ -89,7 +89,7 @@ def with_generated(
             values[name] = array
     rng = np.random.default_rng(fit.tree.attrs["seed"])
     if pseudo:
-        chosen = weights.draw_index(
+        chosen = evidence.draw_index(
             extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy(), rng
         )
         posterior = {
@@ -99,7 +99,7 @@ def with_generated(
             for name, value in values.items()
         }
     else:
-        index = weights.resample(extended["log_w1"].to_numpy(), rng)
+        index = evidence.resample(extended["log_w1"].to_numpy(), rng)
         chain = np.arange(len(index))[:, None]
         posterior = {name: value[chain, index] for name, value in values.items()}
     order = ("chain", "draw")

@@ -10,11 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.compile import CompiledProgram, Declared, compile_programs, declarations
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram, Declared, compile_programs, declarations
+from harness.engine.nuts import NutsSettings
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError, HarnessError, ToolchainError
 from harness.files import write_text
 from harness.fit import Fit, build_fit
-from harness.methods.common import (
+from harness.folders import cache_folder
+from harness.forms.common import (
     Engine,
     Sampling,
     chosen_engine,
@@ -22,27 +27,23 @@ from harness.methods.common import (
     run_variant,
     variant_data,
 )
-from harness.methods.continuous_tempering import (
+from harness.forms.continuous_tempering import (
     COLLAPSED_VARIANT,
     ZERO_LIKELIHOOD_VARIANT,
     sample_collapsed_tempered,
     tempering_data,
 )
-from harness.methods.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
-from harness.methods.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
-from harness.model import Model, StanProgram
-from harness.nuts import NutsSettings
-from harness.paths import cache_folder
+from harness.forms.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
+from harness.forms.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
+from harness.model import Model
 from harness.temper import What, tempered_model
 from harness.temper.program import self_contained
-from harness.toolchain import require_cmdstan
 from harness.user.agreement import disagreement
 from harness.user.clock import Clock
 from harness.user.data import accepted_by_stanli, checked_data, read_data
 from harness.user.generated import ORIGINAL, kept_names, with_generated
 from harness.user.scout import Path as TemperedPath
 from harness.user.scout import starting_values
-from harness.weights import FloatArray
 
 Tempered = Literal["pe", "ct"]
 """Methods that temper; see :data:`harness.user.sample.Method`."""
