@@ -237,9 +237,11 @@ def test_log_base_mass_of_all_and_of_none() -> None:
     assert WHOLE_BASE.nearly_whole
     with pytest.raises(DataError, match="none of 16 draws"):
         log_base_mass(np.zeros((2, 8), dtype=bool))
-    for shape in ((8,), (2, 3), (1, 8, 1)):
+    for shape in ((8,), (2, 0), (1, 8, 1)):
         with pytest.raises(DataError, match="needs draws"):
             log_base_mass(np.ones(shape))
+    with pytest.raises(DataError, match="4 draws or more"):
+        log_base_mass([[True, False, True]])
 
 
 @pytest.mark.parametrize(
