@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.samplers.target import Target, function_target
 from scipy.stats import norm, truncnorm
 
 from harness.arrays import FloatArray
+from harness.diagnosis import diagnose
 from harness.fit import Fit
+from harness.model.python_target import Target, function_target
 from harness.path import gaussian_base
 from harness.samplers.annealed_importance import annealed_importance, bidirectional
 from harness.samplers.gibbs_tempering import gibbs_tempering
@@ -81,7 +82,7 @@ def test_the_share_is_measured(name: str) -> None:
     assert abs(mass.value - MASS) < 4 * mass.mcse
     assert 0.01 < mass.mcse < 0.03
     if name != "joint":  # whose chains have not come to agree yet
-        told = [each.sentence for each in fit.diagnose()]
+        told = [each.sentence for each in diagnose(fit)]
         assert any("starts from that part alone" in each for each in told)
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.evidence import LogEvidence
+from harness.evidence import LogEvidence, log_base_mass
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
@@ -38,12 +38,6 @@ from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
-<<<<<<< HEAD
-=======
-from harness.samplers.target import Target, target_of
-from harness.arrays import FloatArray
-from harness.evidence import (LogEvidence, log_base_mass)
->>>>>>> 13722d7 (The upper bound of annealing from both ends counts the base's mass; tests of samplers where the target is zero)
 
 METHOD = "annealed_importance"
 
