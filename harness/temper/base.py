@@ -74,7 +74,7 @@ class _Judge:
     def __init__(self, syntax: Syntax, notes: Notes, kept: tuple[Kept, ...]) -> None:
         self._syntax = syntax
         self._notes = notes
-        self._entries = [each for some in kept for each in entries(syntax, notes, some)]
+        self._entries = [each for some in kept for each in entries(notes, some)]
         self._settled = settled(self._entries)
 
     def base(self) -> Base:

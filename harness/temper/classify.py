@@ -134,9 +134,13 @@ class _Classifier:
             parts = tuple((a.sign, a.node) for a in each.additions) if each.part else ()
             before = terms.get(id(each.node), ())
             terms[id(each.node)] = (*before, Term(each.finding.tempered, parts))
-        left = [Kept(each.node, each.additions) for each in groups if not each.finding.tempered]
-        base = base_of(self._syntax, self._notes, left)
-        return Classification(terms, tuple(map(self._told, groups)), base)
+        told = tuple(map(self._told, groups))
+        left = [
+            Kept(f"line {said.line}, `{said.text}`", each.additions)
+            for each, said in zip(groups, told, strict=True)
+            if not said.tempered
+        ]
+        return Classification(terms, told, base_of(self._syntax, self._notes, left))
 
     def _adding(self, node: Node, inherited: bool | None) -> Iterator[tuple[Node, bool | None]]:
         """Yield the statements that add something, with what comments say of them."""

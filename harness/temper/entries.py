@@ -10,16 +10,14 @@ from harness.temper.additions import Addition, Branch, Notes
 from harness.temper.elements import Piece
 from harness.temper.sums import one_distribution
 from harness.temper.supports import BETWEEN, Truncation, may_fail, problem, truncation
-from harness.temper.syntax import Syntax
-from harness.temper.text import statement_text
-from harness.temper.tree import Node, is_container, tag
+from harness.temper.tree import is_container, tag
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What one statement adds to the base."""
+    """What one statement, or some terms of it, add to the base; where it is, and its text."""
 
-    node: Node
+    where: str
     additions: tuple[Addition, ...]
 
 
@@ -45,7 +43,7 @@ class Entry:
     problem: str | None
 
 
-def entries(syntax: Syntax, notes: Notes, kept: Kept) -> list[Entry]:
+def entries(notes: Notes, kept: Kept) -> list[Entry]:
     """Return the densities of a statement, with the masses that they are divided by."""
     found: list[Entry] = []
     cut: dict[int, Truncation] = {}
@@ -61,8 +59,7 @@ def entries(syntax: Syntax, notes: Notes, kept: Kept) -> list[Entry]:
         pieces = each.pieces()
         why = _problem(notes, each, pieces, cut.get(id(each)))
         if why is not None:
-            line = syntax.line(kept.node)
-            why = f"line {line.number}, `{statement_text(kept.node)}`: {why}"
+            why = f"{kept.where}: {why}"
         if each.sign != "+":
             pieces = None
         found.append(Entry((each,), pieces, each.context.path, why))
