@@ -40,10 +40,12 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check style: ruff, spelling and the project table (Stan's own: tests/test_stan_style.py)."""
+    """Check style, imports, spelling, the project table (Stan's own: tests/test_stan_style.py)."""
     session.install(*nox.project.dependency_groups(PROJECT, "lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    # From the working folder: nothing of the project needs to be installed for it.
+    session.run("lint-imports", "--no-cache", "--no-logo")
     session.run("codespell")
     session.run("validate-pyproject", "pyproject.toml")
 

@@ -15,10 +15,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
-from harness.experiment.claims import judged
 from harness.experiment.curves import curve, curve_of
-from harness.experiment.spec import (
+from harness.fit import Fit
+from harness.forms.method import Method
+from harness.model import Model
+from harness.models.image_set import image_set
+from harness.models.images import ImageAutoencoder, digits_autoencoder, load_autoencoder
+from harness.plan.claims import judged
+from harness.plan.spec import (
     Cell,
     Claim,
     Experiment,
@@ -27,12 +33,6 @@ from harness.experiment.spec import (
     Results,
     Table,
 )
-from harness.fit import Fit
-from harness.methods.method import Method
-from harness.model import Model
-from harness.models.image_set import image_set
-from harness.models.images import ImageAutoencoder, digits_autoencoder, load_autoencoder
-from harness.nuts import NutsSettings
 from harness.report.style import COLOURS, new_figure, to_image
 from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import sigmoidal_ladder

@@ -14,8 +14,15 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from harness.experiment.claims import judged
-from harness.experiment.spec import (
+from harness.engine.nuts import NutsSettings
+from harness.fit import Fit
+from harness.forms.from_pilot import PSEUDO_EXTENDED_FROM_PILOT
+from harness.forms.method import Method
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
+from harness.forms.target import TARGET
+from harness.models.shapes import Banana, Flower
+from harness.plan.claims import judged
+from harness.plan.spec import (
     Cell,
     Claim,
     Experiment,
@@ -24,13 +31,6 @@ from harness.experiment.spec import (
     Results,
     Table,
 )
-from harness.fit import Fit
-from harness.methods.from_pilot import PSEUDO_EXTENDED_FROM_PILOT
-from harness.methods.method import Method
-from harness.methods.pseudo_extended import PSEUDO_EXTENDED
-from harness.methods.target import TARGET
-from harness.models.shapes import Banana, Flower
-from harness.nuts import NutsSettings
 from harness.report.style import COLOURS, INK, new_figure, to_image
 
 FLOWER, BANANA = Flower(), Banana()

@@ -19,6 +19,7 @@ TemperMethod = Literal[
     "collapsed",
     "collapsed-zero-likelihood",
     "collapsed-pseudo-extended",
+    "prior",
 ]
 What = Literal["likelihood", "all"]
 
@@ -67,9 +68,9 @@ def doctor(
 ) -> None:
     """Say what is here (CmdStan, compiler, make), and what to do about what is missing."""
     # Imported here so that `harness --help` stays quick.
-    from harness.toolchain import doctor as checks
-    from harness.toolchain.assemble import ensure_assembled
-    from harness.toolchain.clear import clear_cache as clear
+    from harness.engine.toolchain import doctor as checks
+    from harness.engine.toolchain.assemble import ensure_assembled
+    from harness.engine.toolchain.clear import clear_cache as clear
 
     if build and install:
         raise click.UsageError("--build and --install exclude each other.")
@@ -272,7 +273,8 @@ def status(
     default="pseudo-extended",
     show_default=True,
     help="collapsed: continuous, with the inverse temperature integrated out; "
-    "collapsed-zero-likelihood: the same where the likelihood is zero in places.",
+    "collapsed-zero-likelihood: the same where the likelihood is zero in places; prior: what is "
+    "not tempered, alone.",
 )
 @click.option(
     "--temper",
@@ -332,6 +334,12 @@ def temper(
 @click.option("--draws", type=click.IntRange(min=4), default=1000, show_default=True)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True)
 @click.option(
+    "--target-accept",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Acceptance rate that NUTS aims at.  [default: 0.8; pe: 0.95]",
+)
+@click.option("--max-treedepth", type=click.IntRange(1, 30), default=10, show_default=True)
+@click.option(
     "--pseudo-samples",
     type=click.IntRange(min=2),
     default=2,
@@ -355,6 +363,14 @@ def temper(
     help="auto: CmdStan, or stanli where there is no C++ compiler.",
 )
 @click.option(
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time for pilots, which look for further modes and log Z.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     help="File of the fit, NetCDF.",
@@ -374,10 +390,13 @@ def sample(
     warmup: int,
     draws: int,
     seed: int,
+    target_accept: float | None,
+    max_treedepth: int,
     pseudo_samples: int,
     what: What,
     include_paths: tuple[Path, ...],
     engine: Literal["auto", "cmdstan", "stanli"],
+    budget: float,
     out: Path | None,
     page: Path | None,
     as_json: bool,
@@ -397,10 +416,13 @@ def sample(
         chains=chains,
         warmup=warmup,
         draws=draws,
+        target_accept=target_accept,
+        max_treedepth=max_treedepth,
         num_pseudo_samples=pseudo_samples,
         what=what,
         include_paths=include_paths,
         engine=engine,
+        budget=budget,
     )
     if out is not None:
         result.save(out)
@@ -419,7 +441,7 @@ def sample(
 @JSON
 def list_experiments(as_json: bool) -> None:
     """List the experiments that can be run."""
-    from harness.experiment.catalogue import experiment_names, load_experiment
+    from harness.plan.catalogue import experiment_names, load_experiment
 
     titles = {name: load_experiment(name).title for name in experiment_names()}
     if as_json:

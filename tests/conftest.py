@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import cmdstanpy
 import pytest
+from filelock import FileLock
+from survival_world import TinyWorld
 from toolchain_world import World
 
-from harness.toolchain import require_cmdstan
+from harness.engine.toolchain import require_cmdstan
 
 
 def pytest_configure() -> None:
@@ -39,6 +42,23 @@ def quiet_cmdstanpy() -> Iterator[None]:
     logger.setLevel(logging.CRITICAL)
     yield
     logger.setLevel(level)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> TinyWorld:
+    """World with a whole run of the tiny experiment, by one worker; not to be changed.
+
+    Made once for all processes of a session: what others compare with must not depend on which of
+    them came first.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "undisturbed"
+    with FileLock(folder.with_suffix(".lock")):
+        made = folder.is_dir()
+        tiny = TinyWorld(folder)
+        if not made:
+            tiny.quick_run(workers=1)
+    return tiny
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ import numpy as np
 from corpus_data import corpus_data
 from stan_density import StanDensity
 
-from harness.model import StanProgram
-from harness.stanli_package import stan_model
-from harness.weights import FloatArray
+from harness.arrays import FloatArray
+from harness.engine.program import StanProgram
+from harness.engine.stanli_package import stan_model
 
 CORPUS = Path(__file__).parent / "corpus"
 

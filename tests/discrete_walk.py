@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from harness.arrays import FloatArray
 from harness.samplers.annealing import BoolArray
 from harness.samplers.kernels import MovedWithMomentum, PartialHmc
-from harness.weights import FloatArray
 
 IntArray = npt.NDArray[np.intp]
 

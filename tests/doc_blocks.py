@@ -20,7 +20,7 @@ import click
 from click.testing import CliRunner
 
 from harness import cli
-from harness.experiment.catalogue import experiment_names
+from harness.plan.catalogue import experiment_names
 
 ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
+from harness.model.python_target import Target, function_target
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
-from harness.samplers.target import Target, function_target
-from harness.weights import FloatArray
+from harness.path import GaussianBase, gaussian_base
 
 
 @dataclass(frozen=True)

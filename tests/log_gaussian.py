@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.bases import GaussianBase, gaussian_base
 from harness.model import Model
+from harness.path import GaussianBase, gaussian_base
 
 FOLDER = Path(__file__).parent / "fixtures" / "log_gaussian"
 LOG_Z = -7.5

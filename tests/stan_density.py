@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pytest
 from scipy.special import expit
 
-from harness.density import StanDensity
-from harness.stanli_package import require_stanli
-from harness.weights import FloatArray
+from harness.arrays import FloatArray
+from harness.engine.stanli_package import require_stanli
+from harness.model.density import StanDensity
 
 __all__ = ["StanDensity", "into_box", "log_box_jacobian", "stanli"]
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from harness.engine.nuts import NutsSettings
 from harness.errors import SamplingError
 from harness.fit import Fit, build_fit
-from harness.methods.method import Method
+from harness.forms.method import Method
 from harness.model import Model
-from harness.nuts import NutsSettings
 
 
 def sample(

@@ -350,3 +350,139 @@ def _data(rng: np.random.Generator) -> dict[str, Any]:
         "scale": 1.3,
         "flag": 1,
     }
+
+
+# Programs whose data reach the density by an index, a bound or a condition alone
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A program, its reference with one line more in its data, and its data."""
+
+    text: str
+    reference: str
+    data: dict[str, Any]
+
+
+_CHOSEN_FUNCTIONS = """functions {
+  real chosen(vector v, array[] int at) {
+    real total = 0;
+    for (n in 1 : size(at)) { total += v[at[n]]; }
+    return total;
+  }
+  real repeated(real x, int times) {
+    real total = 0;
+    for (n in 1 : times) { total += x; }
+    return total;
+  }
+  real decided(real yes, real no, int z) {
+    if (z == 1) { return yes; }
+    return no;
+  }
+  void chosen_lp(vector v, array[] int at) {
+    for (n in 1 : size(at)) { target += v[at[n]]; }
+  }
+}
+"""
+
+_CHOSEN_DATA = """  int<lower=1> N;
+  array[N] int<lower=1, upper=3> w;
+  array[N] int<lower=0, upper=1> z;
+  array[2] int<lower=1, upper=3> ends;
+  int<lower=1> times;
+"""
+
+_CHOSEN_PREPARED = """transformed data {
+  array[N] int back = reverse(w);
+  int ones = sum(z);
+}
+"""
+
+# A vector of three, whose entries may be anything, and how it is declared and distributed.
+_VECTORS = (
+    ("simplex[3] {};", "{} ~ dirichlet([1.5, 2, 3]');", "log({})"),
+    ("simplex[3] {};", "", "log({})"),
+    ("vector[3] {};", "{} ~ normal(0, 1.5);", "log_softmax({})"),
+    ("vector[3] {};", "for (i in 1 : 3) {{ {}[i] ~ cauchy(0, i); }}", "{}"),
+    ("array[3] real {};", "{} ~ student_t(4, 0, 1);", "log_inv_logit(to_vector({}))"),
+    ("ordered[3] {};", "{} ~ normal(0, 2);", "log_softmax({})"),
+    ("vector<lower=0, upper=1>[3] {};", "", "log({})"),
+)
+
+
+def _ways(vector: str) -> list[str]:
+    """Statements in which data choose among a vector's entries, or how often one is added."""
+    return [
+        f"for (n in 1 : N) {{ target += ({vector})[w[n]]; }}",
+        f"target += sum(({vector})[w]);",
+        f"for (n in 1 : N) {{ target += ({vector})[back[n]]; }}",
+        f"{{ vector[3] lp = {vector}; for (n in 1 : N) {{ target += lp[w[n]]; }} }}",
+        f"{{ real lp = 0; for (n in 1 : N) {{ lp += ({vector})[w[n]]; }} target += lp; }}",
+        f"{{ vector[3] lp = {vector}; for (n in w) {{ target += lp[n]; }} }}",
+        f"target += sum(({vector})[min(ends) : max(ends)]);",
+        f"for (i in min(ends) : max(ends)) {{ target += ({vector})[i]; }}",
+        f"for (i in 1 : times) {{ target += ({vector})[2]; }}",
+        f"for (i in 1 : ones) {{ target += ({vector})[1]; }}",
+        f"{{ int i = 0; while (i < times) {{ i += 1; target += ({vector})[3]; }} }}",
+        f"for (n in 1 : N) {{ if (z[n]) {{ target += ({vector})[1]; }} }}",
+        f"for (n in 1 : N) {{ int at = 1; if (z[n]) {{ at = 3; }} target += ({vector})[at]; }}",
+        f"for (n in 1 : N) {{ if (z[n] == 0) {{ continue; }} target += ({vector})[2]; }}",
+        f"for (n in 1 : N) {{ target += z[n] ? ({vector})[1] : ({vector})[2]; }}",
+        f"{{ real lp = 0; for (n in 1 : N) {{ if (w[n] > 1) {{ lp += ({vector})[1]; }} else {{ "
+        f"lp -= ({vector})[2]; }} }} target += lp; }}",
+        f"{{ vector[3] lp = {vector}; vector[N] each; for (n in 1 : N) {{ each[n] = lp[w[n]]; }} "
+        "target += log_sum_exp(each); }",
+        f"target += chosen({vector}, w);",
+        f"target += repeated(({vector})[2], times);",
+        f"for (n in 1 : N) {{ target += decided(({vector})[1], ({vector})[3], z[n]); }}",
+        f"chosen_lp({vector}, w);",
+        f"target += size(w) * ({vector})[1];",
+        f"target += sum(rep_vector(({vector})[1], times));",
+    ]
+
+
+def chosen_program(seed: int) -> Chosen:
+    """Return a random program of this kind."""
+    rng = np.random.default_rng([7, seed])
+    draw = _Draw(rng)
+    names = [str(each) for each in rng.permutation(_NAMES)[: rng.integers(1, 3)]]
+    declared, prior, likelihood = "", [], []
+    for name in names:
+        declaration, statement, values = draw.one(_VECTORS)
+        declared += f"  {declaration.format(name)}\n"
+        prior.append(statement.format(name))
+        for _ in range(rng.integers(1, 3)):
+            likelihood.append(draw.one(_ways(values.format(name))))
+    rows = [(each, False) for each in prior if each] + [(each, True) for each in likelihood]
+    order = rng.permutation(len(rows))
+    text = "".join(f"  {rows[i][0]}\n" for i in order)
+    reference = "".join(
+        f"  if (with_likelihood) {{ {rows[i][0]} }}\n" if rows[i][1] else f"  {_kept(rows[i][0])}\n"
+        for i in order
+    )
+    middle = f"{_CHOSEN_PREPARED}parameters {{\n{declared}}}\nmodel {{\n"
+    count = int(rng.integers(4, 8))
+    z = rng.integers(0, 2, count)
+    z[:2] = 0, 1
+    return Chosen(
+        f"{_CHOSEN_FUNCTIONS}data {{\n{_CHOSEN_DATA}}}\n{middle}{text}}}\n",
+        f"{_CHOSEN_FUNCTIONS}data {{\n{_CHOSEN_DATA}  int with_likelihood;\n}}\n"
+        f"{middle}{reference}}}\n",
+        {
+            "N": count,
+            "w": rng.integers(1, 4, count),
+            "z": z,
+            "ends": rng.integers(1, 4, 2),
+            "times": int(rng.integers(1, 5)),
+        },
+    )
+
+
+def _kept(statement: str) -> str:
+    """A prior's statement with its constants."""
+    left, bar, right = statement.rpartition(" ~ ")
+    if not bar:
+        return statement
+    head, brace, variate = left.rpartition("{ ")
+    name, _, arguments = right.partition("(")
+    return f"{head}{brace}target += {name}_lpdf({variate} | {arguments}"

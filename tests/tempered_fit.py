@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from log_gaussian import log_gaussian
 
-from harness.bases import GaussianBase, gaussian_base
-from harness.coordinates import unflatten
 from harness.fit import Fit, build_fit
 from harness.model import Model
+from harness.model.coordinates import unflatten
+from harness.path import GaussianBase, gaussian_base
 
 
 def tempered_fit(

@@ -17,13 +17,16 @@ from corpus_oracle import Values
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
-from harness.methods.continuous_tempering import tempering_data
-from harness.methods.pseudo_extended import pseudo_extended_data
-from harness.model import Model, StanProgram
-from harness.stanli_package import column_major, stan_model
+from harness.arrays import FloatArray
+from harness.engine.program import StanProgram
+from harness.engine.stanli_package import column_major, stan_model
+from harness.evidence import LogG
+from harness.forms.continuous_tempering import tempering_data
+from harness.forms.pseudo_extended import pseudo_extended_data
+from harness.model import Model
+from harness.model.density import StanDensity
 from harness.temper import TemperedProgram
-from harness.temper.program import TemperMethod
-from harness.weights import FloatArray, LogG
+from harness.temper.program import TemperMethod, temper_each
 
 LOG_ZETA = -1.7
 LOG_G: LogG = ((0.0, 0.3), (0.4, -0.6), (1.0, 0.2))
@@ -172,6 +175,16 @@ def by_parameter(points: FloatArray, sizes: Mapping[str, int]) -> Values:
         name: part[:, 0] if size == 1 else part
         for (name, size), part in zip(sizes.items(), parts, strict=True)
     }
+
+
+def prior_and_target(path: Path, data: Mapping[str, Any]) -> tuple[StanDensity, StanDensity]:
+    """Return the log densities of a program's prior alone and of its target, as we write them."""
+    found = []
+    for each in temper_each(path, ("prior", "none")):
+        made = path.with_name(f"{path.stem}_{each.method}.stan")
+        made.write_text(each.text, encoding="utf-8")
+        found.append(StanDensity(StanProgram(made), data))
+    return found[0], found[1]
 
 
 class Held:

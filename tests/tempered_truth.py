@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import norm
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
+from harness.model.python_target import Target, function_target, numpy_target
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.samplers.target import Target, function_target, numpy_target
-from harness.weights import FloatArray
+from harness.path import GaussianBase, gaussian_base
 
 MIXTURE = GaussianMixture(np.array([0.35, 0.65]), np.array([[-3.0], [2.0]]), np.array([0.4, 0.9]))
 """One dimension, unequal weights and widths."""

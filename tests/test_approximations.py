@@ -11,8 +11,15 @@ import pytest
 from log_gaussian import log_gaussian
 from scipy.stats import chi2
 
-from harness import bases
-from harness.bases import (
+from harness import path
+from harness.engine.compile import CompiledProgram, compile_programs
+from harness.engine.nuts import NutsSettings, run_nuts
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import require_cmdstan
+from harness.errors import DataError, SamplingError
+from harness.model import Model
+from harness.models.gaussian_mixture import GaussianMixture
+from harness.path import (
     GaussianBase,
     PilotSettings,
     advi,
@@ -24,12 +31,6 @@ from harness.bases import (
     pilot,
     starting_values,
 )
-from harness.compile import CompiledProgram, compile_programs
-from harness.errors import DataError, SamplingError
-from harness.model import Model, StanProgram
-from harness.models.gaussian_mixture import GaussianMixture
-from harness.nuts import NutsSettings, run_nuts
-from harness.toolchain import require_cmdstan
 
 MIXTURE = GaussianMixture(
     np.array([0.2, 0.3, 0.5]),
@@ -195,7 +196,7 @@ def test_settings_are_refused_before_anything_compiles(monkeypatch: pytest.Monke
     def compiles(*_: object) -> None:
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(bases.approximations, "compile_programs", compiles)
+    monkeypatch.setattr(path.approximations, "compile_programs", compiles)
     model, _ = log_gaussian()
     with pytest.raises(DataError, match="5 dimensions needs 100 draws or more; got 99"):
         advi(model, draws=99, seed=1)

@@ -9,9 +9,11 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from tempered_fit import tempered_fit
 
-from harness.bases import (
+from harness.arrays import FloatArray
+from harness.errors import DataError
+from harness.forms.bootstrap import bootstrap_base
+from harness.path import (
     GaussianBase,
-    bootstrap_base,
     gaussian_base,
     matched_base,
     mixed_base,
@@ -19,8 +21,6 @@ from harness.bases import (
     weighted_base,
     without_duplicates,
 )
-from harness.errors import DataError
-from harness.weights import FloatArray
 
 
 def random_base(rng: np.random.Generator, dimension: int, log_zeta: float = 0.0) -> GaussianBase:

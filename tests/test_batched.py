@@ -14,15 +14,16 @@ import pytest
 from corpus_data import corpus_data
 from stan_density import stanli
 
-from harness.batched import BatchedDensity
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.engine.program import StanProgram
+from harness.engine.stanli_package import stan_model
+from harness.engine.toolchain.row_loop import row_loop
 from harness.errors import DataError, SamplingError
-from harness.model import Model, StanProgram
+from harness.model import Model
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import kou_mixture
 from harness.models.radon import radon
-from harness.stanli_package import stan_model
-from harness.toolchain.row_loop import row_loop
-from harness.weights import FloatArray
 
 CORPUS = Path(__file__).parent / "corpus"
 USERS = (
@@ -217,6 +218,30 @@ SLOW = """
 parameters { vector[3] x; }
 model { for (i in 1:4000) target += -square(x[1] - sin(i * x[2])) + log1p_exp(-x[3]); }
 """
+
+
+@pytest.mark.compiled
+def test_rows_that_take_long_are_shared_among_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that an interrupt need not wait for all of them."""
+    monkeypatch.setattr("harness.engine.stan_rows._SECONDS_A_CALL", 1e-5)
+    loop, calls = row_loop(), []
+    assert loop is not None
+
+    def noted(*given: Any) -> None:
+        calls.append(given[3])
+        loop(*given)
+
+    monkeypatch.setattr("harness.engine.batched.row_loop", lambda: noted)
+    slow = program(tmp_path, SLOW)
+    points = np.random.default_rng(8).normal(size=(200, 3))
+    value, gradient = BatchedDensity(slow, {}, threads=2)(points)
+    # A row takes longer than a call may: after the first calls have one for each thread.
+    assert calls == [64] + [2] * 68
+    values, gradients = BatchedDensity(slow, {}, native=False)(points)
+    assert np.array_equal(value, values)
+    assert np.array_equal(gradient, gradients)
 
 
 @pytest.mark.parametrize("text", [CONSTRAINED, SLOW, REJECTS], ids=["quick", "slow", "rejects"])

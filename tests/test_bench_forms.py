@@ -7,7 +7,7 @@ import pytest
 from bench.forms import COMPARISONS, SHIPPED, Comparison
 from stan_density import StanDensity
 
-from harness.paths import shipped
+from harness.folders import shipped
 
 
 def smallest(model: str) -> dict[str, Comparison]:

@@ -12,6 +12,7 @@ from scipy.optimize import least_squares, minimize
 from scipy.special import logsumexp
 from scipy.stats import chi2, multivariate_normal, norm
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.models import boltzmann_states
 from harness.models.boltzmann import (
@@ -23,7 +24,6 @@ from harness.models.boltzmann import (
 from harness.models.boltzmann_diagonal import RELATIVE_GAP, optimal_diagonal
 from harness.models.boltzmann_mean_field import mean_field_base, mean_field_points
 from harness.models.boltzmann_states import sum_states
-from harness.weights import FloatArray
 
 REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "reference" / "boltzmann"
 STORED = {"pe_paper_params_and_moms_d28": 28, **{f"params_and_moms_{i}": 30 for i in range(10)}}

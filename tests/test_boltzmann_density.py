@@ -15,16 +15,17 @@ from scipy.stats import beta as beta_distribution
 from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.methods.continuous_tempering import tempering_data
-from harness.methods.path import UNIFORM, path_data
-from harness.methods.pseudo_extended import pseudo_extended_data
+from harness.evidence import LogG
+from harness.folders import shipped
+from harness.forms.continuous_tempering import tempering_data
+from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.models.boltzmann import BoltzmannMachine, generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
-from harness.paths import shipped
-from harness.weights import FloatArray, LogG
+from harness.path import GaussianBase, gaussian_base
+from harness.path.data import UNIFORM, path_data
 
 MACHINE = generate(7, np.random.default_rng(2))
 RELAXATION = relax(

@@ -16,14 +16,14 @@ import pandas as pd
 import pytest
 from scipy.special import logsumexp
 
-from harness.bases import gaussian_base
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
-from harness.experiment.catalogue import load_experiment
-from harness.experiment.spec import PROFILES, Cell, Profile, Results
 from harness.fit import Fit, build_fit
-from harness.methods.target import TARGET
+from harness.forms.target import TARGET
 from harness.models.boltzmann import BoltzmannMachine, generate, relax
-from harness.nuts import NutsSettings
+from harness.path import gaussian_base
+from harness.plan.catalogue import load_experiment
+from harness.plan.spec import PROFILES, Cell, Profile, Results
 
 EXPERIMENT = load_experiment("boltzmann")
 RELAXATION = relax(

@@ -7,10 +7,11 @@ import pytest
 from scipy.stats import multivariate_normal
 from stan_density import StanDensity, stanli
 
-from harness.bases import GaussianBase, gaussian_base
-from harness.methods.extended_hamiltonian import extended_hamiltonian_data
+from harness.arrays import FloatArray
+from harness.evidence import LogG
+from harness.forms.extended_hamiltonian import extended_hamiltonian_data
 from harness.models.boltzmann import BoltzmannMachine, generate, relax
-from harness.weights import FloatArray, LogG
+from harness.path import GaussianBase, gaussian_base
 
 MACHINE = generate(6, np.random.default_rng(2))
 RELAXATION = relax(BoltzmannMachine(MACHINE.weights, np.array([0.9, -0.4, 0.1, 0.0, -1.2, 0.5])))

@@ -10,11 +10,11 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 from stan_density import StanDensity
 
-from harness.bases.fold import Fold
 from harness.errors import DataError
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_fold import mean_field_fold
 from harness.models.boltzmann_mean_field import mean_field_points
+from harness.path.fold import Fold
 
 RELAXATION = relax(generate(7, np.random.default_rng(2)))
 MODEL = RELAXATION.model("boltzmann-7")

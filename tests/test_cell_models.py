@@ -9,15 +9,15 @@ import pytest
 import xarray as xr
 from survival_method import IN_THREADS
 
+from harness.engine.nuts import NutsSettings
+from harness.engine.toolchain import CmdStan
 from harness.errors import DataError
 from harness.experiment.run import Plan, run_plan
-from harness.experiment.spec import Cell, Experiment, tasks_of
 from harness.experiment.store import Store
 from harness.experiment.workers import LocalWorkers
 from harness.fit import Fit
 from harness.model import Model
-from harness.nuts import NutsSettings
-from harness.toolchain import CmdStan
+from harness.plan.spec import Cell, Experiment, tasks_of
 
 MODELS = tuple(Model(f"split-{i}", Path(), {"scale": [1.0 + i]}, ("x",), 1) for i in range(3))
 CELL = Cell(

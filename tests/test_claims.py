@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from harness.experiment.claims import judged
-from harness.experiment.spec import Cell, Profile, Results
 from harness.fit import Fit
+from harness.plan.claims import judged
+from harness.plan.spec import Cell, Profile, Results
 
 
 def results(profile: Profile) -> Results:

@@ -11,10 +11,10 @@ import psutil
 import pytest
 from survival_world import started
 
-from harness.compile import compile_programs, program_digest
+from harness.engine.compile import compile_programs, program_digest
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import CmdStan, find_cmdstan
 from harness.errors import CompileError
-from harness.model import StanProgram
-from harness.toolchain import CmdStan, find_cmdstan
 
 MODEL = """functions {
   #include part.stanfunctions
@@ -109,9 +109,9 @@ def test_a_signal_ends_the_compiler(tmp_path: Path, cmdstan: CmdStan, sent: sign
     script = (
         "import signal, sys\n"
         "from pathlib import Path\n"
-        "from harness.compile import compile_programs\n"
+        "from harness.engine.compile import compile_programs\n"
         "from harness.model import StanProgram\n"
-        "from harness.toolchain import find_cmdstan\n"
+        "from harness.engine.toolchain import find_cmdstan\n"
         "for number in (signal.SIGINT, signal.SIGTERM):\n"
         "    signal.signal(number, signal.default_int_handler)\n"
         "path = Path(sys.argv[1])\n"

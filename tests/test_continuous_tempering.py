@@ -12,24 +12,25 @@ import pytest
 import xarray as xr
 from scipy.stats import norm
 
-from harness.bases import gaussian_base
-from harness.compile import CompiledProgram, compile_programs
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram, compile_programs
+from harness.engine.nuts import NutsSettings
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError
+from harness.evidence import LogG, expectation, log_evidence, weighted_expectation
 from harness.fit import Fit
-from harness.methods.continuous_tempering import (
+from harness.forms.continuous_tempering import (
     COLLAPSED_TEMPERING,
     CONTINUOUS_TEMPERING,
     sample_collapsed_tempered,
     sample_continuously_tempered,
     tempering_data,
 )
-from harness.methods.path import UNIFORM
-from harness.methods.pseudo_extended import sample_pseudo_extended
-from harness.methods.target import sample_target
+from harness.forms.pseudo_extended import sample_pseudo_extended
+from harness.forms.target import sample_target
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.nuts import NutsSettings
-from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray, LogG, expectation, log_evidence, weighted_expectation
+from harness.path import gaussian_base
+from harness.path.data import UNIFORM
 
 MIXTURE = GaussianMixture(np.array([0.7, 0.3]), np.array([[-3.0], [3.0]]), np.array([0.5, 0.25]))
 MODEL = MIXTURE.model("two modes", lower=-25, upper=25)
@@ -333,7 +334,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def compile_now(*_: object) -> None:
         pytest.fail("compiled before the settings were checked")
 
-    monkeypatch.setattr("harness.methods.common.compiled_variant", compile_now)
+    monkeypatch.setattr("harness.forms.common.compiled_variant", compile_now)
 
 
 PLANE = gaussian_base([0, 0], np.eye(2))

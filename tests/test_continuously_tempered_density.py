@@ -11,12 +11,13 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
-from harness.bases import GaussianBase, gaussian_base
-from harness.methods.continuous_tempering import tempering_data
-from harness.methods.path import UNIFORM
+from harness.arrays import FloatArray
+from harness.evidence import LogG
+from harness.folders import shipped
+from harness.forms.continuous_tempering import tempering_data
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.paths import shipped
-from harness.weights import FloatArray, LogG
+from harness.path import GaussianBase, gaussian_base
+from harness.path.data import UNIFORM
 
 LOWER, UPPER = -9.0, 12.0
 WEIGHT = np.array([0.2, 0.5, 0.3])

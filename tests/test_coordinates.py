@@ -11,10 +11,10 @@ from log_gaussian import log_gaussian
 from scipy.integrate import quad
 from stan_density import into_box, log_box_jacobian
 
-from harness.coordinates import StanCoordinates, flatten, unflatten
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.model import Model
-from harness.weights import FloatArray
+from harness.model.coordinates import StanCoordinates, flatten, unflatten
 
 
 def model(**changes: Any) -> Model:

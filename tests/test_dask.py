@@ -70,13 +70,6 @@ def cluster_of(world: TinyWorld, environment: dict[str, str]) -> Iterator[Cluste
             process.wait()
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    world = TinyWorld(tmp_path_factory.mktemp("local") / "tiny")
-    world.quick_run()
-    return world.results()
-
-
 @contextlib.contextmanager
 def held_run(
     world: TinyWorld,
@@ -99,7 +92,7 @@ def held_run(
 
 
 def test_a_cluster_gives_the_same_table_and_survives_its_worker(
-    tmp_path: Path, local: dict[str, bytes]
+    tmp_path: Path, undisturbed: TinyWorld
 ) -> None:
     """One of two workers is killed in the middle; only what it was doing runs again.
 
@@ -127,11 +120,11 @@ def test_a_cluster_gives_the_same_table_and_survives_its_worker(
     once = Counter(dict.fromkeys(world.records(), 1))
     assert world.times_sampled() == once
     assert world.times_executed() == once + Counter([in_hand])
-    assert world.results() == local
+    assert world.results() == undisturbed.results()
 
 
 def test_a_worker_that_dies_at_full_swing_takes_no_finished_fit_along(
-    tmp_path: Path, local: dict[str, bytes]
+    tmp_path: Path, undisturbed: TinyWorld
 ) -> None:
     """Only what was not yet in the store may be made again: no more than the run had sent out."""
     world = TinyWorld(tmp_path / "tiny")
@@ -149,10 +142,10 @@ def test_a_worker_that_dies_at_full_swing_takes_no_finished_fit_along(
     assert again <= {seed for seed, pid, _ in world.executed() if pid == dying}
     # A slot has one job that runs and one that waits.
     assert sum(executed.values()) <= 24 + 4
-    assert world.results() == local
+    assert world.results() == undisturbed.results()
 
 
-def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, local: dict[str, bytes]) -> None:
+def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, undisturbed: TinyWorld) -> None:
     """No task is blamed for it, and the same command without a cluster goes on."""
     world = TinyWorld(tmp_path / "tiny")
     options = ("run", "tiny", "--profile", "smoke", "--store", world.store)
@@ -176,7 +169,7 @@ def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, local: dict[str, by
     again = world.call(*options)
     assert again.returncode == 0, again.stderr
     assert all(world.times_executed()[seed] == 1 for seed in finished)
-    assert world.results() == local
+    assert world.results() == undisturbed.results()
 
 
 def test_no_scheduler_is_one_line(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from log_gaussian import log_gaussian
 
-from harness.density import StanDensity, TargetDensity
 from harness.errors import DataError, ToolchainError
 from harness.model import Model
+from harness.model.density import StanDensity, TargetDensity
 from harness.models.gaussian_mixture import GaussianMixture
 
 pytest.importorskip(

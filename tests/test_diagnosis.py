@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from harness.diagnosis import Finding, Severity
+from harness.arrays import FloatArray
+from harness.diagnosis import Finding, Severity, diagnose
 from harness.errors import DataError
+from harness.evidence import inv_temp_log_conditionals, resample
 from harness.fit import Fit, build_fit, pooled
-from harness.weights import FloatArray, inv_temp_log_conditionals, resample
 
 CHAINS, DRAWS, DIM = 4, 1000, 3
 LOG_Z, LOG_ZETA = 1.5, 1.0
@@ -129,14 +130,14 @@ def target_fit(draws: FloatArray, **stats: Any) -> Fit:
 
 def named(fit: Fit, words: str) -> Finding:
     """Return the one finding whose sentence has these words."""
-    found = [each for each in fit.diagnose() if words in each.sentence]
-    assert len(found) == 1, [str(each) for each in fit.diagnose()]
+    found = [each for each in diagnose(fit) if words in each.sentence]
+    assert len(found) == 1, [str(each) for each in diagnose(fit)]
     return found[0]
 
 
 @pytest.mark.parametrize("fit", [tempered_fit(), pseudo_fit(), pseudo_fit(num=3, seed=4)])
 def test_a_sound_run_is_fine(fit: Fit) -> None:
-    findings = fit.diagnose()
+    findings = diagnose(fit)
     for words in ("R-hat is", "R-hat of the extended", "base are within", "round trips", "Log Z"):
         assert any(words in each.sentence for each in findings), words
     assert all(each.severity is Severity.FINE for each in findings), findings
@@ -159,7 +160,7 @@ def test_everything_survives_the_way_to_disk(make: Any, tmp_path: Path) -> None:
     fit = make()
     fit.save(tmp_path / "fit.nc")
     loaded = Fit.load(tmp_path / "fit.nc")
-    assert loaded.diagnose() == fit.diagnose()
+    assert diagnose(loaded) == diagnose(fit)
     assert loaded.log_evidence == fit.log_evidence
     assert loaded.two_sided_log_evidence == fit.two_sided_log_evidence
     assert loaded.settings == fit.settings
@@ -174,20 +175,20 @@ def test_everything_survives_the_way_to_disk(make: Any, tmp_path: Path) -> None:
     # And so do those of a thinned fit.
     thin = fit.thinned(100)
     thin.save(tmp_path / "thin.nc")
-    assert Fit.load(tmp_path / "thin.nc").diagnose() == thin.diagnose()
+    assert diagnose(Fit.load(tmp_path / "thin.nc")) == diagnose(thin)
 
 
 def test_chains_that_disagree() -> None:
     x, beta = path_draws(np.random.default_rng(2), (CHAINS, DRAWS))
     x[3] += 1.5
     fit = tempered_fit(x=x, beta=beta)
-    first = fit.diagnose()[0]
+    first = diagnose(fit)[0]
     assert first.severity is Severity.PROBLEM
     assert "chains disagree" in first.sentence
     assert first.what_to_try
     assert named(fit, "R-hat of the extended").severity is Severity.PROBLEM
     # Means under the base and both sides' log Z may agree within errors that are too small.
-    sentences = " ".join(each.sentence for each in fit.diagnose())
+    sentences = " ".join(each.sentence for each in diagnose(fit))
     assert "within" not in sentences
     assert "they agree" not in sentences
 
@@ -287,8 +288,8 @@ def test_effective_draws_of_slow_chains() -> None:
 @pytest.mark.parametrize("chains", [1, 4])
 def test_short_and_still_runs_are_told(draws: int, chains: int) -> None:
     moving = np.random.default_rng(9).normal(size=(chains, draws))
-    assert target_fit(moving).diagnose()
-    still = target_fit(np.ones((chains, draws))).diagnose()
+    assert diagnose(target_fit(moving))
+    still = diagnose(target_fit(np.ones((chains, draws))))
     assert still[0].severity > Severity.FINE
     assert ("too few draws" if draws < 8 else "No chain has moved") in still[0].sentence
 
@@ -296,7 +297,7 @@ def test_short_and_still_runs_are_told(draws: int, chains: int) -> None:
 def test_findings_are_sentences_worst_first() -> None:
     x, beta = path_draws(np.random.default_rng(2), (CHAINS, DRAWS))
     x[3] += 1.5
-    findings = tempered_fit(x=x, beta=0.2 + 0.6 * beta).diagnose()
+    findings = diagnose(tempered_fit(x=x, beta=0.2 + 0.6 * beta))
     severities = [each.severity for each in findings]
     assert severities == sorted(severities, reverse=True)
     assert len({each.severity for each in findings}) > 1
@@ -322,7 +323,7 @@ def test_runs_without_log_z_say_why(fit: Fit, message: str) -> None:
         _ = fit.log_evidence
     with pytest.raises(DataError, match=message):
         _ = fit.two_sided_log_evidence
-    assert fit.diagnose()
+    assert diagnose(fit)
 
 
 def test_the_shape_of_g_is_divided_out() -> None:
@@ -339,6 +340,6 @@ def test_pooled_fits_are_chains_of_one() -> None:
     assert together.posterior["chain"].to_numpy().tolist() == list(range(3 * CHAINS))
     assert together.gradients == sum(fit.gradients for fit in fits)
     assert together.log_evidence.mcse < min(fit.log_evidence.mcse for fit in fits)
-    assert all(each.severity is Severity.FINE for each in together.diagnose())
+    assert all(each.severity is Severity.FINE for each in diagnose(together))
     alone = pooled(fits[:1])
-    assert alone.diagnose() == fits[0].diagnose()
+    assert diagnose(alone) == diagnose(fits[0])

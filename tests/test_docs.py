@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from doc_blocks import ROOT, blocks, check_command, run_python, save_stan, shell_commands
 
-from harness import paths
+from harness import folders
 
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
@@ -83,9 +83,9 @@ CHECKS = {
 def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stanli")
     if blocks(page, "stan"):
-        shutil.copytree(paths.shipped("stan"), tmp_path / "stan")
+        shutil.copytree(folders.shipped("stan"), tmp_path / "stan")
         save_stan(page, tmp_path)
-        for module in ("paths", "model"):
+        for module in ("folders", "model.model"):
             monkeypatch.setattr(f"harness.{module}.shipped", lambda name: tmp_path / name)
     monkeypatch.chdir(tmp_path)
     names = run_python(page)
@@ -176,7 +176,7 @@ def test_stan_of_the_pages_is_formatted_by_stanc(cmdstan_home: Path, tmp_path: P
     for path in [path for page in PAGES for path in save_stan(page, tmp_path)]:
         command = [
             str(cmdstan_home / "bin" / "stanc"),
-            f"--include-paths={tmp_path / 'stan'},{paths.shipped('stan')}",
+            f"--include-paths={tmp_path / 'stan'},{folders.shipped('stan')}",
             "--auto-format",
             "--max-line-length=78",
             str(path),

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare, expon, kstest
 
 from harness.errors import DataError
-from harness.weights import LogG, draw_inv_temp
+from harness.evidence import LogG, draw_inv_temp
 
 SHAPES: dict[str, LogG] = {
     "uniform": ((0.0, 0.0), (1.0, 0.0)),

@@ -14,25 +14,26 @@ import pytest
 import xarray as xr
 from scipy.stats import norm
 
-from harness import weights
-from harness.bases import GaussianBase, gaussian_base
-from harness.density import StanDensity
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.engine.nuts import NutsSettings
+from harness.engine.stan_data import plain_data
 from harness.errors import DataError, SamplingError, ToolchainError
 from harness.fit import Fit
-from harness.methods.common import compiled_variant
-from harness.methods.continuous_tempering import (
+from harness.forms.common import compiled_variant
+from harness.forms.continuous_tempering import (
     sample_collapsed_tempered,
     sample_continuously_tempered,
     tempering_data,
 )
-from harness.methods.path import path_data
-from harness.methods.pseudo_extended import (
+from harness.forms.pseudo_extended import (
     pseudo_extended_data,
     sample_collapsed_pseudo_extended,
     sample_pseudo_extended,
 )
-from harness.methods.target import sample_target
+from harness.forms.target import sample_target
 from harness.model import Model
+from harness.model.density import StanDensity
 from harness.models.boltzmann import BoltzmannRelaxation, generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
 from harness.models.gaussian_mixture import GaussianMixture
@@ -40,9 +41,8 @@ from harness.models.horseshoe import Classification
 from harness.models.images import digits_autoencoder
 from harness.models.radon import load_radon
 from harness.models.shapes import Banana, Flower
-from harness.nuts import NutsSettings
-from harness.stan_data import plain_data
-from harness.weights import FloatArray
+from harness.path import GaussianBase, gaussian_base
+from harness.path.data import path_data
 
 Sample = Callable[..., Fit]
 
@@ -176,7 +176,7 @@ def test_engines_agree(model: str, cmdstan_home: Path) -> None:
         z.append(((one.value - two.value) / np.hypot(one.mcse, two.mcse)).ravel())
     if fits[0].extended is not None:
         one, two = (
-            weights.expectation(fit.tempered.inv_temp.reshape(4, 2000, -1).mean(axis=2))
+            evidence.expectation(fit.tempered.inv_temp.reshape(4, 2000, -1).mean(axis=2))
             for fit in fits
         )
         z.append(np.atleast_1d((one.value - two.value) / np.hypot(one.mcse, two.mcse)))
@@ -331,7 +331,7 @@ def test_nan_in_data_is_refused_before_compiling(
     def compile_now(*_: object) -> None:
         pytest.fail("compiled before the data were checked")
 
-    monkeypatch.setattr("harness.methods.common.compiled_variant", compile_now)
+    monkeypatch.setattr("harness.forms.common.compiled_variant", compile_now)
     model = cases()["mixture"].model
     data = {**model.data, "sigma": np.array([0.5, np.nan])}
     broken = Model("broken", model.folder, data, ("x",), 1, bounds=model.bounds)
@@ -358,6 +358,6 @@ def test_without_a_compiler_stanli_runs_and_says_so(
         fit = run("mixture", "target", nuts=SHORT, seed=1)
     assert fit.provenance()["engine"] == "stanli"
     assert "Running in the stanli engine, which needs none." in caplog.text
-    monkeypatch.setattr("harness.methods.common.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("harness.forms.common.importlib.util.find_spec", lambda _: None)
     with pytest.raises(ToolchainError, match=r"(?s)make.*pip install 'stanli"):
         run("mixture", "target", nuts=SHORT, seed=1)

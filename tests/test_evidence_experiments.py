@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.experiment.catalogue import load_experiment
+from harness.evidence import log_evidence_by_parts, part_shares
 from harness.experiment.curves import curve, curve_of
-from harness.experiment.spec import PROFILES, Cell, Experiment, Profile, Results
 from harness.fit import build_fit
 from harness.models.shapes import Banana, Flower
-from harness.weights import log_evidence_by_parts, part_shares
+from harness.plan.catalogue import load_experiment
+from harness.plan.spec import PROFILES, Cell, Experiment, Profile, Results
 
 RADON, IMAGES, SHAPES = (load_experiment(name) for name in ("radon", "images", "shapes"))
 EXACT = -1043.8352870538  # by quadrature; see test_radon

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from harness.engine.program import StanProgram
 from harness.errors import DataError, StoreError
-from harness.experiment.catalogue import experiment_names, load_experiment
-from harness.experiment.spec import PROFILES, Cell, Task, tasks_of
 from harness.experiment.store import Store
 from harness.fit import Fit, build_fit
-from harness.model import StanProgram
+from harness.plan.catalogue import experiment_names, load_experiment
+from harness.plan.spec import PROFILES, Cell, Task, tasks_of
 
 EXPERIMENT = load_experiment("mixture")
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from doc_blocks import blocks
 
 from harness.cli import main
-from harness.experiment import catalogue
-from harness.paths import shipped
+from harness.folders import shipped
+from harness.plan import catalogue
 
 README = shipped("experiments") / "README.md"
 

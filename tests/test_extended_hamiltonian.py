@@ -12,20 +12,21 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
-from harness.bases import GaussianBase, gaussian_base
-from harness.compile import CompiledProgram, compile_programs
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram, compile_programs
+from harness.engine.nuts import NutsRun, NutsSettings
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError, SamplingError
+from harness.evidence import LogG, expectation
 from harness.fit import Fit
-from harness.methods.extended_hamiltonian import (
+from harness.folders import shipped
+from harness.forms.extended_hamiltonian import (
     EXTENDED_HAMILTONIAN,
     extended_hamiltonian_data,
     sample_extended_hamiltonian,
 )
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.nuts import NutsRun, NutsSettings
-from harness.paths import shipped
-from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray, LogG, expectation
+from harness.path import GaussianBase, gaussian_base
 
 THETA = (0.7, 1.9)
 LOWEST = 0.15
@@ -213,7 +214,7 @@ def test_bad_settings_are_refused_before_compiling(
     def run_now(*_: object) -> None:
         pytest.fail("ran before the settings were checked")
 
-    monkeypatch.setattr("harness.methods.extended_hamiltonian.run_variant", run_now)
+    monkeypatch.setattr("harness.forms.extended_hamiltonian.run_variant", run_now)
     with pytest.raises(DataError, match=message):
         sample_extended_hamiltonian(LINE.model("line", lower=LOWER, upper=UPPER), seed=1, **setting)
 
@@ -356,6 +357,6 @@ def test_a_chain_off_the_plateau_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
         def __init__(self) -> None:
             self.run = run
 
-    monkeypatch.setattr("harness.methods.extended_hamiltonian.run_variant", lambda *_: Ran())
+    monkeypatch.setattr("harness.forms.extended_hamiltonian.run_variant", lambda *_: Ran())
     with pytest.raises(SamplingError, match="no draw of chain 2 is on the plateau"):
         sample_extended_hamiltonian(MODEL, seed=1)

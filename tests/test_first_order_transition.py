@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.bases import gaussian_base
-from harness.compile import CompiledProgram, compile_programs
-from harness.diagnosis import Severity
+from harness.arrays import FloatArray
+from harness.diagnosis import Severity, diagnose
+from harness.engine.compile import CompiledProgram, compile_programs
+from harness.engine.nuts import NutsSettings
+from harness.engine.toolchain import require_cmdstan
 from harness.fit import Fit
-from harness.methods.continuous_tempering import sample_continuously_tempered
-from harness.methods.pseudo_extended import sample_pseudo_extended
+from harness.forms.continuous_tempering import sample_continuously_tempered
+from harness.forms.pseudo_extended import sample_pseudo_extended
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.nuts import NutsSettings
-from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray
+from harness.path import gaussian_base
 
 DIM, SHARE = 25, 0.95
 NUTS = NutsSettings(chains=4, warmup=300, draws=500, parallel_chains=2)
@@ -81,7 +81,7 @@ def test_chains_from_both_modes_disagree(
 ) -> None:
     """Neither method finds from one mode to the other, and the diagnosis says so first."""
     fit = sample(programs, variant, 0.1, inits=starts_in_both_modes(variant, 0.1))
-    findings = fit.diagnose()
+    findings = diagnose(fit)
     assert findings[0].severity is Severity.PROBLEM
     assert "the chains disagree" in findings[0].sentence
     assert "starting points in every mode" in findings[0].what_to_try
@@ -100,7 +100,7 @@ def test_a_transition_that_chains_cross_now_and_then(
 ) -> None:
     """From Stan's own starts, with a barrier that is crossed a few times a chain."""
     fit = sample(programs, variant, 0.5)
-    seen = [each for each in fit.diagnose() if each.severity > Severity.FINE]
+    seen = [each for each in diagnose(fit) if each.severity > Severity.FINE]
     assert any("R-hat" in each.sentence for each in seen), seen
 
 
@@ -111,7 +111,7 @@ def test_a_mode_that_no_chain_has_visited_is_not_seen(
     """The limit of all of this: log Z is the wide mode's alone, and only the last line warns."""
     fit = sample(programs, "continuously_tempered", 0.2)
     assert fit.log_evidence.value == pytest.approx(np.log(1 - SHARE), abs=0.5)
-    findings = fit.diagnose()
+    findings = diagnose(fit)
     assert not any(each.severity is Severity.PROBLEM for each in findings)
     assert "no chain has visited" in findings[-1].sentence
     assert "different places" in findings[-1].what_to_try

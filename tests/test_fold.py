@@ -9,12 +9,12 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
-from harness.bases.fold import Fold
-from harness.bases.modes import FoldSettings, fit_fold
+from harness.arrays import FloatArray
 from harness.errors import DataError, SamplingError
+from harness.evidence.bridge import bridge_sampling
 from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
-from harness.weights import FloatArray
-from harness.weights.bridge import bridge_sampling
+from harness.path.fold import Fold
+from harness.path.modes import FoldSettings, fit_fold
 
 MIXTURE = GaussianMixture(
     np.array([0.5, 0.3, 0.2]),

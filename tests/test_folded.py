@@ -8,18 +8,19 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 from stan_density import StanDensity
 
-from harness.bases import PilotSettings, gaussian_base
-from harness.bases.fold import Fold
+from harness.arrays import FloatArray
+from harness.diagnosis import diagnose
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.folded import (
+from harness.forms.folded import (
     FOLD_IMPORTANCE,
     FOLDED_FROM_PILOT,
     sample_folded,
 )
 from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
-from harness.nuts import NutsSettings
-from harness.weights import FloatArray
+from harness.path import PilotSettings, gaussian_base
+from harness.path.fold import Fold
 
 BASE = gaussian_base([5.0, 5.0], 9 * np.eye(2))
 PILOT = PilotSettings(particles=1024, moves=2, leapfrog_steps=4)
@@ -85,7 +86,7 @@ def test_nuts_on_the_folded_mixture() -> None:
     assert fit.gradients == attrs["gradients_pilot"] + np.sum(
         attrs["gradients_warmup"] + attrs["gradients_sampling"]
     )
-    assert isinstance(fit.diagnose(), list)
+    assert isinstance(diagnose(fit), list)
     assert np.all(attrs["gradients_sampling"] > 250)  # the bridge's share of 1000 draws
 
 

@@ -7,21 +7,21 @@ from typing import cast
 import numpy as np
 import pytest
 
-from harness.bases import Advi, gaussian_base
-from harness.compile import CompiledProgram
-from harness.coordinates import flatten
-from harness.density import TargetDensity
+from harness.engine.compile import CompiledProgram
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, SamplingError
-from harness.methods.from_approximation import (
+from harness.forms.from_approximation import (
     Bootstrap,
     approximate,
     draws_as_starts,
     sample_from_approximation,
 )
 from harness.model import Model
+from harness.model.coordinates import flatten
+from harness.model.density import TargetDensity
 from harness.models.radon import load_radon
 from harness.models.radon_exact import exact_log_evidence
-from harness.nuts import NutsSettings
+from harness.path import Advi, gaussian_base
 from harness.samplers.from_approximation import sample_annealed_importance_from_approximation
 from harness.samplers.ladders import sigmoidal_ladder
 
@@ -132,7 +132,7 @@ def test_the_best_of_three_runs_of_advi_is_taken(monkeypatch: pytest.MonkeyPatch
     def degenerate(*_: object, **__: object) -> Advi:
         raise DataError("the base's covariance is not positive definite")
 
-    monkeypatch.setattr("harness.methods.from_approximation.advi", fake)
+    monkeypatch.setattr("harness.forms.from_approximation.advi", fake)
     compiled = cast("CompiledProgram", object())
     found = approximate(MODEL, "mean_field", seed=5, compiled=compiled)
     assert found.base.log_zeta == -1052.3
@@ -141,10 +141,10 @@ def test_the_best_of_three_runs_of_advi_is_taken(monkeypatch: pytest.MonkeyPatch
     assert found.gradients == 2 * (100 + 250)
     assert len(set(seeds)) == 3
 
-    monkeypatch.setattr("harness.methods.from_approximation.advi", degenerate)
+    monkeypatch.setattr("harness.forms.from_approximation.advi", degenerate)
     with pytest.raises(DataError, match="positive definite"):
         approximate(MODEL, "mean_field", seed=5, compiled=compiled)
-    monkeypatch.setattr("harness.methods.from_approximation.advi", fake)
+    monkeypatch.setattr("harness.forms.from_approximation.advi", fake)
     bounds = iter([None, None, None])
     with pytest.raises(SamplingError, match="step-sizes"):
         approximate(MODEL, "full_rank", seed=5, compiled=compiled)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.bases import PilotSettings, gaussian_base, pilot
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.from_pilot import (
+from harness.forms.from_pilot import (
     COLLAPSED_TEMPERING_FROM_PILOT,
     Form,
     sample_from_pilot,
@@ -19,7 +19,7 @@ from harness.methods.from_pilot import (
 )
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.nuts import NutsSettings
+from harness.path import PilotSettings, gaussian_base, pilot
 
 pytest.importorskip(
     "stanli", reason="stanli, which evaluates Stan programs with no compile, is not installed"

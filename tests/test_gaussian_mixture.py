@@ -8,9 +8,9 @@ from scipy.special import expit, logsumexp
 from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.models.gaussian_mixture import GaussianMixture, Scenario, kou_mixture
-from harness.weights import FloatArray
 
 LOWER, UPPER = -12.0, 17.0
 

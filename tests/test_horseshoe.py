@@ -12,8 +12,10 @@ from scipy.io import savemat
 from scipy.special import expit, logsumexp
 from scipy.stats import bernoulli, invgamma
 
+from harness.arrays import FloatArray
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
-from harness.methods.pseudo_extended import sample_pseudo_extended
+from harness.forms.pseudo_extended import sample_pseudo_extended
 from harness.models.cancer import golub_leukemia, load_classification
 from harness.models.horseshoe import (
     Classification,
@@ -21,8 +23,6 @@ from harness.models.horseshoe import (
     global_scale,
     log_predictive_density,
 )
-from harness.nuts import NutsSettings
-from harness.weights import FloatArray
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(2, 3, (11, 4))

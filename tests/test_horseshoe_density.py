@@ -12,14 +12,15 @@ from scipy.special import gammaln, logsumexp, ndtri
 from scipy.stats import halfcauchy, invgamma, multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.methods.continuous_tempering import tempering_data
-from harness.methods.path import UNIFORM, path_data
-from harness.methods.pseudo_extended import pseudo_extended_data
+from harness.evidence import LogG, normalised_weights
+from harness.forms.continuous_tempering import tempering_data
+from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.models.horseshoe import Classification
-from harness.weights import FloatArray, LogG, normalised_weights
+from harness.path import GaussianBase, gaussian_base
+from harness.path.data import UNIFORM, path_data
 
 RNG = np.random.default_rng(12)
 N_OBS, D = 7, 4

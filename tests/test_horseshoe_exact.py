@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import invgamma, norm
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.models.horseshoe import Classification, coefficients
 from harness.models.horseshoe_exact import ScalesFunction, exact_expectation, tempered_evidence
-from harness.weights import FloatArray
 
 DATA = Classification(
     np.array([[1.5], [0.8], [2.0], [-1.1], [-0.4], [-1.7]]), np.array([1, 1, 1, 0, 0, 1])

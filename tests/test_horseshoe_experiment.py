@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from harness.errors import DataError
-from harness.experiment.catalogue import load_experiment
-from harness.experiment.spec import PROFILES, Cell, Profile, Results, Verdict
 from harness.fit import build_fit
 from harness.models.cancer import golub_leukemia
 from harness.models.horseshoe import Classification, log_predictive_density
+from harness.plan.catalogue import load_experiment
+from harness.plan.spec import PROFILES, Cell, Profile, Results, Verdict
 
 EXPERIMENT = load_experiment("horseshoe")
 

@@ -11,12 +11,12 @@ import pytest
 from scipy.special import log_softmax, softmax
 from scipy.stats import bernoulli
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.fit import Fit, build_fit
 from harness.models import horseshoe_predictions
 from harness.models.horseshoe import Classification, coefficients, log_predictive_density
 from harness.models.horseshoe_predictions import condensed, held_out_density, within_budget
-from harness.weights import FloatArray
 
 CHAINS, DRAWS, N, D, M = 2, 30, 3, 5, 4
 RNG = np.random.default_rng(8)

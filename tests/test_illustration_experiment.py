@@ -11,10 +11,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from harness.experiment.catalogue import load_experiment
-from harness.experiment.spec import PROFILES, Cell, Profile, Results, Verdict
+from harness.arrays import FloatArray
 from harness.fit import Fit, build_fit
-from harness.weights import FloatArray
+from harness.plan.catalogue import load_experiment
+from harness.plan.spec import PROFILES, Cell, Profile, Results, Verdict
 
 EXPERIMENT = load_experiment("illustration")
 targets: Any = sys.modules["harness_experiments.illustration.targets"]

@@ -12,13 +12,14 @@ from scipy.special import expit, logsumexp, xlog1py, xlogy
 from scipy.stats import bernoulli, multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
-from harness.bases import GaussianBase, gaussian_base
-from harness.methods.continuous_tempering import tempering_data
-from harness.methods.path import UNIFORM, path_data
-from harness.methods.pseudo_extended import pseudo_extended_data
+from harness.arrays import FloatArray
+from harness.evidence import LogG
+from harness.forms.continuous_tempering import tempering_data
+from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.models.images import ImageDecoder, IntArray, Layer, digits_autoencoder
-from harness.weights import FloatArray, LogG
+from harness.path import GaussianBase, gaussian_base
+from harness.path.data import UNIFORM, path_data
 
 KNOTTED: LogG = ((0.0, 1.0), (0.2, -0.5), (0.7, 0.4), (1.0, 2.0))
 RUNGS: LogG = ((0.0, -0.4), (0.1, 0.8), (0.45, 0.1), (1.0, -1.2))

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.density import TargetDensity
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.model.density import TargetDensity
 from harness.models.image_set import ImageSet, image_set, set_of
 from harness.models.images import ImageAutoencoder, ImageDecoder, ImageEncoder, Layer
 from harness.models.shapes import Banana
@@ -24,7 +25,6 @@ from harness.samplers.over_images import (
     JOINT_TEMPERING_OVER_IMAGES,
     SIMULATED_TEMPERING_OVER_IMAGES,
 )
-from harness.weights import FloatArray
 
 LADDER = sigmoidal_ladder(60)
 
@@ -153,7 +153,7 @@ def test_other_models_are_refused() -> None:
 
 @pytest.mark.compiled
 def test_nuts_goes_from_image_to_image() -> None:
-    from harness.nuts import NutsSettings
+    from harness.engine.nuts import NutsSettings
 
     images, _ = made()
     fit = JOINT_TEMPERING_OVER_IMAGES.sample(

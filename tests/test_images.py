@@ -13,7 +13,9 @@ import pytest
 from scipy.special import expit, logsumexp
 from scipy.stats import bernoulli, multivariate_normal, norm
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.folders import shipped
 from harness.models.images import (
     ImageAutoencoder,
     ImageDecoder,
@@ -22,8 +24,6 @@ from harness.models.images import (
     digits_autoencoder,
     load_autoencoder,
 )
-from harness.paths import shipped
-from harness.weights import FloatArray
 
 FILES = ("decoder_params", "encoder_h_params", "encoder_mean_params", "encoder_std_params")
 AUTHORS = Path(__file__).resolve().parents[2] / "shared" / "reference" / "iwae"

@@ -12,14 +12,10 @@ import pytest
 from scipy.special import logsumexp
 from stan_density import stanli
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.paths import shipped
-from harness.weights import (
-    FloatArray,
-    LogG,
-    inv_temp_log_conditionals,
-    log_path_weight,
-)
+from harness.evidence import LogG, inv_temp_log_conditionals, log_path_weight
+from harness.folders import shipped
 
 SHAPES: dict[str, LogG] = {
     "uniform": ((0.0, 0.0), (1.0, 0.0)),

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from harness.bases import gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.model.python_target import function_target, target_of
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
+from harness.path import gaussian_base
 from harness.samplers.joint_tempering import joint_density, joint_tempering
 from harness.samplers.kernels import Hmc
 from harness.samplers.path import Path
-from harness.samplers.target import function_target, target_of
-from harness.weights import FloatArray
 
 RELAXATION = relax(generate(8, np.random.default_rng(3)))
 MODEL = RELAXATION.model("boltzmann-8")

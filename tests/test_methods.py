@@ -13,16 +13,17 @@ import xarray as xr
 from scipy.stats import ks_2samp
 from stan_density import StanDensity
 
-from harness.compile import CompiledProgram, compile_programs
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram, compile_programs
+from harness.engine.nuts import NutsSettings, run_nuts
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError, SamplingError
+from harness.evidence import expectation, normalised_weights
 from harness.fit import Fit
-from harness.methods.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
-from harness.methods.target import sample_target
+from harness.forms.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
+from harness.forms.target import sample_target
 from harness.model import Model
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.nuts import NutsSettings, run_nuts
-from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray, expectation, normalised_weights
 
 # Unequal weights and widths, modes a few standard deviations apart: NUTS itself moves between.
 LINE = GaussianMixture(np.array([0.35, 0.65]), np.array([[-1.2], [1.4]]), np.array([0.7, 1.0]))
@@ -230,7 +231,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def compile_now(*_: object) -> None:
         pytest.fail("compiled before the settings were checked")
 
-    monkeypatch.setattr("harness.methods.common.compiled_variant", compile_now)
+    monkeypatch.setattr("harness.forms.common.compiled_variant", compile_now)
 
 
 @pytest.mark.usefixtures("no_compiler")

@@ -10,9 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from harness.experiment import spec
-from harness.experiment.catalogue import load_experiment
-from harness.experiment.spec import (
+from harness.arrays import FloatArray
+from harness.fit import Fit, build_fit
+from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
+from harness.plan import spec
+from harness.plan.catalogue import load_experiment
+from harness.plan.spec import (
     PROFILES,
     Cell,
     Profile,
@@ -22,9 +25,6 @@ from harness.experiment.spec import (
     task_seed,
     tasks_of,
 )
-from harness.fit import Fit, build_fit
-from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
-from harness.weights import FloatArray
 
 EXPERIMENT = load_experiment("mixture")
 MOMENTS = ("x1", "x2", "x1_squared", "x2_squared")

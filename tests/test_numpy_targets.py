@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from harness.density import TargetDensity
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.model import Model
+from harness.model.density import TargetDensity
+from harness.model.python_target import Target, numpy_target
 from harness.models.boltzmann import BoltzmannMachine, BoltzmannRelaxation, generate, relax
 from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
-from harness.samplers.target import Target, numpy_target
-from harness.weights import FloatArray
 
 pytest.importorskip(
     "stanli", reason="stanli, which evaluates Stan programs with no compile, is not installed"

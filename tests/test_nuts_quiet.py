@@ -7,7 +7,7 @@ import threading
 
 import cmdstanpy
 
-from harness.nuts import quiet_cmdstanpy
+from harness.engine.nuts import quiet_cmdstanpy
 
 
 def test_the_last_of_overlapping_runs_gives_the_voice_back() -> None:

@@ -50,8 +50,8 @@ def test_wheel_carries_what_a_checkout_has(wheel: Path) -> None:
         pytest.skip("not a git checkout: nothing to compare the wheel with")
     assert {f"harness/_shipped/{name}" for name in tracked} <= names
     assert {"harness/py.typed", "harness/report/templates/base.html"} <= names
-    assert {f"harness/toolchain/assembly/{f}" for f in ("frontend.cpp", "makefile")} <= names
-    assert "harness/toolchain/native/rows.cpp" in names
+    assert {f"harness/engine/toolchain/assembly/{f}" for f in ("frontend.cpp", "makefile")} <= names
+    assert "harness/engine/toolchain/native/rows.cpp" in names
 
 
 @pytest.mark.slow

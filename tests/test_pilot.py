@@ -11,7 +11,10 @@ from log_gaussian import log_gaussian
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from harness.bases import (
+from harness.arrays import FloatArray, LogDensity
+from harness.errors import DataError, SamplingError
+from harness.models.gaussian_mixture import GaussianMixture
+from harness.path import (
     GaussianBase,
     Pilot,
     PilotSettings,
@@ -20,11 +23,7 @@ from harness.bases import (
     pilot_of_density,
     starting_values,
 )
-from harness.bases.moves import HmcMoves
-from harness.errors import DataError, SamplingError
-from harness.model import LogDensity
-from harness.models.gaussian_mixture import GaussianMixture
-from harness.weights import FloatArray
+from harness.path.moves import HmcMoves
 
 LOG_Z = 3.25
 WEIGHT, MEAN, SD = np.array([0.3, 0.7]), np.array([-2.0, 2.5]), np.array([0.3, 0.7])
@@ -281,6 +280,7 @@ def test_the_energy_error_of_a_trajectory_falls_with_the_square_of_the_step() ->
         ({"moves": 0}, "moves of 1 or more"),
         ({"leapfrog_steps": 0}, "leapfrog_steps of 1 or more"),
         ({"most_rungs": 0}, "most_rungs of 1 or more"),
+        ({"most_seconds": 0.0}, "more than 0 seconds"),
     ],
 )
 def test_settings_that_make_no_pilot_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -378,9 +378,9 @@ def test_a_ladder_begins_with_a_step_as_small_as_a_vague_base_needs() -> None:
     assert abs(made.log_evidence.value - truth) < 4 * made.log_evidence.mcse
 
 
-def test_a_limit_on_gradients() -> None:
-    settings = PilotSettings(particles=256, most_gradients=2000)
-    with pytest.raises(SamplingError, match=r"with [\d,]+ gradients"):
+def test_a_limit_on_time() -> None:
+    settings = PilotSettings(particles=256, most_seconds=1e-9)
+    with pytest.raises(SamplingError, match=r"has not reached the target in 1e-09 s"):
         pilot_of_density(mixture, BASE, settings=settings, seed=1)
 
 

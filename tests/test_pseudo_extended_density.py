@@ -10,9 +10,10 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 from stan_density import StanDensity, into_box, log_box_jacobian
 
-from harness.methods.pseudo_extended import pseudo_extended_data
+from harness.arrays import FloatArray
+from harness.evidence import normalised_weights
+from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.weights import FloatArray, normalised_weights
 
 LOWER, UPPER = -9.0, 12.0
 MIXTURE = GaussianMixture(

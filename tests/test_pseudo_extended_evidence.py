@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.bases import gaussian_base
-from harness.compile import CompiledProgram, compile_programs
-from harness.diagnosis import Severity
+from harness.diagnosis import Severity, diagnose
+from harness.engine.compile import CompiledProgram, compile_programs
+from harness.engine.nuts import NutsSettings
+from harness.engine.toolchain import require_cmdstan
+from harness.evidence import complement_log_weight, inv_temp_log_conditionals, log_evidence
 from harness.fit import Fit
-from harness.methods.pseudo_extended import (
+from harness.forms.pseudo_extended import (
     sample_collapsed_pseudo_extended,
     sample_pseudo_extended,
 )
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.nuts import NutsSettings
-from harness.toolchain import require_cmdstan
-from harness.weights import complement_log_weight, inv_temp_log_conditionals, log_evidence
+from harness.path import gaussian_base
 
 MIXTURE = GaussianMixture(np.array([0.7, 0.3]), np.array([[-2.0], [1.5]]), np.array([0.5, 0.35]))
 MODEL = MIXTURE.model("two modes", lower=-25, upper=25)
@@ -75,7 +75,7 @@ def test_log_z_and_base_within_their_errors(
     assert both is not None
     for side in (both.forward, both.backward):
         assert abs(side.value) < 4.3 * side.mcse < 0.6
-    assert all(each.severity < Severity.PROBLEM for each in fit.diagnose())
+    assert all(each.severity < Severity.PROBLEM for each in diagnose(fit))
 
 
 @pytest.mark.compiled

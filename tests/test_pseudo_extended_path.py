@@ -11,16 +11,17 @@ from scipy.stats import beta as beta_distribution
 from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian
 
-from harness.bases import gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.methods.path import UNIFORM, path_data
-from harness.methods.pseudo_extended import (
+from harness.evidence import normalised_weights
+from harness.forms.pseudo_extended import (
     pseudo_extended_data,
     sample_collapsed_pseudo_extended,
     sample_pseudo_extended,
 )
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.weights import FloatArray, normalised_weights
+from harness.path import gaussian_base
+from harness.path.data import UNIFORM, path_data
 
 LOWER, UPPER = -9.0, 12.0
 MIXTURE = GaussianMixture(
@@ -249,7 +250,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     def compile_now(*_: object) -> None:
         pytest.fail("compiled before the settings were checked")
 
-    monkeypatch.setattr("harness.methods.common.compiled_variant", compile_now)
+    monkeypatch.setattr("harness.forms.common.compiled_variant", compile_now)
 
 
 @pytest.mark.usefixtures("no_compiler")

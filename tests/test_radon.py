@@ -12,7 +12,9 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import halfcauchy, multivariate_normal, norm
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.folders import shipped
 from harness.models import radon
 from harness.models.radon import PARAMETERS, RadonData, load_radon
 from harness.models.radon_exact import (
@@ -20,8 +22,6 @@ from harness.models.radon_exact import (
     exact_posterior,
     marginal_log_likelihood,
 )
-from harness.paths import shipped
-from harness.weights import FloatArray
 
 # The authors' own file, beside the checkout of those who have it.
 AUTHORS = Path(__file__).resolve().parents[2] / "shared/reference/radon/radon-group.npz"

@@ -12,15 +12,15 @@ from scipy.special import logsumexp
 from scipy.stats import halfcauchy, multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
-from harness.bases import GaussianBase, gaussian_base
-from harness.density import TargetDensity
-from harness.methods.continuous_tempering import tempering_data
-from harness.methods.path import UNIFORM
-from harness.methods.pseudo_extended import pseudo_extended_data
+from harness.arrays import FloatArray
+from harness.forms.continuous_tempering import tempering_data
+from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
+from harness.model.density import TargetDensity
+from harness.model.numpy_density import target_density
 from harness.models.radon import RadonData, load_radon, radon
-from harness.numpy_density import target_density
-from harness.weights import FloatArray
+from harness.path import GaussianBase, gaussian_base
+from harness.path.data import UNIFORM
 
 RNG = np.random.default_rng(17)
 DATA = RadonData(

@@ -11,9 +11,11 @@ import xarray as xr
 from test_diagnosis import attrs_of, pseudo_fit, settings_of, stats_of, target_fit, tempered_fit
 from test_fit import make_fit
 
-from harness.compile import source_digest
+from harness.diagnosis import diagnose
+from harness.engine.compile import source_digest
 from harness.fit import Fit, build_fit
 from harness.models.gaussian_mixture import kou_mixture
+from harness.report import FitReport
 from harness.report.columns import Columns, worst_columns
 from harness.report.draw_figures import draw_figures, rank_band, rank_differences, traces
 from harness.report.fit_page import build_fit_page
@@ -50,8 +52,8 @@ def test_what_a_fit_does_not_have_is_left_out(fit: Fit, path: list[str], tmp_pat
         assert len(figure.image) < 300_000
         assert len(figure.caption) > 60
         assert figure.alt_text.endswith(".")
-    assert list(page.findings) == fit.diagnose()
-    fit.report(tmp_path / "new" / "page.html")
+    assert list(page.findings) == diagnose(fit)
+    FitReport(fit).save(tmp_path / "new" / "page.html")
     html = (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
     assert not re.findall(r'(?:src|href)="(?!data:|#)', html)
     assert html.count("<img") == len(page.draw_figures) + len(page.path_figures)
@@ -191,7 +193,7 @@ def test_settings_are_flat_and_short() -> None:
 
 
 def test_a_notebook_sees_a_short_form() -> None:
-    html = tempered_fit()._repr_html_()
+    html = FitReport(tempered_fit())._repr_html_()
     assert "log Z" in html
     assert "Fine: R-hat" in html
     assert "<table" in html

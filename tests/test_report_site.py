@@ -12,8 +12,12 @@ import pytest
 from test_diagnosis import pseudo_fit, target_fit, tempered_fit
 
 from harness.diagnosis import Severity
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
-from harness.experiment.spec import (
+from harness.fit import Fit
+from harness.forms.continuous_tempering import CONTINUOUS_TEMPERING
+from harness.models.gaussian_mixture import GaussianMixture
+from harness.plan.spec import (
     Cell,
     Claim,
     Experiment,
@@ -22,10 +26,6 @@ from harness.experiment.spec import (
     Results,
     Table,
 )
-from harness.fit import Fit
-from harness.methods.continuous_tempering import CONTINUOUS_TEMPERING
-from harness.models.gaussian_mixture import GaussianMixture
-from harness.nuts import NutsSettings
 from harness.report.experiment_page import Section, across_runs, build_section
 from harness.report.markdown import write_markdown
 from harness.report.site import remove_report, write_site

@@ -18,11 +18,13 @@ from tempered_truth import (
     mixture_case,
 )
 
-from harness.bases import GaussianBase, gaussian_base
-from harness.diagnosis import Severity
+from harness.arrays import FloatArray
+from harness.diagnosis import Severity, diagnose
 from harness.errors import DataError
+from harness.model.python_target import Target, function_target, numpy_target
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
+from harness.path import GaussianBase, gaussian_base
 from harness.samplers.annealed_importance import (
     ANNEALED_IMPORTANCE,
     annealed_importance,
@@ -31,8 +33,6 @@ from harness.samplers.annealed_importance import (
 from harness.samplers.annealing import AnnealingKernel, anneal, anneal_back
 from harness.samplers.kernels import Hmc, PartialHmc, RandomWalk, Slice
 from harness.samplers.path import Path
-from harness.samplers.target import Target, function_target, numpy_target
-from harness.weights import FloatArray
 
 LADDER = np.array([0.0, 0.2, 0.7, 1.0])
 KERNELS: dict[str, AnnealingKernel] = {
@@ -266,7 +266,7 @@ def test_a_run_that_a_few_chains_dominate_is_called_off() -> None:
         fit = annealed_importance(
             known.target, base, ladder=np.linspace(0, 1, rungs), chains=500, seed=4
         )
-        (found[rungs],) = [each for each in fit.diagnose() if "Pareto k" in each.sentence]
+        (found[rungs],) = [each for each in diagnose(fit) if "Pareto k" in each.sentence]
     assert found[2].severity > Severity.FINE
     assert "more inverse temperatures" in found[2].what_to_try
     assert found[101].severity == Severity.FINE

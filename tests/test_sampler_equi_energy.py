@@ -10,13 +10,13 @@ from known_targets import one_dimensional_mixture, ten_dimensional_gaussian
 from log_gaussian import log_gaussian
 from scipy.stats import chi2, kstest, norm
 
-from harness.bases import gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.model.python_target import function_target
 from harness.models.gaussian_mixture import kou_mixture
+from harness.path import gaussian_base
 from harness.samplers.equi_energy import EQUI_ENERGY, Level, Rings, equi_energy, flattened
 from harness.samplers.path import Path
-from harness.samplers.target import function_target
-from harness.weights import FloatArray
 
 ENERGIES = np.array([0.0, 2.0, 5.0])
 TEMPERATURES = np.array([1.0, 3.0, 9.0])

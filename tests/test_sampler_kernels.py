@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import kstest, norm
 from tempered_truth import Tempered, gaussian_case, mixture_case
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.samplers.kernels import (
     Hmc,
@@ -20,7 +21,6 @@ from harness.samplers.kernels import (
     mala,
 )
 from harness.samplers.path import Path, State
-from harness.weights import FloatArray
 
 CHAINS = 8000
 TRANSITIONS = 3

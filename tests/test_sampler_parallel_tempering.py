@@ -11,8 +11,10 @@ from known_targets import KNOWN, one_dimensional_mixture
 from log_gaussian import log_gaussian
 from scipy.stats import chi2, ks_2samp
 
-from harness.bases import gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.model.python_target import function_target
+from harness.path import gaussian_base
 from harness.samplers.kernels import Hmc, RandomWalk
 from harness.samplers.parallel_tempering import (
     PARALLEL_TEMPERING,
@@ -23,8 +25,6 @@ from harness.samplers.parallel_tempering import (
 )
 from harness.samplers.path import Path
 from harness.samplers.rungs import stepping_stones, thermodynamic_integration
-from harness.samplers.target import function_target
-from harness.weights import FloatArray
 
 LADDER = np.array([0.0, 0.03, 0.12, 0.35, 0.65, 1.0])
 

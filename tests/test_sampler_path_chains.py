@@ -12,8 +12,11 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare, kstest
 from tempered_truth import MIXTURE, MIXTURE_BASE, MIXTURE_MODEL, mixture_case
 
+from harness.arrays import FloatArray
+from harness.diagnosis import diagnose
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.model.python_target import Target
 from harness.samplers.gibbs_tempering import GIBBS_TEMPERING, gibbs_tempering
 from harness.samplers.kernels import Hmc, RandomWalk
 from harness.samplers.ladders import geometric_ladder, sigmoidal_ladder, uniform_ladder
@@ -25,8 +28,6 @@ from harness.samplers.simulated_tempering import (
     log_rung_probabilities,
     simulated_tempering,
 )
-from harness.samplers.target import Target
-from harness.weights import FloatArray
 
 ERROR = 1e-3
 """Probability that a correct sampler fails a test, shared among its comparisons."""
@@ -258,7 +259,7 @@ def test_a_model_runs_through_its_stan_program(method: Any) -> None:
     x, same = (each.tree["extended"]["x"].to_numpy() for each in (fit, twin))
     np.testing.assert_allclose(x, same, rtol=1e-7, atol=1e-7)
     assert fit.tree.attrs["method"] == method.name
-    assert isinstance(fit.diagnose(), list)
+    assert isinstance(diagnose(fit), list)
 
 
 def test_bad_input_is_refused_before_any_work() -> None:

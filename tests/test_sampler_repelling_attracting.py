@@ -10,16 +10,16 @@ from known_targets import one_dimensional_mixture, ten_dimensional_gaussian
 from log_gaussian import log_gaussian
 from scipy.stats import chi2, kstest, norm
 
-from harness.bases import gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError, SamplingError
+from harness.model.python_target import function_target
+from harness.path import gaussian_base
 from harness.samplers.repelling_attracting import (
     REPELLING_ATTRACTING,
     Place,
     down_up,
     repelling_attracting,
 )
-from harness.samplers.target import function_target
-from harness.weights import FloatArray
 
 
 def exact_place(count: int, scale: float, rng: np.random.Generator) -> Place:

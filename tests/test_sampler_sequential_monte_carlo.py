@@ -11,17 +11,17 @@ from log_gaussian import log_gaussian
 from scipy.stats import norm
 from tempered_truth import MIXTURE, MIXTURE_BASE, gaussian_target, mixture_case
 
-from harness.bases import GaussianBase, PilotSettings, gaussian_base, pilot_of_density
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.model.python_target import Target, numpy_target
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
+from harness.path import GaussianBase, PilotSettings, gaussian_base, pilot_of_density
 from harness.samplers.sequential_monte_carlo import (
     SEQUENTIAL_MONTE_CARLO,
     sequential_monte_carlo,
 )
-from harness.samplers.target import Target, numpy_target
-from harness.weights import FloatArray
 
 SMALL = PilotSettings(particles=512, leapfrog_steps=5)
 

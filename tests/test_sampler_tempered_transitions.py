@@ -12,18 +12,18 @@ from log_gaussian import log_gaussian
 from scipy.stats import norm
 from tempered_truth import MIXTURE, MIXTURE_BASE, gaussian_target, mixture_case
 
-from harness.bases import gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.model.python_target import function_target
+from harness.path import gaussian_base
 from harness.samplers.annealing import AnnealingKernel, anneal
 from harness.samplers.kernels import Hmc, PartialHmc, Slice
-from harness.samplers.target import function_target
 from harness.samplers.tempered_transitions import (
     TEMPERED_TRANSITIONS,
     Variant,
     excursion,
     tempered_transitions,
 )
-from harness.weights import FloatArray
 
 LADDER = np.array([0.0, 0.3, 1.0])
 

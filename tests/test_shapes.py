@@ -11,9 +11,9 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.models.shapes import Banana, Flower
-from harness.weights import FloatArray
 
 BANANAS = [Banana(), Banana(v=2.5, b=-0.7), Banana(v=0.6, b=0.02), Banana(v=1e4, b=0.3)]
 BANANAS += [Banana(v=3.0, b=0.0, dimension=3)]

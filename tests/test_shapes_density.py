@@ -14,26 +14,27 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
+from harness.engine.nuts import NutsSettings
+from harness.engine.stan_data import plain_data
 from harness.errors import DataError
-from harness.methods.common import compiled_variant
-from harness.methods.continuous_tempering import (
+from harness.evidence import LogG
+from harness.forms.common import compiled_variant
+from harness.forms.continuous_tempering import (
     sample_collapsed_tempered,
     sample_continuously_tempered,
     tempering_data,
 )
-from harness.methods.path import UNIFORM, path_data
-from harness.methods.pseudo_extended import (
+from harness.forms.pseudo_extended import (
     pseudo_extended_data,
     sample_collapsed_pseudo_extended,
     sample_pseudo_extended,
 )
-from harness.methods.target import sample_target
+from harness.forms.target import sample_target
 from harness.model import Model
 from harness.models.shapes import Banana, Flower
-from harness.nuts import NutsSettings
-from harness.stan_data import plain_data
-from harness.weights import FloatArray, LogG
+from harness.path import GaussianBase, gaussian_base
+from harness.path.data import UNIFORM, path_data
 
 BANANA, WIDE, FLOWER = Banana(v=3.0, b=0.6), Banana(v=2.0, b=-0.4, dimension=4), Flower(w=5)
 
@@ -272,7 +273,7 @@ def test_infinite_mass_is_refused_before_compiling(
         pytest.fail("ran before the settings were checked")
 
     for module in ("pseudo_extended", "continuous_tempering"):
-        monkeypatch.setattr(f"harness.methods.{module}.run_variant", run_now)
+        monkeypatch.setattr(f"harness.forms.{module}.run_variant", run_now)
     model = SHAPES[name][0]
     runs: list[tuple[Callable[..., object], dict[str, Any]]] = [
         (sample_pseudo_extended, {}),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.stan_csv import read_chain
+from harness.engine.stan_csv import read_chain
 
 HEADER = "lp__,accept_stat__,n_leapfrog__,x.1,x.2,x.3"
 ADAPTATION = "# Adaptation terminated\n# Step size = 0.5\n# 1.5, 2, 3\n"

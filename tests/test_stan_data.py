@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from stan_density import stanli
 
-from harness.stan_data import plain_data
+from harness.engine.stan_data import plain_data
 
 GIVEN: dict[str, Any] = {
     "number": 3,

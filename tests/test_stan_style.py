@@ -9,7 +9,7 @@ from textwrap import indent
 
 import pytest
 
-from harness.paths import shipped
+from harness.folders import shipped
 
 STAN = shipped("stan")
 BENCH = Path(__file__).parent / "bench"

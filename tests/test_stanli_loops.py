@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 from stan_density import StanDensity
 
-from harness.model import StanProgram
-from harness.stanli_package import FAULTY_PASSES
-from harness.weights import FloatArray
+from harness.arrays import FloatArray
+from harness.engine.program import StanProgram
+from harness.engine.stanli_package import FAULTY_PASSES
 
 Y = np.array([1.0, 3.0, 0.2, 0.5])
 SHARES = np.array([0.1, 0.7, 0.35, 0.5])
@@ -117,7 +117,7 @@ def test_what_is_guarded_against(
 
     Where this fails for a later release of stanli, the passes may be let in again for it.
     """
-    monkeypatch.setattr("harness.stanli_package.FAULTY_PASSES", ())
+    monkeypatch.setattr("harness.engine.stanli_package.FAULTY_PASSES", ())
     for name in FAULTY_PASSES:
         monkeypatch.delenv(name)
     mu = points(count)

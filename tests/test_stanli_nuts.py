@@ -19,31 +19,32 @@ from scipy.stats import norm
 from stan_density import StanDensity, stanli
 from toolchain_world import World
 
-from harness import weights
-from harness.bases import gaussian_base
-from harness.compile import program_digest, source_digest
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.engine.compile import program_digest, source_digest
+from harness.engine.nuts import NutsSettings
+from harness.engine.program import StanProgram
+from harness.engine.stan_data import plain_data
+from harness.engine.stanli_nuts import STAN_VERSIONS
+from harness.engine.stanli_package import HOW_TO_INSTALL_STANLI
+from harness.engine.toolchain import find_cmdstan
 from harness.errors import CompileError, DataError, SamplingError, ToolchainError
 from harness.fit import Fit
-from harness.methods.common import Engine, compiled_variant
-from harness.methods.continuous_tempering import sample_collapsed_tempered
-from harness.methods.extended_hamiltonian import (
+from harness.folders import shipped
+from harness.forms.common import Engine, compiled_variant
+from harness.forms.continuous_tempering import sample_collapsed_tempered
+from harness.forms.extended_hamiltonian import (
     extended_hamiltonian_data,
     sample_extended_hamiltonian,
 )
-from harness.methods.pseudo_extended import sample_pseudo_extended
-from harness.methods.target import sample_target
-from harness.model import Model, StanProgram
+from harness.forms.pseudo_extended import sample_pseudo_extended
+from harness.forms.target import sample_target
+from harness.model import Model
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.models.horseshoe import Classification
 from harness.models.radon import load_radon
-from harness.nuts import NutsSettings
-from harness.paths import shipped
-from harness.stan_data import plain_data
-from harness.stanli_nuts import STAN_VERSIONS
-from harness.stanli_package import HOW_TO_INSTALL_STANLI
-from harness.toolchain import find_cmdstan
-from harness.weights import FloatArray
+from harness.path import gaussian_base
 
 # Four modes in the corners of a square, 40 standard deviations apart: no chain ever changes.
 CORNERS = GaussianMixture(
@@ -193,7 +194,7 @@ def test_cost_counts_steps_and_shares_out_the_time(
 ) -> None:
     ticks = iter([100.0, 105.0])
     clock = SimpleNamespace(perf_counter=lambda: next(ticks))
-    monkeypatch.setattr("harness.stanli_nuts.time", clock)
+    monkeypatch.setattr("harness.engine.stanli_nuts.time", clock)
     nuts = NutsSettings(chains=3, warmup=40, draws=60, parallel_chains=at_once)
     fit = sample_target(NEAR, nuts=nuts, seed=8, engine="stanli")
     facts = fit.provenance()
@@ -388,7 +389,7 @@ def test_engines_agree_on_the_extended_hamiltonian() -> None:
             [
                 fit.expectation(lambda p: p["x"]),
                 fit.expectation(lambda p: p["x"] ** 2),
-                *(weights.expectation(series) for series in raw),
+                *(evidence.expectation(series) for series in raw),
             ]
         )
     scores = [

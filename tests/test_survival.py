@@ -25,16 +25,8 @@ def tiny(tmp_path: Path) -> TinyWorld:
     return TinyWorld(tmp_path / "tiny")
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Index and tables of a run that nothing disturbed, with one worker."""
-    world = TinyWorld(tmp_path_factory.mktemp("undisturbed") / "tiny")
-    world.quick_run(workers=1)
-    return world.results()
-
-
 @pytest.mark.slow
-def test_ten_kills_change_nothing(tiny: TinyWorld, undisturbed: dict[str, bytes]) -> None:
+def test_ten_kills_change_nothing(tiny: TinyWorld, undisturbed: TinyWorld) -> None:
     """A kill after each task or two, at a random moment; some before a task has begun."""
     random_moments = random.Random(20)  # noqa: S311 - moments, no secrets
     finished: set[int] = set()
@@ -53,22 +45,22 @@ def test_ten_kills_change_nothing(tiny: TinyWorld, undisturbed: dict[str, bytes]
     executed = tiny.times_executed()
     tiny.quick_run()
     assert all(tiny.times_executed()[seed] == executed[seed] for seed in finished)
-    assert tiny.results() == undisturbed
+    assert tiny.results() == undisturbed.results()
     assert tiny.left_overs() == []
 
 
 @pytest.mark.parametrize("workers", [2, 4])
 def test_results_do_not_depend_on_the_number_of_workers(
-    tiny: TinyWorld, undisturbed: dict[str, bytes], workers: int
+    tiny: TinyWorld, undisturbed: TinyWorld, workers: int
 ) -> None:
     tiny.quick_run(workers)
-    assert tiny.results() == undisturbed
+    assert tiny.results() == undisturbed.results()
     assert set(tiny.times_executed().values()) == {1}
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_run_that_goes_on_later(
-    tiny: TinyWorld, undisturbed: dict[str, bytes], sent: signal.Signals
+    tiny: TinyWorld, undisturbed: TinyWorld, sent: signal.Signals
 ) -> None:
     options = ("run", "tiny", "--profile", "smoke", "--workers", 2, "--store", tiny.store)
     with tiny.start(*options, TINY_SECONDS="0.2") as run:
@@ -85,10 +77,10 @@ def test_a_signal_stops_a_run_that_goes_on_later(
     assert "Traceback" not in result.stderr
     tiny.quick_run()
     assert all(tiny.times_executed()[seed] == 1 for seed in finished)
-    assert tiny.results() == undisturbed
+    assert tiny.results() == undisturbed.results()
 
 
-def test_the_second_of_two_runs_says_so(tiny: TinyWorld, undisturbed: dict[str, bytes]) -> None:
+def test_the_second_of_two_runs_says_so(tiny: TinyWorld, undisturbed: TinyWorld) -> None:
     with tiny.start("quick-run", tiny.store, 2, TINY_GATE=str(tiny.gate)) as first:
         until(lambda: bool(tiny.executed()), "a task of the first run, which is held in it")
         second = tiny.call("run", "tiny", "--profile", "smoke", "--store", tiny.store)
@@ -100,7 +92,7 @@ def test_the_second_of_two_runs_says_so(tiny: TinyWorld, undisturbed: dict[str, 
         tiny.open_gate()
         assert finish(first).returncode == 0
     assert set(tiny.times_executed().values()) == {1}
-    assert tiny.results() == undisturbed
+    assert tiny.results() == undisturbed.results()
 
 
 def test_processes_do_python_tasks_and_end_with_a_killed_run(tiny: TinyWorld) -> None:
@@ -120,7 +112,7 @@ def test_processes_do_python_tasks_and_end_with_a_killed_run(tiny: TinyWorld) ->
 
 
 def test_what_a_killed_run_left_ends_before_its_tasks_run_again(
-    tiny: TinyWorld, undisturbed: dict[str, bytes]
+    tiny: TinyWorld, undisturbed: TinyWorld
 ) -> None:
     """A process outlives the run that waits for it, until the next run on that store."""
     left: list[psutil.Process] = []
@@ -147,7 +139,7 @@ def test_what_a_killed_run_left_ends_before_its_tasks_run_again(
                 process.kill()
         other.kill()
         other.wait()
-    assert tiny.results() == undisturbed
+    assert tiny.results() == undisturbed.results()
     assert tiny.left_overs() == []
 
 

@@ -22,16 +22,8 @@ def tiny(tmp_path: Path) -> TinyWorld:
     return TinyWorld(tmp_path / "tiny")
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> TinyWorld:
-    """World with a whole run of the smoke grid; not to be changed."""
-    world = TinyWorld(tmp_path_factory.mktemp("finished") / "tiny")
-    world.quick_run()
-    return world
-
-
 def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
-    tiny: TinyWorld, finished: TinyWorld
+    tiny: TinyWorld, undisturbed: TinyWorld
 ) -> None:
     with tmpfs(tiny.store, "size=400k"):
         full = tiny.call("run", "tiny", "--profile", "smoke", "--store", tiny.store)
@@ -49,13 +41,13 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
         assert mount("-o", "remount,size=50m", str(tiny.store))
         tiny.quick_run()
         assert all(tiny.times_executed()[seed] == 1 for seed in kept)
-        assert tiny.results() == finished.results()
+        assert tiny.results() == undisturbed.results()
         assert tiny.left_overs() == []
 
 
-def test_a_read_only_store_is_one_line(tiny: TinyWorld, finished: TinyWorld) -> None:
+def test_a_read_only_store_is_one_line(tiny: TinyWorld, undisturbed: TinyWorld) -> None:
     with tmpfs(tiny.store, "size=50m"):
-        shutil.copytree(finished.store, tiny.store, dirs_exist_ok=True)
+        shutil.copytree(undisturbed.store, tiny.store, dirs_exist_ok=True)
         assert mount("-o", "remount,ro", str(tiny.store))
         options = ("--profile", "smoke", "--store", tiny.store)
         for command in ("run", "report"):
@@ -128,10 +120,10 @@ def no_fit(folder: Path, _: Path) -> Path:
 
 
 def test_damage_is_reported_moved_aside_and_recomputed(
-    tiny: TinyWorld, finished: TinyWorld
+    tiny: TinyWorld, undisturbed: TinyWorld
 ) -> None:
     """All kinds at once, each on another task; what was moved keeps its bytes."""
-    shutil.copytree(finished.store, tiny.store)
+    shutil.copytree(undisturbed.store, tiny.store)
     folders = [path.parent for path in tiny.fits("fit.nc")]
     ways: list[Callable[[Path, Path], Path]] = [
         flip_byte,
@@ -155,11 +147,11 @@ def test_damage_is_reported_moved_aside_and_recomputed(
     ]
     assert all(each in kept for each in content)
     assert len(tiny.executed()) == len(ways)
-    assert tiny.results() == finished.results()
+    assert tiny.results() == undisturbed.results()
 
 
-def test_a_report_of_damaged_draws_is_refused(tiny: TinyWorld, finished: TinyWorld) -> None:
-    shutil.copytree(finished.store, tiny.store)
+def test_a_report_of_damaged_draws_is_refused(tiny: TinyWorld, undisturbed: TinyWorld) -> None:
+    shutil.copytree(undisturbed.store, tiny.store)
     path = flip_byte(tiny.fits("fit.nc")[0].parent, Path())
     result = tiny.call("report", "tiny", "--profile", "smoke", "--store", tiny.store)
     assert result.returncode == 1

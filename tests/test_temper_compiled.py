@@ -19,13 +19,13 @@ from corpus_oracle import COMPILED_ONLY, CORPUS, NUM, Reference, reference_progr
 from scipy.special import expit, logit
 from tempered_oracle import Expected, Parts, compare, expected, tempered_data
 
-from harness.compile import compile_programs
-from harness.model import StanProgram
+from harness.arrays import FloatArray
+from harness.engine.compile import compile_programs
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import require_cmdstan
 from harness.temper import TemperedProgram, temper
 from harness.temper.classify import What
 from harness.temper.program import TemperMethod
-from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray
 
 pytestmark = [pytest.mark.compiled, pytest.mark.usefixtures("quiet_cmdstanpy")]
 

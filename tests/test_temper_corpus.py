@@ -14,6 +14,8 @@ from corpus_oracle import AMBIGUOUS, COMPILED_ONLY, CORPUS, NUM, Reference, mark
 from stan_density import StanDensity
 from tempered_oracle import Held, Parts, compare, expected
 
+from harness.arrays import FloatArray
+from harness.engine.program import StanProgram
 from harness.errors import HarnessError
 from harness.temper import TemperedProgram, temper
 from harness.temper.classify import What
@@ -25,12 +27,7 @@ POINTS = 2
 BETA = np.array([0.0, 0.15, 0.6, 0.8, 1.0])
 FREE = np.array([0.03, 0.35, 0.5, 0.7, 0.96])
 TEMPERABLE = [name for name in names() if name != "no_data"]
-INDICES_ALONE = "lda_small"
-"""Its data choose among parameters and have no density of their own."""
-
-INTERPRETED = [
-    name for name in TEMPERABLE if name not in COMPILED_ONLY | AMBIGUOUS | {INDICES_ALONE}
-]
+INTERPRETED = [name for name in TEMPERABLE if name not in COMPILED_ONLY | AMBIGUOUS]
 
 SOME = ("eight_schools_centred", "mixture_k_local", "truncated_both_ends", "user_lp_likelihood")
 
@@ -38,7 +35,7 @@ SOME = ("eight_schools_centred", "mixture_k_local", "truncated_both_ends", "user
 @cache
 def tempered(name: str, what: What = "likelihood") -> Mapping[TemperMethod, TemperedProgram]:
     """The forms of a program that its tests take, all written from one reading of it."""
-    methods: tuple[TemperMethod, ...] = ("pseudo-extended", "continuous")
+    methods: tuple[TemperMethod, ...] = ("pseudo-extended", "continuous", "prior", "none")
     if name in SOME and what == "likelihood":
         methods = get_args(TemperMethod)
     path = CORPUS / f"{name}.stan"
@@ -100,10 +97,30 @@ def test_classification(name: str) -> None:
     assert all(each.why for each in program.statements)
 
 
-@pytest.mark.parametrize("name", ["no_data", INDICES_ALONE])
-def test_refused_for_want_of_a_likelihood(name: str) -> None:
+def test_refused_for_want_of_a_likelihood() -> None:
     with pytest.raises(HarnessError, match="no statement to temper"):
-        temper(CORPUS / f"{name}.stan", method="continuous")
+        temper(CORPUS / "no_data.stan", method="continuous")
+
+
+@pytest.mark.parametrize("name", INTERPRETED)
+def test_prior_and_target_alone(name: str, tmp_path: Path) -> None:
+    """The prior's program and the target's are those that are made from somebody's marks."""
+    case = Case(name, tmp_path)
+    exact: dict[TemperMethod, FloatArray] = {
+        "prior": case.parts.prior,
+        "none": case.parts.prior + case.parts.likelihood,
+    }
+    for method in exact:
+        program = case.programs[method]
+        path = tmp_path / f"{method}.stan"
+        path.write_text(program.text, encoding="utf-8")
+        density = StanDensity(StanProgram(path), case.reference.data)
+        assert density.dimension == case.reference.dimension
+        found = case.reference.at(density, case.values)
+        np.testing.assert_allclose(found, exact[method], rtol=1e-10, atol=1e-9)
+    text = case.programs["prior"].text
+    assert "generated quantities {" not in text
+    assert "transformed parameters {" not in text
 
 
 @pytest.mark.parametrize("name", SOME)

@@ -19,14 +19,15 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from stan_density import StanDensity, log_box_jacobian
 
-from harness.bases import gaussian_base
+from harness.arrays import FloatArray
+from harness.engine.program import StanProgram
 from harness.errors import DataError
-from harness.methods.continuous_tempering import tempering_data
-from harness.methods.path import path_data
-from harness.methods.pseudo_extended import pseudo_extended_data
-from harness.model import Model, StanProgram
+from harness.forms.continuous_tempering import tempering_data
+from harness.forms.pseudo_extended import pseudo_extended_data
+from harness.model import Model
+from harness.path import gaussian_base
+from harness.path.data import path_data
 from harness.temper import tempered_model
-from harness.weights import FloatArray
 
 LOG_ZETA = -1.7
 KNOTS = ((0.0, 1.0), (0.2, -0.5), (1.0, 2.0))

@@ -12,13 +12,13 @@ from corpus_data import corpus_data
 from corpus_oracle import CORPUS
 from scipy.stats import chi2
 
+from harness.engine.nuts import NutsSettings
 from harness.fit import Fit
-from harness.methods.continuous_tempering import (
+from harness.forms.continuous_tempering import (
     sample_collapsed_tempered,
     sample_continuously_tempered,
 )
-from harness.methods.pseudo_extended import sample_pseudo_extended
-from harness.nuts import NutsSettings
+from harness.forms.pseudo_extended import sample_pseudo_extended
 from harness.temper import tempered_model
 
 RUNS = 20

@@ -19,8 +19,8 @@ from tempered_oracle import (
     pseudo_extended,
 )
 
+from harness.engine.program import StanProgram
 from harness.errors import HarnessError
-from harness.model import StanProgram
 from harness.temper import temper
 from harness.temper.program import TemperMethod
 

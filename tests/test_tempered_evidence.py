@@ -11,9 +11,9 @@ from scipy.special import logsumexp
 from scipy.stats import beta as beta_distribution
 from scipy.stats import chi2, norm
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.weights import (
-    FloatArray,
+from harness.evidence import (
     LogG,
     complement_log_weight,
     expectation,

@@ -14,11 +14,11 @@ from scipy.stats import beta as beta_distribution
 from scipy.stats import kstest, multivariate_normal, norm
 from stan_density import stanli
 
-from harness.compile import compile_programs
-from harness.model import StanProgram
-from harness.paths import shipped
-from harness.toolchain import require_cmdstan
-from harness.weights import FloatArray
+from harness.arrays import FloatArray
+from harness.engine.compile import compile_programs
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import require_cmdstan
+from harness.folders import shipped
 
 INCLUDE = "functions {\n#include tempering.stanfunctions\n}\n"
 STAN = [str(shipped("stan"))]

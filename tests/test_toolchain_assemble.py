@@ -18,17 +18,17 @@ import pytest
 from survival_world import started
 from toolchain_world import World
 
-from harness.errors import ToolchainError
-from harness.paths import cache_folder
-from harness.toolchain import preflight, wheels
-from harness.toolchain.assemble import (
+from harness.engine.toolchain import preflight, wheels
+from harness.engine.toolchain.assemble import (
     STAN_VERSION,
     assembly_lock,
     ensure_assembled,
     find_assembled,
     is_complete,
 )
-from harness.toolchain.locate import version_of
+from harness.engine.toolchain.locate import version_of
+from harness.errors import ToolchainError
+from harness.folders import cache_folder
 
 
 def assembling(world: World, **variables: str) -> AbstractContextManager[subprocess.Popen[str]]:
@@ -151,7 +151,7 @@ def test_failed_build(world: World, monkeypatch: pytest.MonkeyPatch, mode: str, 
 
 
 def test_stanc_that_does_not_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.toolchain.assemble.output_of", lambda command: "")
+    monkeypatch.setattr("harness.engine.toolchain.assemble.output_of", lambda command: "")
     with pytest.raises(ToolchainError, match="noexec"):
         ensure_assembled()
     assert installations(world) == []

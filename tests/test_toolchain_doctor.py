@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 from toolchain_world import World
 
 from harness.cli import main
-from harness.paths import cache_folder
-from harness.toolchain.assemble import assembly_lock, ensure_assembled
+from harness.engine.toolchain.assemble import assembly_lock, ensure_assembled
+from harness.folders import cache_folder
 
 
 def doctor(*options: str) -> Result:
@@ -94,7 +94,7 @@ def test_interrupt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("harness.toolchain.assemble.ensure_assembled", interrupted)
+    monkeypatch.setattr("harness.engine.toolchain.assemble.ensure_assembled", interrupted)
     result = doctor("--build")
     assert result.exit_code == 130
     assert result.stderr == "interrupted\n"
@@ -181,5 +181,5 @@ def test_a_bug_of_ours_keeps_its_traceback(world: World, monkeypatch: pytest.Mon
     def broken() -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("harness.toolchain.doctor.gather", broken)
+    monkeypatch.setattr("harness.engine.toolchain.doctor.gather", broken)
     assert isinstance(doctor().exception, ZeroDivisionError)

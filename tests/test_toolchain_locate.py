@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from toolchain_world import World
 
+from harness.engine.toolchain import find_cmdstan, require_cmdstan
+from harness.engine.toolchain.assemble import ensure_assembled
+from harness.engine.toolchain.locate import search
 from harness.errors import ToolchainError
-from harness.toolchain import find_cmdstan, require_cmdstan
-from harness.toolchain.assemble import ensure_assembled
-from harness.toolchain.locate import search
 
 
 @pytest.fixture(autouse=True)

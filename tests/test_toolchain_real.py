@@ -8,7 +8,7 @@ from pathlib import Path
 import cmdstanpy
 import pytest
 
-from harness.toolchain import require_cmdstan
+from harness.engine.toolchain import require_cmdstan
 
 BERNOULLI = """
 data {

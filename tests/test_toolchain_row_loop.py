@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.toolchain import row_loop as module
-from harness.toolchain.row_loop import built, row_loop
-from harness.toolchain.tools import Compiler, find_compiler
-from harness.weights import FloatArray
+from harness.arrays import FloatArray
+from harness.engine.toolchain import row_loop as module
+from harness.engine.toolchain.row_loop import built, row_loop
+from harness.engine.toolchain.tools import Compiler, find_compiler
 
 DIMENSION = 3
 POINTER = ctypes.c_void_p

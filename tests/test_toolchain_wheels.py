@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from toolchain_world import World, write_wheel
 
+from harness.engine.toolchain import wheels
 from harness.errors import ToolchainError
-from harness.toolchain import wheels
 
 
 def no_tick() -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from stan_density import stanli
 
+from harness.engine.stanli_package import FAULTY_PASSES
 from harness.errors import ToolchainError
-from harness.stanli_package import FAULTY_PASSES
 from harness.user import sample
 from harness.user.agreement import Evaluated, difference
 
@@ -74,7 +74,7 @@ def test_no_pilot_with_another_density(tmp_path: Path, monkeypatch: pytest.Monke
     assert result.fit.tree.attrs["gradients_pilot"] > 0
     assert sample(path, DATA, method="ct", **common).log_evidence is not None
 
-    monkeypatch.setattr("harness.stanli_package.FAULTY_PASSES", ())
+    monkeypatch.setattr("harness.engine.stanli_package.FAULTY_PASSES", ())
     for name in FAULTY_PASSES:
         monkeypatch.delenv(name)
     result = sample(path, DATA, **common)

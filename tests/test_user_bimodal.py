@@ -16,10 +16,10 @@ from corpus_data import corpus_data
 from corpus_oracle import CORPUS
 from scipy.stats import norm
 
-from harness import weights
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.user import sample
-from harness.weights import FloatArray
 
 
 class Truth(NamedTuple):
@@ -118,7 +118,7 @@ def test_modes_that_nuts_misses(case: Case) -> None:
     # that happens to cross, once, is not.
     assert result.nuts is not None
     inside = case.inside(result.nuts.posterior).transpose("chain", "draw").to_numpy().astype(float)
-    each = [weights.expectation(chain[None]) for chain in inside]
+    each = [evidence.expectation(chain[None]) for chain in inside]
     wrong = [abs(float(share) - truth.share) > 10 * float(mcse) for share, mcse in each]
     assert sum(wrong) >= 3
     told = [item for item in result.diagnosis if item.sentence.startswith("Plain NUTS misses")]

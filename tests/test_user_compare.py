@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.user.compare import Population, compare
-from harness.weights import FloatArray
 
 
 def population(values: FloatArray, log_weight: FloatArray | None = None) -> Population:
@@ -102,6 +102,17 @@ def test_chains_that_disagree_and_elements_by_name() -> None:
     assert found.coordinates == 6
     assert found.missed_by_other is not None
     assert found.missed_by_other.label == "m[2,3]"
+
+
+def test_a_region_that_few_draws_leave_empty_by_chance_is_not_missed() -> None:
+    """Twenty independent draws, each forty times, against a mode with a tenth and more."""
+    rng = np.random.default_rng(12)
+    nuts = {"x": rng.normal(size=(4, 1000))}
+    few = np.repeat(rng.normal(size=(4, 5)), 40, axis=1)
+    taken_for_many = compare(nuts, population(few))
+    known_to_be_few = compare(nuts, Population({"x": few}, np.zeros(4), effective=20.0))
+    assert taken_for_many.missed_by_other is not None
+    assert known_to_be_few.missed_by_other is None
 
 
 def test_weights_of_populations_count() -> None:

@@ -13,13 +13,13 @@ from corpus_data import corpus_data
 from corpus_oracle import CORPUS
 from scipy.stats import chi2
 
-from harness.diagnosis import Severity
-from harness.methods.continuous_tempering import sample_collapsed_tempered
+from harness.diagnosis import Severity, diagnose
+from harness.evidence import z_scores
+from harness.forms.continuous_tempering import sample_collapsed_tempered
 from harness.models.radon import RadonData, load_radon
 from harness.models.radon_exact import exact_log_evidence, exact_posterior
 from harness.temper import tempered_model
 from harness.user import Method, UserFit, sample
-from harness.weights import z_scores
 
 PROGRAM = CORPUS / "radon_homes.stan"
 RUNS = 20
@@ -103,7 +103,7 @@ def test_a_run_without_a_pilot_is_called_off(log_zeta: float) -> None:
     model = tempered_model(PROGRAM, data)
     for seed in range(1, 4):
         fit = sample_collapsed_tempered(model, log_zeta=log_zeta, seed=seed, engine="stanli")
-        worst = fit.diagnose()[0]
+        worst = diagnose(fit)[0]
         assert worst.severity == Severity.PROBLEM, (seed, worst)
         if log_zeta == 0:
             assert abs(fit.log_evidence.value - exact()) > 1

@@ -223,7 +223,9 @@ def test_the_pilots_base_is_the_prior(bimodal: tuple[Path, Path]) -> None:
     """Its density on the unconstrained space, Jacobian included, up to a constant; its draws."""
     model = tempered_model(bimodal[0], BIMODAL_DATA)
     scouted = scout_program(model, seed=4)
-    base = scouted.found.base
+    assert scouted.path is not None
+    assert scouted.search is not None
+    base = scouted.path.found.base
     points = np.array([[0.3, -0.4], [-2.0, 0.5], [4.0, -3.0]])
     exact = norm.logpdf(points[:, 0], 0.5, 3) + norm.logpdf(np.exp(points[:, 1]), 0, 0.5)
     exact += points[:, 1]
@@ -233,8 +235,7 @@ def test_the_pilots_base_is_the_prior(bimodal: tuple[Path, Path]) -> None:
     # 512 thinned draws; 4 standard errors at the least plausible effective size, 100.
     assert abs(draws[:, 0].mean() - 0.5) < 4 * 3 / np.sqrt(100)
     # 512 particles of the posterior, a quarter of them worth something at the least.
-    weight = np.exp(scouted.log_weight) / np.exp(scouted.log_weight).sum()
-    below = float(weight @ (scouted.particles["a"] < 0).mean(axis=1))
+    below = float(scouted.search.share @ (scouted.search.values["a"] < 0).mean(axis=1))
     truth = bimodal_truth()[1]
     assert abs(below - truth) < 4 * binom.std(128, truth) / 128
 
@@ -395,3 +396,33 @@ def test_through_cmdstan(tmp_path: Path) -> None:
         one, other = (each.summary()[name] for each in (plain, result))
         assert abs(one["mean"] - other["mean"]) < 4 * math.hypot(one["mcse"], other["mcse"])
     assert not list(tmp_path.glob("*.hpp"))
+
+
+def test_settings_of_nuts_reach_it(bimodal: tuple[Path, Path]) -> None:
+    program, data = bimodal
+    common: dict[str, Any] = {"seed": 1, "engine": "stanli", "progress": False, "draws": 100}
+    cases: list[tuple[Method, float | None, float]] = [
+        ("nuts", None, 0.8),
+        ("nuts", 0.99, 0.99),
+        ("pe", None, 0.95),
+    ]
+    for method, given, expected in cases:
+        result = sample(
+            program, data, method=method, target_accept=given, max_treedepth=7, **common
+        )
+        nuts = result.fit.settings["nuts"]
+        assert nuts["target_accept"] == expected
+        assert nuts["max_treedepth"] == 7
+
+
+@pytest.mark.compiled
+def test_transformed_parameters_without_generated_quantities_through_cmdstan(
+    tmp_path: Path,
+) -> None:
+    """CmdStan refuses to generate where a program generates nothing."""
+    program = BIMODAL[: BIMODAL.index("generated quantities")]
+    paths = write(tmp_path, "bimodal", program, BIMODAL_DATA)
+    result = sample(*paths, method="ct", seed=1, engine="cmdstan", progress=False)
+    posterior = result.posterior
+    assert list(posterior) == ["a", "b", "square_a"]
+    np.testing.assert_allclose(posterior["square_a"], posterior["a"] ** 2, rtol=1e-12)

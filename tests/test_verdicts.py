@@ -12,8 +12,8 @@ from doc_blocks import ROOT
 from test_report_site import EXPERIMENT, results
 
 from harness.errors import DataError
-from harness.experiment.catalogue import experiment_names, load_experiment
-from harness.experiment.spec import Profile, Verdict
+from harness.plan.catalogue import experiment_names, load_experiment
+from harness.plan.spec import Profile, Verdict
 from harness.report import verdicts
 from harness.report.experiment_page import build_section
 from harness.report.kept import KeptTable, keep_tables, kept_lines, read_kept

@@ -11,7 +11,7 @@ from scipy.special import softmax
 from scipy.stats import chi2
 
 from harness.errors import DataError
-from harness.weights import (
+from harness.evidence import (
     draw_index,
     effective_pseudo_samples,
     expectation,

@@ -10,15 +10,9 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import chi2, norm
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.weights import (
-    FloatArray,
-    LogEvidence,
-    expectation,
-    log_evidence,
-    resample,
-    weighted_expectation,
-)
+from harness.evidence import LogEvidence, expectation, log_evidence, resample, weighted_expectation
 
 RUNS = 200
 # Of RUNS squares of standard normals, the mean lies outside with probability 1e-4.

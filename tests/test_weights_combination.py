@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from harness.errors import DataError
-from harness.weights import LogEvidence, combined_log_evidence
+from harness.evidence import LogEvidence, combined_log_evidence
 
 
 def test_estimates_that_agree_are_weighted_by_their_precision() -> None:

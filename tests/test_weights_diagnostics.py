@@ -9,16 +9,9 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import norm
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.weights import (
-    Estimate,
-    FloatArray,
-    effective_draws,
-    pareto_k,
-    r_hat,
-    round_trips,
-    z_scores,
-)
+from harness.evidence import Estimate, effective_draws, pareto_k, r_hat, round_trips, z_scores
 
 
 def autoregression(rng: np.random.Generator, rho: float, shape: tuple[int, int]) -> FloatArray:

@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from harness.toolchain import assemble, wheels
+from harness.engine.toolchain import assemble, wheels
 
 PIP = """
 import json, os, shutil, sys

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.errors import DataError
-from harness.experiment.spec import Cell, Experiment, Profile
+from harness.plan.spec import Cell, Experiment, Profile
 
 from .claims import claims
 from .figures import figures

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.experiment.spec import Cell
-from harness.methods.method import Method
-from harness.nuts import NutsSettings
+from harness.engine.nuts import NutsSettings
+from harness.forms.method import Method
+from harness.plan.spec import Cell
 
 from .instances import Instance
 

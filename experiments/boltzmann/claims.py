@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from harness.experiment.claims import judged
 from harness.experiment.efficiency import Efficiency, with_interval
-from harness.experiment.spec import Cell, Claim, Results
+from harness.plan.claims import judged
+from harness.plan.spec import Cell, Claim, Results
 
 from .curves import efficiency_of, equal_cost, error_of, of_family, of_half, runs_of
 from .tables import EVIDENCE

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from harness.arrays import FloatArray
 from harness.experiment.efficiency import Efficiency, efficiency, rmse
-from harness.experiment.spec import Cell, Results
-from harness.weights import FloatArray
+from harness.plan.spec import Cell, Results
 
 from .measure import SHARES
 

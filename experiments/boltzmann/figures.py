@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from harness.experiment.spec import Cell, Figure, Results
+from harness.arrays import FloatArray
+from harness.plan.spec import Cell, Figure, Results
 from harness.report.style import COLOURS, INK, new_figure, to_image
-from harness.weights import FloatArray
 
 from .curves import curve, efficiency_of, of_family, of_half, runs_of
 from .instances import exact_of, truth_of

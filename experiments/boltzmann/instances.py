@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.bases import GaussianBase
-from harness.bases.fold import Fold
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.model import Model
 from harness.models.boltzmann import (
@@ -25,7 +24,8 @@ from harness.models.boltzmann import (
 )
 from harness.models.boltzmann_fold import mean_field_fold
 from harness.models.boltzmann_mean_field import mean_field_base
-from harness.weights import FloatArray
+from harness.path import GaussianBase
+from harness.path.fold import Fold
 
 PE_UNITS, CT_UNITS = 28, 30
 """Units d_b of the one instance of Nemeth et al. (2019) and of the ten of Graham and Storkey."""

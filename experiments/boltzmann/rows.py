@@ -12,19 +12,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from harness.bases import PilotSettings
-from harness.experiment.spec import Cell, Profile
-from harness.methods.continuous_tempering import CONTINUOUS_TEMPERING
-from harness.methods.extended_hamiltonian import EXTENDED_HAMILTONIAN
-from harness.methods.folded import FOLDED
-from harness.methods.from_pilot import (
+from harness.engine.nuts import NutsSettings
+from harness.forms.continuous_tempering import CONTINUOUS_TEMPERING
+from harness.forms.extended_hamiltonian import EXTENDED_HAMILTONIAN
+from harness.forms.folded import FOLDED
+from harness.forms.from_pilot import (
     COLLAPSED_PSEUDO_EXTENDED_FROM_PILOT,
     COLLAPSED_TEMPERING_FROM_PILOT,
     PSEUDO_EXTENDED_FROM_PILOT,
 )
-from harness.methods.pseudo_extended import PSEUDO_EXTENDED
-from harness.methods.target import TARGET
-from harness.nuts import NutsSettings
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
+from harness.forms.target import TARGET
+from harness.path import PilotSettings
+from harness.plan.spec import Cell, Profile
 from harness.samplers.annealed_importance import ANNEALED_IMPORTANCE
 from harness.samplers.gibbs_tempering import GIBBS_TEMPERING
 from harness.samplers.joint_tempering import JOINT_TEMPERING

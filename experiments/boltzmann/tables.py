@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harness.experiment.spec import Results, Table
+from harness.plan.spec import Results, Table
 
 from .curves import curve, efficiency_of, equal_cost, error_of, of_family, of_half, runs_of
 from .measure import ERRORS

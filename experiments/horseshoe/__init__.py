@@ -7,7 +7,7 @@ share their scales; that form, the full one, and an exact answer to tell them by
 
 from __future__ import annotations
 
-from harness.experiment.spec import Experiment
+from harness.plan.spec import Experiment
 
 from .cells import NAME, grid, user_grid
 from .claims import claims

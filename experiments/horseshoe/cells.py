@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from harness.experiment.spec import Cell, Profile, task_seed
-from harness.methods.method import Method
-from harness.methods.pseudo_extended import PSEUDO_EXTENDED
-from harness.methods.target import TARGET
+from harness.engine.nuts import NutsSettings
+from harness.forms.method import Method
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
+from harness.forms.target import TARGET
 from harness.model import Model
 from harness.models.cancer import golub_leukemia, load_classification
 from harness.models.horseshoe import Classification, Form, global_scale
-from harness.nuts import NutsSettings
+from harness.plan.spec import Cell, Profile, task_seed
 
 NAME = "horseshoe"
 

@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from harness.experiment.claims import judged
-from harness.experiment.spec import Claim, Results
+from harness.plan.claims import judged
+from harness.plan.spec import Claim, Results
 
 from .cells import FIXED_ROWS, HMC, PE_2, PE_5, SHARED_2, SHARED_5
 from .tables import data_names, difference, exact_table, runs_of

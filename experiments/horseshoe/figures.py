@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.experiment.spec import Cell, Figure, Results
+from harness.plan.spec import Cell, Figure, Results
 from harness.report.style import COLOURS, INK, new_figure, to_image
 
 from .cells import HMC, NUM_SHOWN, PE_2, PE_5

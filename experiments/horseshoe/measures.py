@@ -7,11 +7,11 @@ from functools import cache
 import numpy as np
 import xarray as xr
 
-from harness.experiment.spec import Cell
+from harness.arrays import FloatArray
 from harness.fit import Fit
 from harness.models.horseshoe_exact import exact_expectation
 from harness.models.horseshoe_predictions import condensed, held_out_density, within_budget
-from harness.weights import FloatArray
+from harness.plan.spec import Cell
 
 from .cells import NUM_SHOWN, SMALL, SMALL_SCALES
 

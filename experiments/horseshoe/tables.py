@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harness.experiment.spec import Results, Table
+from harness.plan.spec import Results, Table
 
 from .cells import HMC
 from .measures import exact_bounded_scale

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from harness.experiment.spec import Cell, Experiment, Profile
+from harness.engine.nuts import NutsSettings
+from harness.evidence import normalised_weights
 from harness.fit import Fit
-from harness.methods.continuous_tempering import CONTINUOUS_TEMPERING
-from harness.methods.method import Method
-from harness.methods.pseudo_extended import PSEUDO_EXTENDED
-from harness.methods.target import TARGET
-from harness.nuts import NutsSettings
-from harness.weights import normalised_weights
+from harness.forms.continuous_tempering import CONTINUOUS_TEMPERING
+from harness.forms.method import Method
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
+from harness.forms.target import TARGET
+from harness.plan.spec import Cell, Experiment, Profile
 
 from .claims import claims, tables
 from .figures import figures
@@ -84,7 +84,7 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     }
     if cell.factors["method"] == "CT" and fit.extended is not None:
         log_z = fit.log_evidence
-        weight = normalised_weights(fit.extended["log_w1"].to_numpy().ravel())
+        weight = normalised_weights(fit.log_weight.ravel())
         cold = fit.extended["inv_temp"].to_numpy().ravel() < 0.5
         found |= {
             "log_z": float(log_z.value),

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.weights import FloatArray
+from harness.path import GaussianBase, gaussian_base
 
 MIXTURES = {
     "pe": GaussianMixture(

@@ -7,7 +7,7 @@ moments, over independent runs.
 
 from __future__ import annotations
 
-from harness.experiment.spec import Experiment
+from harness.plan.spec import Experiment
 
 from .claims import claims
 from .figures import figures

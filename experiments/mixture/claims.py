@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.experiment.claims import judged
 from harness.experiment.efficiency import with_interval
-from harness.experiment.spec import Claim, Results
+from harness.plan.claims import judged
+from harness.plan.spec import Claim, Results
 
 from .differences import (
     boxed_truth,

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import truncnorm
 
-from harness.experiment.spec import Results
 from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
+from harness.plan.spec import Results
 
 from .frames import cells_of, preprint, published, rmse, runs_of
 from .grid import RANGE, TABLE_1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.experiment.spec import Figure, Results
 from harness.models.gaussian_mixture import kou_mixture
+from harness.plan.spec import Figure, Results
 from harness.report.style import COLOURS, method_style, new_figure, to_image
 
 from .frames import at_equal_cost, cells_of, comparison, runs_of

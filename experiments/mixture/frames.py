@@ -9,8 +9,8 @@ import pandas as pd
 
 from harness.experiment.efficiency import efficiency
 from harness.experiment.efficiency import rmse as rmse_of
-from harness.experiment.spec import Cell, Results
-from harness.paths import shipped
+from harness.folders import shipped
+from harness.plan.spec import Cell, Results
 
 from .grid import BASE, OURS, RANGE, SCENARIOS, TABLE_1
 from .measures import MOMENTS, SHARES, exact_moments, variance

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from harness.bases import PilotSettings, gaussian_base
-from harness.experiment.spec import Cell, Profile
-from harness.methods.folded import FOLD_IMPORTANCE, FOLDED_FROM_PILOT
-from harness.methods.from_pilot import (
+from harness.engine.nuts import NutsSettings
+from harness.forms.folded import FOLD_IMPORTANCE, FOLDED_FROM_PILOT
+from harness.forms.from_pilot import (
     COLLAPSED_PSEUDO_EXTENDED_FROM_PILOT,
     COLLAPSED_TEMPERING_FROM_PILOT,
     PSEUDO_EXTENDED_FROM_PILOT,
 )
-from harness.methods.method import Method
-from harness.methods.pseudo_extended import PSEUDO_EXTENDED
-from harness.methods.target import TARGET
+from harness.forms.method import Method
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
+from harness.forms.target import TARGET
 from harness.model import Model
 from harness.models.gaussian_mixture import Scenario, kou_mixture
-from harness.nuts import NutsSettings
+from harness.path import PilotSettings, gaussian_base
+from harness.plan.spec import Cell, Profile
 from harness.samplers.equi_energy import EQUI_ENERGY, MIXTURE_ENERGIES, MIXTURE_TEMPERATURES
 from harness.samplers.kernels import Hmc, RandomWalk
 from harness.samplers.parallel_tempering import PARALLEL_TEMPERING

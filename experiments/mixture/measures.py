@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from harness.experiment.spec import Cell
+from harness.arrays import FloatArray
+from harness.evidence import normalised_weights
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.models.gaussian_mixture import GaussianMixture, Scenario, kou_mixture
-from harness.weights import FloatArray, normalised_weights
+from harness.plan.spec import Cell
 
 from .grid import OURS, TABLE_1
 
@@ -73,8 +74,7 @@ def cost(fit: Fit) -> dict[str, float]:
     the folded density one for each place.
     """
     attrs = fit.tree.attrs
-    extended = fit.extended
-    each = 1 if extended is None else extended.sizes.get(PSEUDO_SAMPLE, 1)
+    each = fit.pseudo_samples
 
     def part(kind: str, phase: str) -> float:
         return float(np.sum(attrs.get(f"{kind}_{phase}", 0)))

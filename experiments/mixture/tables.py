@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from harness.experiment.spec import Results, Table
+from harness.plan.spec import Results, Table
 
 from .differences import errors_of_the_printed_truth, mistaken_weights, ranges
 from .frames import (

@@ -12,23 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from harness.bases import PilotSettings, gaussian_base
+from harness.engine.nuts import NutsSettings
 from harness.experiment.curves import curve_metrics
-from harness.experiment.spec import Cell, Experiment, Profile
 from harness.fit import Fit
-from harness.methods.from_approximation import (
+from harness.forms.from_approximation import (
     COLLAPSED_TEMPERING_FROM_APPROXIMATION,
     CONTINUOUS_TEMPERING_FROM_APPROXIMATION,
     Bootstrap,
 )
-from harness.methods.from_pilot import (
+from harness.forms.from_pilot import (
     COLLAPSED_TEMPERING_FROM_PILOT,
     PSEUDO_EXTENDED_FROM_PILOT,
 )
-from harness.methods.method import Method
+from harness.forms.method import Method
 from harness.model import Model
 from harness.models.radon import radon
-from harness.nuts import NutsSettings
+from harness.path import PilotSettings, gaussian_base
+from harness.plan.spec import Cell, Experiment, Profile
 from harness.samplers.from_approximation import ANNEALED_IMPORTANCE_FROM_APPROXIMATION
 from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import sigmoidal_ladder

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from harness.experiment.claims import judged
-from harness.experiment.spec import Claim, Results
+from harness.plan.claims import judged
+from harness.plan.spec import Claim, Results
 
 from .summary import errors, exact
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harness.experiment.curves import curve
-from harness.experiment.spec import Figure, Results
+from harness.plan.spec import Figure, Results
 from harness.report.style import COLOURS, new_figure, to_image
 
 from .summary import exact

@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from harness.experiment.spec import Results, Table
 from harness.models.radon import load_radon
 from harness.models.radon_exact import exact_log_evidence
+from harness.plan.spec import Results, Table
 
 
 @cache

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from harness.diagnosis.agreement import (
     EFFECTIVE_WARNING,
@@ -34,9 +33,7 @@ from harness.diagnosis.agreement import (
 from harness.diagnosis.finding import Finding, Severity
 from harness.diagnosis.path import base_scores, largest_base_score, outer_tenths, path
 from harness.diagnosis.sampler import sampler
-
-if TYPE_CHECKING:
-    from harness.fit import Fit
+from harness.fit import Fit
 
 __all__ = [
     "EFFECTIVE_WARNING",

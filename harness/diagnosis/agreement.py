@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
-from harness import weights
+from harness import evidence
 from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
-
-if TYPE_CHECKING:
-    from harness.fit import Fit
+from harness.fit import Fit
+from harness.fit.weighting import WEIGHTS
 
 R_HAT_WARNING = 1.01
 """Above it more draws are needed (Vehtari et al. 2021, section 4)."""
@@ -30,7 +28,7 @@ def agreement(fit: Fit) -> Iterable[Finding]:
     yield r_hat_finding(fit.posterior, "", "so these are not draws of the whole target")
     extended = fit.extended
     if extended is not None:
-        raw = extended.drop_vars(["log_weight", "log_w1", "log_w0"], errors="ignore")
+        raw = extended.drop_vars(WEIGHTS, errors="ignore")
         yield r_hat_finding(raw, " of the extended draws", "so they do not know the whole path")
 
 
@@ -50,7 +48,7 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
         )
     largest = {}
     for name, variable in draws.items():
-        value = weights.r_hat(variable.transpose("chain", "draw", ...).to_numpy())
+        value = evidence.r_hat(variable.transpose("chain", "draw", ...).to_numpy())
         if not np.isnan(value).all():
             largest[str(name)] = float(np.nanmax(value))
     if not largest:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness import weights
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
 from harness.errors import DataError
-from harness.weights import FloatArray
-
-if TYPE_CHECKING:
-    from harness.fit import Fit, TemperedDraws
+from harness.fit import Fit, TemperedDraws
 
 PARETO_K_WARNING = 0.7
 """Upper end of the threshold min(1 - 1 / log10(S), 0.7) for S draws (Vehtari et al. 2024)."""
@@ -36,10 +33,9 @@ def path(fit: Fit) -> Iterable[Finding]:
     try:
         tempered = fit.tempered
     except DataError:
-        extended = fit.extended
-        if extended is not None and "log_w1" in extended and "delta" not in extended:
+        if fit.weighting == "across draws" and not fit.follows_path:
             # Weights that a pass along the path has earned, or populations of particles.
-            yield from _target_weights(extended["log_w1"].to_numpy(), "more inverse temperatures")
+            yield from _target_weights(fit.log_weight, "more inverse temperatures")
         return
     if tempered.delta.shape[1] < 4:
         return
@@ -53,7 +49,7 @@ def path(fit: Fit) -> Iterable[Finding]:
 
 
 def _target_weights(log_w1: FloatArray, remedy: str) -> Iterable[Finding]:
-    k = weights.pareto_k(log_w1)
+    k = evidence.pareto_k(log_w1)
     if math.isnan(k):
         return
     threshold = min(1 - 1 / math.log10(log_w1.size), PARETO_K_WARNING)
@@ -71,7 +67,7 @@ def _target_weights(log_w1: FloatArray, remedy: str) -> Iterable[Finding]:
 
 def _round_trips(tempered: TemperedDraws) -> Finding:
     lower, upper = outer_tenths(tempered)
-    trips = weights.round_trips(tempered.inv_temp, lower=lower, upper=upper)
+    trips = evidence.round_trips(tempered.inv_temp, lower=lower, upper=upper)
     of_chain = trips.reshape(len(trips), -1).sum(axis=1)
     stuck, mean = int(np.count_nonzero(of_chain == 0)), float(of_chain.mean())
     if stuck:
@@ -147,7 +143,7 @@ def _base_moments(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
     if score is None:
         return
     worst = float(score.max())
-    k = weights.pareto_k(tempered.log_w0)
+    k = evidence.pareto_k(tempered.log_w0)
     tail = "" if math.isnan(k) else f" (Pareto k of the base's weights {k:.2f})"
     if worst > largest_base_score(score.size):
         far = f"{worst:.1f}" if worst < 1e4 else f"{worst:.0e}"
@@ -200,8 +196,8 @@ def base_scores(fit: Fit, tempered: TemperedDraws) -> FloatArray | None:
 
 
 def _scores(draws: FloatArray, tempered: TemperedDraws, mean: FloatArray) -> FloatArray:
-    estimate = weights.weighted_expectation(draws, tempered.log_w0)
-    score: FloatArray = np.abs(weights.z_scores(estimate, mean))
+    estimate = evidence.weighted_expectation(draws, tempered.log_w0)
+    score: FloatArray = np.abs(evidence.z_scores(estimate, mean))
     return score
 
 

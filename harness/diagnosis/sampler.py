@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from arviz_stats.base import array_stats
 
+from harness.arrays import FloatArray
 from harness.diagnosis.finding import Finding, Severity
-from harness.weights import FloatArray
-
-if TYPE_CHECKING:
-    from harness.fit import Fit
+from harness.fit import Fit
 
 E_BFMI_WARNING = 0.3
 """Below it the energy is explored slowly (Betancourt 2016; the value is Stan's)."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harness import weights
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.fit import Fit
-from harness.weights import FloatArray
 
 
 def curve_metrics(fit: Fit) -> dict[str, float]:
@@ -40,11 +40,11 @@ def curve_of(values: FloatArray, before: float, seconds: float) -> dict[str, flo
     Parameters
     ----------
     values
-        Estimates, shape (12,), after the parts of :func:`harness.weights.part_shares`.
+        Estimates, shape (12,), after the parts of :func:`harness.evidence.part_shares`.
     before, seconds
         Seconds before the first draw and of the whole run.
     """
-    until = before + (seconds - before) * weights.part_shares()
+    until = before + (seconds - before) * evidence.part_shares()
     return {
         f"{name}_{part}": float(value)
         for name, series in (("log_evidence", values), ("seconds", until))
@@ -58,7 +58,7 @@ def curve(metrics: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     metrics
-        Rows of :attr:`harness.experiment.spec.Results.metrics` of one cell.
+        Rows of :attr:`harness.plan.spec.Results.metrics` of one cell.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def curve(metrics: pd.DataFrame) -> pd.DataFrame:
         ``runs``.
     """
     rows = []
-    for part in range(1, len(weights.part_shares()) + 1):
+    for part in range(1, len(evidence.part_shares()) + 1):
         value = metrics[f"log_evidence_{part}"].to_numpy(dtype=np.float64)
         rows.append(
             {

@@ -10,15 +10,16 @@ from typing import Any
 
 from filelock import FileLock
 
-from harness.compile import CompiledProgram, compile_programs
+from harness.engine.compile import CompiledProgram, compile_programs
+from harness.engine.nuts import NutsSettings, quiet_cmdstanpy
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import HarnessError
 from harness.files import write_text
 from harness.fit import Fit
-from harness.methods.method import Method
-from harness.model import Model, StanProgram
-from harness.nuts import NutsSettings, quiet_cmdstanpy
-from harness.paths import cache_folder
-from harness.toolchain import require_cmdstan
+from harness.folders import cache_folder
+from harness.forms.method import Method
+from harness.model import Model
 
 
 @dataclass(frozen=True)

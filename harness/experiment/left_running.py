@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.engine.processes import end_marked
 from harness.files import write_text
-from harness.processes import end_marked
 
 _VARIABLE = "HARNESS_RUN"
 

@@ -10,10 +10,10 @@ import pandas as pd
 
 from harness.errors import StoreError
 from harness.experiment.run import Plan
-from harness.experiment.spec import Cell, Failure, Results, Task
 from harness.experiment.store import Store
 from harness.files import write_text
 from harness.fit import Fit
+from harness.plan.spec import Cell, Failure, Results, Task
 
 
 def read_results(plan: Plan, store: Store) -> Results:

@@ -10,17 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.compile import CompiledProgram, compile_programs, program_digest, self_contained
+from harness.engine.compile import CompiledProgram, compile_programs, program_digest, self_contained
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import CmdStan
 from harness.errors import DataError, StoreError, WorkersError
 from harness.experiment.interrupts import interrupts_put_off
 from harness.experiment.job import Job, Outcome, SentProgram
 from harness.experiment.left_running import marked_run
-from harness.experiment.progress import Progress
-from harness.experiment.spec import Cell, Experiment, Profile, Task, tasks_of
 from harness.experiment.store import Store
 from harness.experiment.workers import Workers
-from harness.model import StanProgram
-from harness.toolchain import CmdStan
+from harness.plan.spec import Cell, Experiment, Profile, Task, tasks_of
+from harness.progress import Progress
 
 Keep = Literal["draws", "summaries"]
 

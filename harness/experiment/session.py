@@ -18,19 +18,19 @@ from typing import Literal
 
 import pandas as pd
 
+from harness.engine.nuts import quiet_cmdstanpy
+from harness.engine.toolchain import CmdStan, require_cmdstan
 from harness.errors import DataError
-from harness.experiment.catalogue import experiment_names, load_experiment
 from harness.experiment.results import read_results, status, write_index
 from harness.experiment.run import Keep, Plan, make_plan, run_plan
-from harness.experiment.spec import Profile
 from harness.experiment.store import Store
 from harness.experiment.workers import DaskWorkers, LocalWorkers
-from harness.nuts import quiet_cmdstanpy
+from harness.plan.catalogue import experiment_names, load_experiment
+from harness.plan.spec import Profile
 from harness.report.experiment_page import build_section
 from harness.report.markdown import write_markdown
 from harness.report.site import FitPages, remove_report, write_site, write_tables
 from harness.report.verdicts import claims_table
-from harness.toolchain import CmdStan, require_cmdstan
 
 
 @dataclass(frozen=True)

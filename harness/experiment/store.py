@@ -25,10 +25,10 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from harness.errors import StoreError
-from harness.experiment.spec import Task
 from harness.files import write_text
 from harness.fit import Fit
-from harness.netcdf import read_arrays
+from harness.fit.netcdf import read_arrays
+from harness.plan.spec import Task
 
 _LEFT_OVER = ".writing-"
 

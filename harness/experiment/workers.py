@@ -22,9 +22,9 @@ from multiprocessing import get_context, parent_process
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from harness.engine.processes import terminate_descendants
 from harness.errors import DataError
 from harness.experiment.job import Job, Outcome, perform
-from harness.processes import terminate_descendants
 
 _SECONDS_TO_STOP = 5.0
 _SECONDS_TO_FORGET = 30.0

@@ -6,8 +6,19 @@ weights; absent when the target itself was sampled), ``sample_stats`` (the sampl
 ``constant_data`` (the model's data) and attributes (method, settings, seeds, versions, cost).
 """
 
-from harness.fit.build import build_fit, pooled
+from harness.fit.build import build_fit, evidence_attributes, pooled
 from harness.fit.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws
+from harness.fit.weighting import Weighting, in_extended, target_draws
 
-__all__ = ["PSEUDO_SAMPLE", "Fit", "TemperedDraws", "build_fit", "pooled"]
+__all__ = [
+    "PSEUDO_SAMPLE",
+    "Fit",
+    "TemperedDraws",
+    "Weighting",
+    "build_fit",
+    "evidence_attributes",
+    "in_extended",
+    "pooled",
+    "target_draws",
+]

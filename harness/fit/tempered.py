@@ -14,16 +14,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from harness import weights
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.weights import (
-    WHOLE_BASE,
-    FloatArray,
-    LogEvidence,
-    LogG,
-    LogMass,
-    TwoSidedLogEvidence,
-)
+from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, TwoSidedLogEvidence
+from harness.fit.weighting import Weighting
 
 PSEUDO_SAMPLE = "pseudo_sample"
 """Name of the axis over pseudo-samples in a fit's ``extended`` group."""
@@ -61,7 +56,7 @@ class TemperedDraws:
     base_mass: LogMass = WHOLE_BASE
 
     def log_evidence(self) -> LogEvidence:
-        """Estimate log Z from all draws (see :func:`harness.weights.log_evidence`).
+        """Estimate log Z from all draws (see :func:`harness.evidence.log_evidence`).
 
         Raises
         ------
@@ -70,7 +65,7 @@ class TemperedDraws:
         """
         self._require_normalised_base()
         return self.base_mass.added_to(
-            weights.log_evidence(
+            evidence.log_evidence(
                 self.log_w1, self.log_w0, log_zeta=self.log_zeta, log_g_ratio=self._log_g_ratio
             )
         )
@@ -78,7 +73,7 @@ class TemperedDraws:
     def log_evidence_by_parts(self) -> FloatArray:
         """Estimate log Z from the first part of each chain, by parts, shape (12,).
 
-        See :func:`harness.weights.log_evidence_by_parts`.
+        See :func:`harness.evidence.log_evidence_by_parts`.
 
         Raises
         ------
@@ -86,13 +81,13 @@ class TemperedDraws:
             If the base is not known to be normalised.
         """
         self._require_normalised_base()
-        parts = weights.log_evidence_by_parts(
+        parts = evidence.log_evidence_by_parts(
             self.log_w1, self.log_w0, log_zeta=self.log_zeta, log_g_ratio=self._log_g_ratio
         )
         return parts + self.base_mass.value
 
     def two_sided(self) -> TwoSidedLogEvidence | None:
-        """Estimate log Z from both sides (see :func:`harness.weights.two_sided_log_evidence`).
+        """Estimate log Z from both sides (see :func:`harness.evidence.two_sided_log_evidence`).
 
         Raises
         ------
@@ -100,7 +95,7 @@ class TemperedDraws:
             If the base is not known to be normalised.
         """
         self._require_normalised_base()
-        both = weights.two_sided_log_evidence(
+        both = evidence.two_sided_log_evidence(
             self.delta,
             self.inv_temp,
             log_zeta=self.log_zeta,
@@ -127,8 +122,13 @@ class TemperedDraws:
             )
 
 
+def follows_path(extended: xr.Dataset | None) -> bool:
+    """Whether a fit's ``extended`` group has inverse temperatures and Delta."""
+    return extended is not None and {"delta", "inv_temp"} <= set(extended)
+
+
 def tempered_draws(
-    extended: xr.Dataset | None, settings: Mapping[str, Any], method: str
+    extended: xr.Dataset | None, weighting: Weighting, settings: Mapping[str, Any], method: str
 ) -> TemperedDraws:
     """Return a fit's draws of the path.
 
@@ -136,6 +136,8 @@ def tempered_draws(
     ----------
     extended
         The fit's ``extended`` group.
+    weighting
+        How its draws are weighted.
     settings, method
         What the fit remembers of its run.
 
@@ -145,7 +147,7 @@ def tempered_draws(
         If the run's draws do not follow a path: the target itself was sampled, inverse
         temperatures were fixed or tied to each other, or there is one pseudo-sample.
     """
-    if extended is None or not {"delta", "inv_temp"} <= set(extended):
+    if extended is None or not follows_path(extended):
         raise DataError(f"a {method} fit has no draws along a path from a base to the target")
     if settings.get("inv_temp") is not None:
         raise DataError(
@@ -158,13 +160,14 @@ def tempered_draws(
     delta, inv_temp = (
         extended[name].transpose(*shape).to_numpy() for name in ("delta", "inv_temp")
     )
-    if "log_w1" in extended:
+    across = weighting == "across draws"
+    if across:
         log_weight = np.zeros(delta.shape)
         log_w1, log_w0 = (extended[name].to_numpy() for name in ("log_w1", "log_w0"))
     else:
         log_weight = _path_log_weight(extended, settings, inv_temp)
         log_w1, log_w0 = (
-            log_weight + height + weights.log_path_weight(delta, end, log_g, ladder=ladder)
+            log_weight + height + evidence.log_path_weight(delta, end, log_g, ladder=ladder)
             for end, height in ((1.0, log_g[-1][1]), (0.0, log_g[0][1]))
         )
     return TemperedDraws(
@@ -176,7 +179,7 @@ def tempered_draws(
         log_zeta=float(settings["log_zeta"]),
         log_g=log_g,
         ladder=ladder,
-        normalised_base="log_w1" in extended or bool(settings["normalised_base"]),
+        normalised_base=across or bool(settings["normalised_base"]),
         base_mass=LogMass(*settings.get("base_mass", ())),
     )
 
@@ -191,7 +194,7 @@ def _path_log_weight(
             "pseudo-samples do not follow the path one by one: run with g_correlation=0"
         )
     log_weight = extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy()
-    complement = weights.complement_log_weight(log_weight)
+    complement = evidence.complement_log_weight(log_weight)
     a, b = settings.get("g_shape", (1.0, 1.0))
     if (a, b) == (1.0, 1.0):
         return complement

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.folders import shipped
 from harness.model import Model
 from harness.models.boltzmann_diagonal import optimal_diagonal
 from harness.models.boltzmann_states import ExactStates, sum_states
-from harness.paths import shipped
-from harness.weights import FloatArray
 
 RELATIVE_RANK = 1e-7
 """Eigenvalues of W + D below this share of the largest count as zero and lower d."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.weights import FloatArray
 
 RELATIVE_GAP = 1e-9
 """Duality gap at which the programme counts as solved, relative to the optimum."""

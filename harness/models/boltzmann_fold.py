@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.bases.fold import Fold
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.models.boltzmann import BoltzmannRelaxation
 from harness.models.boltzmann_mean_field import mean_field_points
-from harness.weights import FloatArray
+from harness.path.fold import Fold
 
 _ALIGNING_DRAWS = 200
 _ALIGNING_ROUNDS = 10

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.models.boltzmann import BoltzmannMachine, BoltzmannRelaxation
-from harness.weights import FloatArray
+from harness.path import GaussianBase, gaussian_base
 
 _CONVERGED = 1e-10  # largest change of a mean in one sweep
 _MOST_SWEEPS = 20_000

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.weights import FloatArray, draw_index
+from harness.evidence import draw_index
 
 MOST_UNITS = 30
 """Largest d_b: each two more units take four times as long and twice the memory."""

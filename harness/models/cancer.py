@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from harness.errors import DataError
+from harness.folders import shipped
 from harness.models.horseshoe import Classification
-from harness.paths import shipped
 
 ENDINGS = (".npz", ".csv", ".mat")
 """Endings of the files that :func:`load_classification` reads, in the order it looks for them."""

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.folders import shipped
 from harness.model import Model
-from harness.paths import shipped
-from harness.weights import FloatArray
 
 Scenario = Literal["a", "b"]
 
@@ -88,7 +88,7 @@ class GaussianMixture:
     def log_density_and_gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Log densities and gradients at many points, for samplers driven from Python.
 
-        It knows no box: :func:`harness.samplers.target.numpy_target` adds the model's.
+        It knows no box: :func:`harness.model.python_target.numpy_target` adds the model's.
 
         Parameters
         ----------

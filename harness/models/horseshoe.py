@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.folders import shipped
 from harness.model import Model
-from harness.paths import shipped
-from harness.weights import FloatArray
 
 Form = Literal["full", "shared_scales"]
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.models.horseshoe import Classification, coefficients
-from harness.weights import FloatArray
 
 _LOG_WIDTH = np.arange(-9.0, 8.0, 0.1)
 """Grid of log w; below it the likelihood is as good as constant in w, above it is no prior mass."""

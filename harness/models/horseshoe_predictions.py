@@ -11,11 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence import Estimate, expectation
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.models.horseshoe import Classification, coefficients
-from harness.weights import Estimate, FloatArray, expectation
 
 KEPT = ("beta0", "tau", "c2")
 """Parameters that a condensed fit keeps as they are."""

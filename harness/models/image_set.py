@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.model import Model
 from harness.models.images import ImageAutoencoder, ImageDecoder, IntArray
-from harness.weights import FloatArray
+from harness.path import GaussianBase, gaussian_base
 
 
 @dataclass(frozen=True)

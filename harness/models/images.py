@@ -30,11 +30,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.folders import shipped
 from harness.model import Model
-from harness.paths import shipped
-from harness.weights import FloatArray
+from harness.path import GaussianBase, gaussian_base
 
 IntArray = npt.NDArray[np.int64]
 

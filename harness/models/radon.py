@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.folders import shipped
 from harness.model import Model
 from harness.models.radon_density import CentredRadonDensity, RadonDensity
-from harness.paths import shipped
-from harness.weights import FloatArray
 
 PARAMETERS = ("mu_a", "mu_b", "sigma_a", "sigma_b", "eps", "n", "m")
 """Parameters in their order of declaration; ``n`` has one entry a county, ``m`` two.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.weights import FloatArray
+from harness.arrays import FloatArray
 
 _PRIOR_SCALE = 2.5
 # Places of mu_a, mu_b, log sigma_a, log sigma_b and log eps among the coordinates.

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.models.radon import RadonData
-from harness.weights import FloatArray
 
 PRIOR_SCALE = 2.5
 """Scale of the half-Cauchy priors of sigma_a, sigma_b and eps."""

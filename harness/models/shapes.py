@@ -20,11 +20,11 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from harness.bases import GaussianBase, gaussian_base
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.folders import shipped
 from harness.model import Model
-from harness.paths import shipped
-from harness.weights import FloatArray
+from harness.path import GaussianBase, gaussian_base
 
 _TAIL = 9.0
 """Standard deviations beyond which a Gaussian has no mass in double precision (2e-19)."""

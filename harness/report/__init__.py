@@ -1,1 +1,9 @@
-"""The report: a self-contained HTML page of tables, figures and diagnostics."""
+"""The report: what is shown of fits and experiments, as pages, figures and tables.
+
+>>> from harness.report import FitReport
+>>> FitReport(fit).save("fit.html")
+"""
+
+from harness.report.fit_page import FitReport
+
+__all__ = ["FitReport"]

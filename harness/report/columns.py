@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import xarray as xr
 
-from harness import weights
-from harness.weights import FloatArray
+from harness import evidence
+from harness.arrays import FloatArray
 
 # R-hat of many coordinates is for choosing among them alone.
 _DRAWS_TO_CHOOSE_BY = 500
@@ -97,7 +97,7 @@ def _r_hat(values: FloatArray) -> FloatArray:
     if values.shape[1] < _FEWEST_FOR_R_HAT:
         return np.zeros(values.shape[-1])
     step = -(-values.shape[1] // _DRAWS_TO_CHOOSE_BY)
-    return np.nan_to_num(weights.r_hat(values[:, ::step]), nan=-1.0, posinf=np.inf)
+    return np.nan_to_num(evidence.r_hat(values[:, ::step]), nan=-1.0, posinf=np.inf)
 
 
 def _names(posterior: xr.Dataset) -> list[str]:

@@ -18,11 +18,11 @@ import functools
 import numpy as np
 from arviz_stats.base import array_stats
 
+from harness.arrays import FloatArray
 from harness.diagnosis import EFFECTIVE_WARNING
-from harness.experiment.spec import Figure
+from harness.plan.spec import Figure
 from harness.report.columns import Columns
 from harness.report.style import BAND, COLOURS, INK, column_figure, to_image
-from harness.weights import FloatArray
 
 # So many points of all lines together are a small vector picture.
 _POINTS_OF_TRACES = 5000

@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 
 from harness.diagnosis import Finding, Severity, r_hat_finding
-from harness.experiment.spec import (
+from harness.fit import Fit
+from harness.plan.spec import (
     Cell,
     Claim,
     Experiment,
@@ -21,7 +22,6 @@ from harness.experiment.spec import (
     Table,
     Verdict,
 )
-from harness.fit import Fit
 from harness.report.pages import render
 
 # Fits that an experiment's functions and their own pages both read are read once.

@@ -11,13 +11,13 @@ import arviz_stats
 import numpy as np
 import pandas as pd
 
-from harness import weights
-from harness.diagnosis import Finding
+from harness import evidence
+from harness.diagnosis import Finding, diagnose
+from harness.engine.program import StanProgram
 from harness.errors import DataError
-from harness.experiment.spec import Figure
 from harness.files import write_text
 from harness.fit import Fit
-from harness.model import StanProgram
+from harness.plan.spec import Figure
 from harness.report.columns import worst_columns
 from harness.report.draw_figures import draw_figures
 from harness.report.pages import render
@@ -111,7 +111,7 @@ def build_fit_page(
     return FitPage(
         title=title or f"{method_style(attrs['method']).label}: {attrs.get('model', 'a model')}",
         opening=_opening(fit),
-        findings=fit.diagnose(),
+        findings=diagnose(fit),
         evidence=_evidence(fit),
         summary=summary,
         summary_caption=caption,
@@ -140,21 +140,41 @@ def render_fit_page(page: FitPage, trail: Sequence[tuple[str, str]] = ()) -> str
     return render("fit.html", page=page, trail=trail)
 
 
-def write_fit_page(fit: Fit, path: Path, *, title: str = "") -> None:
-    """Write a fit's page as one HTML file that needs nothing else.
+@dataclass(frozen=True)
+class FitReport:
+    """What a fit looks like: as a page of its own, and in short where a notebook shows it.
 
-    Raises
-    ------
-    StoreError
-        If the file cannot be written.
+    Attributes
+    ----------
+    fit
+        Result of any method.
+    title
+        Heading; by default method and model.
     """
-    write_text(path, render_fit_page(build_fit_page(fit, title=title)))
 
+    fit: Fit
+    title: str = ""
 
-def fit_snippet(fit: Fit) -> str:
-    """Return a fit in short, as HTML for a notebook."""
-    page = build_fit_page(fit, pictures=False, rows=_ROWS_OF_SNIPPET)
-    return render("snippet.html", page=page)
+    def save(self, path: Path | str) -> None:
+        """Write a page about the fit: one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path
+            File of the page.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be written.
+        """
+        page = build_fit_page(self.fit, title=self.title)
+        write_text(Path(path), render_fit_page(page))
+
+    def _repr_html_(self) -> str:
+        """Show a notebook the fit in short."""
+        page = build_fit_page(self.fit, title=self.title, pictures=False, rows=_ROWS_OF_SNIPPET)
+        return render("snippet.html", page=page)
 
 
 def _opening(fit: Fit) -> str:
@@ -205,7 +225,7 @@ def _summary(fit: Fit, rows: int) -> tuple[pd.DataFrame, str]:
         summary: pd.DataFrame = arviz_stats.summary(columns.dataset(), round_to="none")
     if posterior.sizes["chain"] == 1 and posterior.sizes["draw"] >= _FEWEST_FOR_R_HAT:
         # ArviZ gives none for a single chain; our diagnosis compares its halves, too.
-        summary["r_hat"] = weights.r_hat(columns.values)
+        summary["r_hat"] = evidence.r_hat(columns.values)
         caption += " R-hat compares the halves of the single chain."
     return summary, caption
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from harness.experiment.spec import Figure
 from harness.files import write_bytes, write_text
+from harness.plan.spec import Figure
 from harness.report.experiment_page import Section
 from harness.report.pages import column_names, four_digits, row_name
 from harness.report.site import record_files

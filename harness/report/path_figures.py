@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from harness import weights
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.diagnosis import base_scores, largest_base_score, outer_tenths
 from harness.errors import DataError
-from harness.experiment.spec import Figure
-from harness.fit import PSEUDO_SAMPLE, Fit, TemperedDraws
+from harness.fit import Fit, TemperedDraws
+from harness.plan.spec import Figure
 from harness.report.style import (
     BAD,
     BAND,
@@ -22,7 +23,6 @@ from harness.report.style import (
     method_style,
     to_image,
 )
-from harness.weights import FloatArray
 
 _BINS = 40
 _MOST_CURVES = 5
@@ -48,11 +48,10 @@ def path_figures(fit: Fit) -> list[Figure]:
             figures.append(inv_temp_density(sampled))
             ends = (0.1, 0.9) if tempered is None else outer_tenths(tempered)
             figures.append(inv_temp_traces(sampled, ends))
-    if "log_w1" in extended:
-        figures.append(target_weights(extended["log_w1"].to_numpy(), colour))
-    elif PSEUDO_SAMPLE in extended["log_weight"].dims and extended.sizes[PSEUDO_SAMPLE] > 1:
-        log_weight = extended["log_weight"].transpose(..., PSEUDO_SAMPLE).to_numpy()
-        figures.append(pseudo_sample_weights(log_weight, colour))
+    if fit.weighting == "across draws":
+        figures.append(target_weights(fit.log_weight, colour))
+    elif fit.pseudo_samples > 1:
+        figures.append(pseudo_sample_weights(fit.log_weight, colour))
     if tempered is not None:
         score = base_scores(fit, tempered)
         if score is not None:
@@ -101,7 +100,7 @@ def inv_temp_traces(inv_temp: FloatArray, ends: tuple[float, float]) -> Figure:
     """Way of the first chain's inverse temperature, and round trips of all."""
     lower, upper = ends
     line = inv_temp.reshape(*inv_temp.shape[:2], -1)[0, :_DRAWS_OF_TRACE, 0]
-    trips = weights.round_trips(inv_temp, lower=lower, upper=upper)
+    trips = evidence.round_trips(inv_temp, lower=lower, upper=upper)
     figure, (axis,) = column_figure()
     for bottom, top in ((0, lower), (upper, 1)):
         axis.axhspan(bottom, top, color=BAND, linewidth=0)
@@ -124,9 +123,9 @@ def inv_temp_traces(inv_temp: FloatArray, ends: tuple[float, float]) -> Figure:
 def target_weights(log_w1: FloatArray, colour: str) -> Figure:
     """Distribution of the weights that make draws those of the target."""
     finite = log_w1[np.isfinite(log_w1)]
-    weight = weights.normalised_weights(finite)
+    weight = evidence.normalised_weights(finite)
     relative = np.log10(np.maximum(weight * weight.size, 1e-12))
-    k = weights.pareto_k(log_w1)
+    k = evidence.pareto_k(log_w1)
     figure, (axis,) = column_figure()
     axis.hist(relative, _BINS, color=colour, histtype="stepfilled")
     axis.axvline(0, color=INK, linewidth=0.8, linestyle=":")
@@ -150,7 +149,7 @@ def target_weights(log_w1: FloatArray, colour: str) -> Figure:
 
 def pseudo_sample_weights(log_weight: FloatArray, colour: str) -> Figure:
     """Distribution over draws of how evenly pseudo-samples share the weight."""
-    effective = weights.effective_pseudo_samples(log_weight)
+    effective = evidence.effective_pseudo_samples(log_weight)
     count = log_weight.shape[-1]
     figure, (axis,) = column_figure()
     bins = np.linspace(1, count, _BINS + 1).tolist()

@@ -6,11 +6,11 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from harness.compile import source_digest, source_files
+from harness.engine.compile import source_digest, source_files
+from harness.engine.program import StanProgram
 from harness.errors import CompileError
 from harness.fit import Fit
-from harness.model import StanProgram
-from harness.paths import shipped
+from harness.folders import shipped
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from harness.diagnosis import Finding
+from harness.engine.program import StanProgram
 from harness.errors import DataError
-from harness.experiment.progress import Progress
-from harness.experiment.spec import Cell, Table
 from harness.files import write_text
 from harness.fit import Fit
-from harness.model import StanProgram
+from harness.plan.spec import Cell, Table
+from harness.progress import Progress
 from harness.report.experiment_page import CellRow, Section, render_experiment_page
 from harness.report.fit_page import build_fit_page, render_fit_page
 from harness.report.pages import column_names, render

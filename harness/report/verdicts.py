@@ -18,10 +18,10 @@ from typing import get_args
 import pandas as pd
 
 from harness.errors import DataError, HarnessError
-from harness.experiment.catalogue import experiment_names, load_experiment
-from harness.experiment.spec import Table, Verdict
 from harness.files import write_text
-from harness.paths import shipped
+from harness.folders import shipped
+from harness.plan.catalogue import experiment_names, load_experiment
+from harness.plan.spec import Table, Verdict
 from harness.report.experiment_page import Section
 from harness.report.kept import CLAIMS, KeptTable, keep_tables, kept_lines, read_kept
 from harness.report.markdown import frame_lines

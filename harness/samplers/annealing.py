@@ -22,10 +22,10 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.samplers.kernels import Hmc, Kernel, PartialHmc, RandomWalk, StepSizes
 from harness.samplers.path import Path, State
-from harness.weights import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
 S = TypeVar("S")
@@ -238,6 +238,10 @@ def tuned_step_sizes(
     steps = StepSizes(band[-1] + 1, _FIRST_STEP, wanted.target_acceptance)
     walk = PathWalk(path, ladder, kernel, np.full(rungs, np.nan), rng)
     chains = walk.base(_CHAINS)
+    # Chains that start outside the target's support tell nothing of a step size.
+    possible = np.flatnonzero(np.isfinite(chains.state.log_gamma))
+    if 0 < possible.size < _CHAINS:
+        chains = walk.at(chains.state.take(np.resize(possible, _CHAINS)))
     forward = np.zeros(_CHAINS, dtype=np.bool_)
     for each in range(band[-1] + 1):
         members = np.flatnonzero(band == each)

@@ -18,15 +18,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harness.bases.gaussian import GaussianBase
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import python_method
+from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
+from harness.path.gaussian import GaussianBase
 from harness.samplers.path import Path
 from harness.samplers.result import plain_fit
-from harness.samplers.target import Target, target_of
-from harness.weights import FloatArray
 
 MIXTURE_TEMPERATURES = (1.0, 2.8, 7.7, 21.6, 60.0)
 """Temperatures of five levels that suit the mixture of 20 Gaussians, as is usual for it."""

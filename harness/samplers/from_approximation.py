@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from harness.fit import Fit
-from harness.methods.from_approximation import Approximation, approximate
-from harness.methods.method import Method
+from harness.forms.from_approximation import Approximation, approximate
+from harness.forms.method import Method
 from harness.model import Model
 from harness.samplers.annealed_importance import annealed_importance
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.bases.gaussian import GaussianBase
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence import LogG
 from harness.fit import Fit
-from harness.methods.method import python_method
+from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
+from harness.path.gaussian import GaussianBase
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.path import Path
 from harness.samplers.path_chains import PathChains, path_fit
-from harness.samplers.target import Target, target_of
-from harness.weights import FloatArray, LogG
 
 
 def gibbs_tempering(
@@ -69,8 +70,8 @@ def gibbs_tempering(
     -------
     Fit
         As of a continuously tempered run: ``extended`` holds x, ``inv_temp``, ``delta``,
-        ``log_w1`` and ``log_w0``.  As there, a base that the target's support cuts off counts as
-        normalised.  The attribute ``band_step_size`` has each band's step size.
+        ``log_w1`` and ``log_w0``.  Log Z accounts for a base that the target's support cuts off.
+        The attribute ``band_step_size`` has each band's step size.
 
     Raises
     ------
@@ -99,6 +100,7 @@ def gibbs_tempering(
         "gibbs_tempering",
         runs,
         runs.sample(draws),
+        runs.path.base_mass(seed, chains, ladder=False),
         settings={
             "warmup": warmup,
             "step_size": step_size,

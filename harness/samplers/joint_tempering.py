@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.bases.gaussian import GaussianBase, gaussian_base
+from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError
+from harness.evidence import inv_temp_log_conditionals
 from harness.fit import Fit
-from harness.methods.method import python_method
-from harness.model import LogDensity, Model
+from harness.forms.method import python_method
+from harness.model import Model
+from harness.model.python_target import Target, function_target, target_of
+from harness.path.gaussian import GaussianBase, gaussian_base
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
-from harness.samplers.target import Target, function_target, target_of
-from harness.weights import FloatArray, inv_temp_log_conditionals
 
 METHOD = "joint_tempering"
 _FLAT = np.array([[0.0, 0.0], [1.0, 0.0]])
@@ -141,9 +142,7 @@ def joint_tempering(
         np.ascontiguousarray(x),
         {"inv_temp": 1 / (1 + np.exp(-u)), "delta": delta, "log_w1": log_w1, "log_w0": log_w0},
         settings={
-            "normalised_base": True,
-            "base": [base.mean.tolist(), base.cholesky.tolist()],
-            "log_zeta": base.log_zeta,
+            **path.base_settings(path.base_mass(seed, chains, ladder=False)),
             "log_g": _FLAT.tolist(),
             "ladder": False,
             "kernel": repr(kernel),

@@ -30,9 +30,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.samplers.path import Path, State
-from harness.weights import FloatArray
 
 Rows = npt.NDArray[np.intp]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.weights import FloatArray
 
 PUBLISHED_SCALE = 4.0
 """Scale of the sigmoidal ladder of Wu et al. (2017) and of Graham and Storkey (2017)."""

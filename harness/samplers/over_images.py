@@ -12,24 +12,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from harness import weights
-from harness.compile import CompiledProgram
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram
+from harness.engine.nuts import NutsSettings
+from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit
-from harness.methods.common import compiled_variant
-from harness.methods.continuous_tempering import (
+from harness.forms.common import compiled_variant
+from harness.forms.continuous_tempering import (
     COLLAPSED_VARIANT,
     JOINT_VARIANT,
     sample_collapsed_tempered,
     sample_continuously_tempered,
 )
-from harness.methods.method import Method
+from harness.forms.method import Method
 from harness.model import Model
 from harness.models.image_set import ImageSet, set_of
-from harness.nuts import NutsSettings
 from harness.samplers.annealed_importance import annealed_importance, bidirectional
 from harness.samplers.gibbs_tempering import gibbs_tempering
 from harness.samplers.simulated_tempering import simulated_tempering
-from harness.weights import FloatArray, LogEvidence
 
 Form = Literal["continuous_tempering", "collapsed_tempering"]
 
@@ -69,7 +70,7 @@ def sample_path_over_images(
     Fit
         Of the product: the parameter ``z`` has a draw of every image, shape (K, L), whitened.
         Attributes: ``log_evidence``, its error, and ``part_log_evidence``, the estimate after
-        each part of the draws (:func:`harness.weights.part_shares`);
+        each part of the draws (:func:`harness.evidence.part_shares`);
         ``image_log_evidence``, (K,).
 
     Raises
@@ -219,13 +220,13 @@ def _product(
     ends = list(zip(log_w1, log_w0, images.log_zeta.tolist(), strict=True))
     parts = np.sum(
         [
-            weights.log_evidence_by_parts(one, zero, log_zeta=zeta, log_g_ratio=log_g_ratio)
+            evidence.log_evidence_by_parts(one, zero, log_zeta=zeta, log_g_ratio=log_g_ratio)
             for one, zero, zeta in ends
         ],
         axis=0,
     )
     each = [
-        weights.log_evidence(one, zero, log_zeta=zeta, log_g_ratio=log_g_ratio)
+        evidence.log_evidence(one, zero, log_zeta=zeta, log_g_ratio=log_g_ratio)
         for one, zero, zeta in ends
     ]
     return _fit(fit, z, each, stats, {"part_log_evidence": parts})
@@ -234,9 +235,9 @@ def _product(
 def _annealed(fit: Fit, images: ImageSet) -> Fit:
     extended = fit.tree["extended"]
     count = len(images.image)
-    log_weight = _by_image(extended["log_w1"].to_numpy().T, count)[..., 0]
+    log_weight = _by_image(fit.log_weight.T, count)[..., 0]
     ends = extended["z"].to_numpy()[0].reshape(-1, count, images.decoder.dimension)
-    index = weights.resample(log_weight, np.random.default_rng(fit.tree.attrs["seed"]))
+    index = evidence.resample(log_weight, np.random.default_rng(fit.tree.attrs["seed"]))
     z = ends[index.T, np.arange(count)][None]
     each = []
     for row, zeta in zip(log_weight, images.log_zeta, strict=True):

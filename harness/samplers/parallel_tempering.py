@@ -23,18 +23,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harness.bases.gaussian import GaussianBase
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import python_method
+from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
+from harness.path.gaussian import GaussianBase
 from harness.samplers.kernels import Hmc, Kernel, StepSizes
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path import Path, State
 from harness.samplers.result import plain_fit
 from harness.samplers.rungs import stepping_stones, thermodynamic_integration
-from harness.samplers.target import Target, target_of
-from harness.weights import FloatArray
 
 # Shares of warm-up after which the rungs are moved; what remains tunes the step sizes alone.
 _ROUNDS = (1 / 32, 1 / 32, 1 / 16, 1 / 8, 1 / 4)

@@ -7,16 +7,20 @@ and target apart, so that a change of inverse temperature costs no evaluation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.bases.gaussian import GaussianBase
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.samplers.target import Cost, Target
-from harness.weights import FloatArray
+from harness.evidence import LogMass, log_base_mass
+from harness.model.python_target import Target
+from harness.path.gaussian import GaussianBase
+from harness.samplers.cost import Cost
 
 _MOST_TRIES = 200  # of a chain, for a starting point within the support
+_MASS_DRAWS = 4096  # of the base, for its mass within the target's support
 
 
 @dataclass(frozen=True)
@@ -188,20 +192,62 @@ class Path:
         return np.where(np.isnan(value), -np.inf, value)
 
     def log_density(self, state: State, inv_temp: npt.ArrayLike) -> FloatArray:
-        """Log gamma_beta of each chain at its inverse temperature, (n,) or one for all."""
+        """Log gamma_beta of each chain at its inverse temperature, (n,) or one for all.
+
+        At beta = 0 it is the base's also where the target's density is zero; what is not a number
+        counts as no density at any beta.
+        """
         beta = np.asarray(inv_temp, dtype=np.float64)
-        # Outside the target's support the density is zero at every beta, the base's end included.
-        height = np.where(np.isfinite(state.log_gamma), state.log_gamma, 0.0)
+        possible = np.isfinite(state.log_gamma)
+        height = np.where(possible, state.log_gamma, 0.0)
         value = beta * (height - self.base.log_zeta) + (1 - beta) * state.log_base
-        return np.where(np.isfinite(state.log_gamma), value, -np.inf)
+        at_base = (beta == 0) & (state.log_gamma == -np.inf)
+        return np.where(possible, value, np.where(at_base, state.log_base, -np.inf))
 
     def gradient(self, state: State, inv_temp: npt.ArrayLike) -> FloatArray:
         """Gradient of :meth:`log_density`, shape (n, D)."""
         beta = np.asarray(inv_temp, dtype=np.float64)[..., None]
-        slope: FloatArray = beta * state.log_gamma_gradient + (1 - beta) * state.log_base_gradient
+        # Where the target's density is zero its gradient need not be a number.
+        own = np.where(beta > 0, state.log_gamma_gradient, 0.0)
+        slope: FloatArray = beta * own + (1 - beta) * state.log_base_gradient
         return slope
 
     def delta(self, state: State) -> FloatArray:
-        """Delta = log b + log zeta - log gamma of each chain, shape (n,)."""
+        """Delta = log b + log zeta - log gamma of each chain, (n,); +inf outside the support."""
         difference: FloatArray = state.log_base + self.base.log_zeta - state.log_gamma
         return difference
+
+    def base_mass(self, seed: int, rows: int, *, ladder: bool) -> LogMass:
+        """Estimate the share of the base's mass that chains along the path reach.
+
+        Parameters
+        ----------
+        seed
+            Seed; the draws of the base have a stream of their own.
+        rows
+            Points that are evaluated at once.
+        ladder
+            Whether chains stand at beta = 0 itself, as those on a ladder do: there a target's
+            density of zero keeps nobody out, but one that is not a number.
+        """
+        rng = np.random.default_rng([seed, 6])
+        reached = []
+        for _ in range(-(-_MASS_DRAWS // rows)):
+            value, _ = self.target.log_density(self.base.sample(rng, rows))
+            self.cost.densities += rows
+            reached.append(np.isfinite(value) | (ladder & (value == -np.inf)))
+        inside = np.concatenate(reached)[None]
+        if not inside.any():  # chains have started inside, so that it is not none
+            return LogMass(float(np.log(0.5 / inside.size)), float(np.sqrt(2)))
+        return log_base_mass(inside)
+
+    def base_settings(self, mass: LogMass) -> dict[str, Any]:
+        """Return what a fit remembers of the base and of the share that the path reaches."""
+        return {
+            "normalised_base": True,
+            "base": [self.base.mean.tolist(), self.base.cholesky.tolist()],
+            "base_mass": [mass.value, mass.mcse],
+            # The mean of what is left is that of the whole only where next to nothing is lost.
+            "base_mean": self.base.mean.tolist() if mass.nearly_whole else None,
+            "log_zeta": self.base.log_zeta,
+        }

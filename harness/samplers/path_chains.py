@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence import LogMass, draw_inv_temp, inv_temp_log_conditionals
 from harness.fit import Fit
 from harness.samplers.kernels import Kernel, Moved, StepSizes
 from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
-from harness.weights import FloatArray, draw_inv_temp, inv_temp_log_conditionals
 
 _BLOCK = 2**20  # numbers in a table of draws by knots, 8 MB
 
@@ -182,6 +183,7 @@ def path_fit(
     method: str,
     runs: PathChains,
     kept: Draws,
+    base_mass: LogMass,
     *,
     settings: Mapping[str, Any],
     seed: int,
@@ -196,8 +198,9 @@ def path_fit(
         are added.
     runs, kept
         Chains and their draws.
+    base_mass
+        Share of the base's mass that they reach.
     """
-    base = runs.path.base
     log_w1, log_w0 = _end_log_weights(kept.delta, runs.log_g, ladder=runs.ladder)
     chains, draws = kept.delta.shape
     return weighted_fit(
@@ -206,9 +209,7 @@ def path_fit(
         kept.points,
         {"inv_temp": kept.inv_temp, "delta": kept.delta, "log_w1": log_w1, "log_w0": log_w0},
         settings={
-            "normalised_base": True,
-            "base": [base.mean.tolist(), base.cholesky.tolist()],
-            "log_zeta": base.log_zeta,
+            **runs.path.base_settings(base_mass),
             "log_g": runs.log_g.tolist(),
             "ladder": runs.ladder,
             "kernel": repr(runs.kernel),

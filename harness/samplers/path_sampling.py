@@ -17,24 +17,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness import weights
-from harness.bases.gaussian import GaussianBase
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.fit import Fit
-from harness.methods.method import python_method
+from harness.evidence import LogEvidence, LogG, LogMass
+from harness.fit import Fit, evidence_attributes
+from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
+from harness.path.gaussian import GaussianBase
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.path import Path
 from harness.samplers.path_chains import Draws, PathChains, path_fit
-from harness.samplers.result import evidence_attributes
-from harness.samplers.target import Target, target_of
-from harness.weights import FloatArray, LogEvidence, LogG
 
 # Shares of warm-up after which g is renewed; what remains tunes the step sizes alone.
 _ROUNDS = (1 / 16, 1 / 16, 1 / 8, 1 / 4)
 _LEAST_IN_A_BAND = 20  # draws, of all chains
 _INITIAL_STEP = 0.1
-_BASE_DRAWS = 1000  # for its mass within the target's support
 
 METHOD = "path_sampling"
 
@@ -113,17 +112,19 @@ def path_sampling(
     )
     _warm_up(runs, warmup, adapt_g)
     kept = runs.sample(draws)
+    mass = path.base_mass(seed, chains, ladder=False)
     return path_fit(
         METHOD,
         runs,
         kept,
+        mass,
         settings={
             "initial_log_g": np.asarray(log_g, dtype=np.float64).tolist(),
             "adapt_g": adapt_g,
             "warmup": warmup,
         },
         seed=seed,
-        found=evidence_attributes(_log_evidence(path, kept, bands, rng)),
+        found=evidence_attributes(_log_evidence(path, kept, bands, mass)),
     )
 
 
@@ -220,7 +221,7 @@ def _warm_up(runs: PathChains, warmup: int, adapt_g: bool) -> None:
     for length in rounds:
         delta = runs.warm_up(length)
         # Not all bands are visited from the start: what is known of them is renewed.
-        beta = weights.draw_inv_temp(delta, runs.log_g, runs.rng)
+        beta = evidence.draw_inv_temp(delta, runs.log_g, runs.rng)
         old = _middles(runs)
         runs.log_g = flattening(integrand(-delta, beta, runs.bands), runs.bands + 1)
         log_step = np.interp(np.log(_middles(runs)), np.log(old), np.log(runs.steps.tuned(band)))
@@ -235,17 +236,12 @@ def _middles(runs: PathChains) -> FloatArray:
     return np.interp(place, np.linspace(0, 1, len(knot)), knot)
 
 
-def _log_evidence(path: Path, kept: Draws, bands: int, rng: np.random.Generator) -> LogEvidence:
+def _log_evidence(path: Path, kept: Draws, bands: int, mass: LogMass) -> LogEvidence:
     """Integrate the fitted curve, from the base's mass within the target's support."""
     curve = integrand(-kept.delta, kept.inv_temp, bands)
-    points = path.base.sample(rng, _BASE_DRAWS)
-    mass = max(float(np.isfinite(path.log_gamma(points)).mean()), 0.5 / _BASE_DRAWS)
-    error = np.hypot(
-        float(weights.expectation(curve.residual).mcse),
-        np.sqrt((1 - mass) / mass / _BASE_DRAWS),
-    )
-    value = path.base.log_zeta + np.log(mass) + curve.integral[-1]
-    return LogEvidence(float(value), float(error))
+    value = path.base.log_zeta + curve.integral[-1]
+    error = float(evidence.expectation(curve.residual).mcse)
+    return mass.added_to(LogEvidence(float(value), error))
 
 
 PATH_SAMPLING = python_method(METHOD, path_sampling)

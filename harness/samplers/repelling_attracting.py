@@ -19,15 +19,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harness.bases.gaussian import GaussianBase
+from harness.arrays import FloatArray
 from harness.errors import DataError, SamplingError
 from harness.fit import Fit
-from harness.methods.method import python_method
+from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
+from harness.path.gaussian import GaussianBase
 from harness.samplers.path import Path
 from harness.samplers.result import plain_fit
-from harness.samplers.target import Target, target_of
-from harness.weights import FloatArray
 
 # Added to every density, so that where it is zero, ratios of it are still defined; the least
 # power of ten in double precision, as in the paper.

@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harness.weights import FloatArray, LogEvidence, expectation
+from harness.arrays import FloatArray
+from harness.evidence import LogEvidence, expectation
 
 
 class SteppingStones(NamedTuple):

@@ -16,14 +16,14 @@ from dataclasses import asdict
 
 import numpy as np
 
-from harness.bases.gaussian import GaussianBase
-from harness.bases.pilot import PilotSettings, pilot_of_density
 from harness.fit import Fit
-from harness.methods.method import python_method
+from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
+from harness.path.gaussian import GaussianBase
+from harness.path.pilot import PilotSettings, pilot_of_density
 from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
-from harness.samplers.target import Target, target_of
 
 METHOD = "sequential_monte_carlo"
 
@@ -45,7 +45,7 @@ def sequential_monte_carlo(
         Where particles start.
     settings
         Particles, populations, and how they move; see
-        :class:`~harness.bases.pilot.PilotSettings`.
+        :class:`~harness.path.pilot.PilotSettings`.
     seed
         Seed; same seed, same fit.
 
@@ -61,7 +61,7 @@ def sequential_monte_carlo(
     Raises
     ------
     DataError, SamplingError
-        As :func:`~harness.bases.pilot.pilot_of_density`, or if the base has another dimension.
+        As :func:`~harness.path.pilot.pilot_of_density`, or if the base has another dimension.
     """
     settings = settings or PilotSettings()
     path = Path(target_of(what), base)

@@ -17,17 +17,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harness.bases.gaussian import GaussianBase
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.methods.method import python_method
+from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
+from harness.path.gaussian import GaussianBase
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path import Path
 from harness.samplers.path_chains import PathChains, Tour, path_fit
-from harness.samplers.target import Target, target_of
-from harness.weights import FloatArray
 
 _BLOCK = 2**20  # numbers in a table of draws by rungs, 8 MB
 _LARGEST_CHANGE = 20.0  # nats, of a rung's log weight in one pilot run
@@ -142,6 +143,7 @@ def simulated_tempering(
         "simulated_tempering",
         runs,
         kept,
+        runs.path.base_mass(seed, chains, ladder=True),
         settings={
             "pilots": 0 if given is not None else pilots,
             "pilot_draws": pilot_draws,
@@ -163,7 +165,7 @@ def log_rung_probabilities(delta: FloatArray, log_g: FloatArray) -> FloatArray:
     Parameters
     ----------
     delta
-        Delta of the draws, of any shape.
+        Delta of the draws, of any shape; +inf where the target's density is zero.
     log_g
         Rungs and their log weights, shape (K, 2).
 
@@ -175,7 +177,7 @@ def log_rung_probabilities(delta: FloatArray, log_g: FloatArray) -> FloatArray:
     rung, log_weight = log_g.T
     total = np.full(rung.size, -np.inf)
     for block in np.array_split(delta.ravel(), -(-delta.size * rung.size // _BLOCK)):
-        log_mass = log_weight - rung * block[:, None]
+        log_mass = log_weight - evidence.times_delta(rung, block)
         log_mass -= log_mass.max(axis=1, keepdims=True)
         log_mass -= np.log(np.exp(log_mass).sum(axis=1, keepdims=True))
         largest = log_mass.max(axis=0)

@@ -28,11 +28,14 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 import numpy.typing as npt
 
-from harness.bases.gaussian import GaussianBase
+from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence import resample
 from harness.fit import Fit
-from harness.methods.method import python_method
+from harness.forms.method import python_method
 from harness.model import Model
+from harness.model.python_target import Target, target_of
+from harness.path.gaussian import GaussianBase
 from harness.samplers.annealing import (
     AnnealingKernel,
     BoolArray,
@@ -48,8 +51,6 @@ from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path import Path, State
 from harness.samplers.result import plain_fit
-from harness.samplers.target import Target, target_of
-from harness.weights import FloatArray, resample
 
 METHOD = "tempered_transitions"
 Variant = Literal["paired", "forward", "single_pass"]

@@ -81,7 +81,7 @@ class Accumulating(StanText):
         if not calls:
             return text
         unsure = [each for each in _own(form) if tag(each) in ("TernaryIf", "And", "Or")]
-        if unsure or tag(form) == "While":
+        if unsure or tag(form) in ("While", "IfThenElse"):
             raise DataError(
                 f"{self._where(node)}: a function that adds to the target is called where it is "
                 "not sure to be called once; call it in a statement of its own"

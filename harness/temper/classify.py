@@ -1,34 +1,26 @@
 """Which statements of a program give data their density, and which are of the prior.
 
-A density belongs to whatever stands before its bar: `y ~ normal(mu, sigma)` is of the likelihood
-where y is data, `mu ~ normal(m, s)` of the prior whatever m and s are.  What flows into a value is
-followed through transformed data, transformed parameters and locals; indices and sizes do not
-count, since `theta[county]` is no data.
+The rules are those of :mod:`harness.temper.rules`; a comment ``// temper: yes`` or
+``// temper: no`` on a statement's line comes before them.  Terms of a sum in one statement are
+taken apart where some of them are densities of parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.errors import DataError
-from harness.temper.flow import CUMULATIVE, DENSITIES, Flow
+from harness.temper.additions import Addition
+from harness.temper.base import Base, base_of
+from harness.temper.entries import Kept
+from harness.temper.interpret import notes
+from harness.temper.rules import Finding, Rules, listed
+from harness.temper.sums import one_distribution, signed
 from harness.temper.syntax import Syntax
-from harness.temper.text import as_text, statement_text
-from harness.temper.tree import (
-    Node,
-    declared_names,
-    expr,
-    field,
-    has_field,
-    is_data_only,
-    items,
-    name_of,
-    stmt,
-    tag,
-    walk,
-)
+from harness.temper.text import statement_text
+from harness.temper.tree import Node, has_field, inner_statements, stmt, tag
 
 What = Literal["likelihood", "all"]
 """What is tempered: the likelihood, so that the base is the prior, or the whole density."""
@@ -50,6 +42,8 @@ class Statement:
         Why, in a few words.
     file
         Name of the file that holds the line.
+    unsure
+        Whether the text does not decide it, so that a comment should.
     """
 
     line: int
@@ -57,6 +51,17 @@ class Statement:
     tempered: bool
     why: str
     file: str = ""
+    unsure: bool = False
+
+    @property
+    def question(self) -> str:
+        """What somebody who knows the model should look at, in one sentence or two."""
+        part, other = ("likelihood", "prior") if self.tempered else ("prior", "likelihood")
+        word = "no" if self.tempered else "yes"
+        return (
+            f"line {self.line}: `{self.text}`: {self.why}; it is taken to be of the {part}. Say "
+            f"`// temper: {word}` on its line if it is of the {other}"
+        )
 
 
 @dataclass(frozen=True)
@@ -73,8 +78,8 @@ class Classification:
 
     terms: Mapping[int, tuple[Term, ...]]
     statements: tuple[Statement, ...]
-    uncovered: tuple[str, ...]
-    """Parameters that no statement of the prior gives a density."""
+    base: Base
+    """What is left where nothing of what is tempered counts."""
 
 
 def classify(syntax: Syntax, what: What) -> Classification:
@@ -88,148 +93,59 @@ def classify(syntax: Syntax, what: What) -> Classification:
     return _Classifier(syntax, what).classification()
 
 
+@dataclass(frozen=True)
+class _Group:
+    """Additions of one statement that go together."""
+
+    node: Node
+    additions: tuple[Addition, ...]
+    finding: Finding
+    part: bool
+    """Whether the statement adds something else as well."""
+
+
 class _Classifier:
     def __init__(self, syntax: Syntax, what: What) -> None:
         self._syntax = syntax
         self._what = what
-        self._flow = Flow(syntax)
-        self._terms: dict[int, tuple[Term, ...]] = {}
-        self._told: list[Statement] = []
-        self._covered: set[str] = set()
+        self._notes = notes(syntax)
 
     def classification(self) -> Classification:
-        for block in ("transformedparameters", "model"):
-            for node in self._syntax.blocks[block]:
-                self._visit(node, None, [])
-        flow = self._flow
-        uncovered = tuple(
-            name
-            for node in self._syntax.blocks["parameters"]
-            for name in declared_names(node)
-            if name in flow.parameters - self._covered
-        )
-        return Classification(self._terms, tuple(self._told), uncovered)
-
-    def _visit(self, node: Node, override: bool | None, conditions: list[str]) -> None:
-        """Classify a statement and those in it, which take over an override and conditions."""
-        form = stmt(node)
-        kind = tag(form)
-        override = self._override(node, override)
-        inside = conditions
-        if kind in ("IfThenElse", "While"):
-            inside = conditions + self._flow.data(self._flow.of(items(form)[1]))
-        if kind in ("Block", "Profile", "For", "ForEach", "While", "IfThenElse"):
-            for each in _statements_in(form):
-                self._visit(each, override, inside)
-        elif kind == "Tilde":
-            args = (field(form, "arg"), *items(field(form, "args")))
-            self._density(node, f"{name_of(field(form, 'distribution'))}_lpdf", args, override)
-        elif kind == "TargetPE":
-            self._increment(node, override, conditions)
-        elif kind == "JacobianPE":
-            self._tell(node, (), False, "a change of variables", override)
-        else:
-            calls = [each for each in walk(form) if is_target_call(each)]
-            if calls:
-                given = [arg for call in calls for arg in items(items(call)[3])]
-                data = self._flow.data(self._flow.any_of(given))
-                why = f"called with data {_listed(data)}" if data else "called with no data"
-                jacobian = all("FnJacobian" in items(call)[1] for call in calls)
-                if jacobian:
-                    data, why = [], "a change of variables"
-                self._cover(self._flow.any_of(given), bool(data), override)
-                self._tell(node, (), bool(data), why, override)
-
-    def _density(
-        self, node: Node, name: str, args: tuple[Node, ...], override: bool | None
-    ) -> None:
-        tempered, why, flows = self._of_density(name, args)
-        self._cover(flows, tempered, override)
-        self._tell(node, (), tempered, why, override)
-
-    def _of_density(self, name: str, args: tuple[Node, ...]) -> tuple[bool, str, frozenset[str]]:
-        """Classify a density by what it is the density of."""
-        flows = self._flow.of(args[0])
-        data = self._flow.data(self._flow.of_density(name, args))
-        if is_data_only(args[0]) and (flows or not name.endswith(CUMULATIVE)):
-            return True, f"a density of data {as_text(args[0])}", flows
-        if data:
-            return (
-                True,
-                f"a density of {as_text(args[0])}, into which data {_listed(data)} flow",
-                flows,
-            )
-        return False, f"a density of {as_text(args[0])}, no data", flows
-
-    def _increment(self, node: Node, override: bool | None, conditions: list[str]) -> None:
-        """Classify ``target += sum``, term by term where each term is a density."""
-        total = items(stmt(node))[1]
-        terms = list(_terms(total, "+"))
-        groups = self._groups(terms)
-        if groups is not None:
-            for term, tempered, why, flows in groups:
-                self._cover(flows, tempered, override)
-                self._tell(node, term, tempered, why, override)
-            return
-        flows = self._flow.of(total)
-        data = self._flow.data(flows, counts=True)
-        call = _density_call(total)
-        if call is not None:
-            self._density(node, *call, override)
-            return
-        if data:
-            why = f"data {_listed(data)} flow into it"
-        elif conditions and not _holds_density(total):
-            data, why = conditions, f"it depends on data {_listed(conditions)} by a condition"
-        else:
-            why = "no data flow into it"
-        self._cover(flows, bool(data), override)
-        self._tell(node, (), bool(data), why, override)
-
-    def _groups(
-        self, terms: list[tuple[str, Node]]
-    ) -> list[tuple[tuple[tuple[str, Node], ...], bool, str, frozenset[str]]] | None:
-        """Return the terms of a sum in groups, if they are densities and not all of one kind."""
-        calls = [_density_call(term) for _, term in terms]
-        groups: list[tuple[tuple[tuple[str, Node], ...], bool, str, frozenset[str]]] = []
-        for term, call in zip(terms, calls, strict=True):
-            if call is None:
-                return None
-            constant = call[0].endswith(CUMULATIVE) and not self._flow.of_density(*call)
-            if constant and groups:
-                # What normalises a truncated density goes with it.
-                group, tempered, why, flows = groups[-1]
-                groups[-1] = ((*group, term), tempered, why, flows)
+        nodes = [
+            pair
+            for block in ("transformedparameters", "model")
+            for node in self._syntax.blocks[block]
+            for pair in self._adding(node, None)
+        ]
+        known = self._notes.additions
+        kept = [each for node, said in nodes if not said for each in known[id(node)]]
+        rules = Rules(self._notes, kept)
+        groups: list[_Group] = []
+        for node, said in nodes:
+            if said is not None or self._what == "all":
+                why = "everything is tempered" if said is None else "as a comment says"
+                finding = Finding(said is not False, why)
+                groups.append(_Group(node, tuple(known[id(node)]), finding, part=False))
             else:
-                groups.append(((term,), *self._of_density(*call)))
-        kinds = {tempered for _, tempered, _, _ in groups}
-        return groups if len(kinds) == 2 else None
+                groups += _grouped(node, known[id(node)], rules)
+        groups = _something_tempered(groups)
+        terms: dict[int, tuple[Term, ...]] = {}
+        for each in groups:
+            parts = tuple((a.sign, a.node) for a in each.additions) if each.part else ()
+            before = terms.get(id(each.node), ())
+            terms[id(each.node)] = (*before, Term(each.finding.tempered, parts))
+        left = [Kept(each.node, each.additions) for each in groups if not each.finding.tempered]
+        base = base_of(self._syntax, self._notes, left)
+        return Classification(terms, tuple(map(self._told, groups)), base)
 
-    def _cover(self, flows: frozenset[str], tempered: bool, override: bool | None) -> None:
-        if override is None:
-            override = tempered or self._what == "all"
-        if not override:
-            self._covered |= flows & self._flow.parameters
-
-    def _tell(
-        self,
-        node: Node,
-        terms: tuple[tuple[str, Node], ...],
-        tempered: bool,
-        why: str,
-        override: bool | None,
-    ) -> None:
-        if override is not None:
-            tempered, why = override, "as a comment says"
-        elif self._what == "all":
-            tempered, why = True, "everything is tempered"
-        text = statement_text(node)
-        if terms:
-            text = f"target += {signed(terms)};"
-        line = self._syntax.line(node)
-        self._told.append(Statement(line.number, text, tempered, why, str(line.file)))
-        before = self._terms.get(id(node), ())
-        self._terms[id(node)] = (*before, Term(tempered, terms))
+    def _adding(self, node: Node, inherited: bool | None) -> Iterator[tuple[Node, bool | None]]:
+        """Yield the statements that add something, with what comments say of them."""
+        said = self._override(node, inherited)
+        if id(node) in self._notes.additions or _calls_target(stmt(node)):
+            self._notes.additions.setdefault(id(node), [])
+            yield node, said
+        for each in inner_statements(stmt(node)):
+            yield from self._adding(each, said)
 
     def _override(self, node: Node, inherited: bool | None) -> bool | None:
         word = self._syntax.override(node)
@@ -241,6 +157,102 @@ class _Classifier:
             )
         return word == "yes"
 
+    def _told(self, group: _Group) -> Statement:
+        text = statement_text(group.node)
+        if inner_statements(stmt(group.node)):
+            text = text.partition(" {")[0]  # a loop, whose bounds call a function that adds
+        if group.part:
+            text = f"target += {signed(tuple((a.sign, a.node) for a in group.additions))};"
+        line, finding = self._syntax.line(group.node), group.finding
+        return Statement(
+            line.number, text, finding.tempered, finding.why, str(line.file), finding.unsure
+        )
+
+
+def _grouped(node: Node, additions: list[Addition], rules: Rules) -> list[_Group]:
+    """Classify what a statement adds: as one, or the densities of parameters by themselves."""
+    if any(each.called for each in additions) or not additions:
+        return [_Group(node, tuple(additions), _called(additions, rules), part=False)]
+    groups: list[list[Addition]] = []
+    findings: list[Finding] = []
+    rest: list[Addition] | None = None
+    for each in additions:
+        if groups and (rules.is_constant(each) or _normalises(each, groups[-1])):
+            # What normalises a truncated density goes with it.
+            groups[-1].append(each)
+            continue
+        finding = rules.finding(each)
+        if each.density is not None and not finding.tempered:
+            groups.append([each])
+            findings.append(finding)
+        elif rest is None:
+            rest = [each]
+            groups.append(rest)
+            findings.append(finding)
+        else:
+            rest.append(each)
+    if rest is not None:
+        findings[[id(each) for each in groups].index(id(rest))] = rules.together(rest)
+    if len({each.tempered for each in findings}) == 2:
+        pairs = zip(groups, findings, strict=True)
+        return [_Group(node, tuple(some), finding, part=True) for some, finding in pairs]
+    finding = findings[0] if len(findings) == 1 else rules.together(additions)
+    if finding.tempered != findings[0].tempered:
+        finding = next((each for each in findings if each.unsure), findings[0])
+    return [_Group(node, tuple(additions), finding, part=False)]
+
+
+def _normalises(addition: Addition, group: list[Addition]) -> bool:
+    """Whether a term is the mass that a truncated density before it is divided by."""
+    mass, density = addition.density, group[-1].density
+    if mass is None or density is None:
+        return False
+    return mass.cumulative and one_distribution(mass, density)
+
+
+def _called(additions: list[Addition], rules: Rules) -> Finding:
+    """Classify a call of a function that adds to the target, by all that it adds."""
+    findings = [rules.finding(each) for each in additions]
+    if additions and all(each.jacobian for each in additions):
+        return findings[0]
+    data = frozenset[str]().union(
+        *(a.value.data | a.value.conditions | a.value.choices for a in additions)
+    )
+    tempered = [each for each in findings if each.tempered]
+    if not tempered:
+        unsure = [each for each in findings if each.unsure]
+        hint = any(each.hint for each in findings)
+        return replace(unsure[0] if unsure else Finding(False, "called with no data"), hint=hint)
+    why = f"called with data {listed(data)}"
+    if len(tempered) < len(findings):
+        return Finding(True, f"{why}, and adds to the prior as well", unsure=True)
+    return Finding(True, why, unsure=any(each.unsure for each in tempered))
+
+
+def _something_tempered(groups: list[_Group]) -> list[_Group]:
+    """Take what is unsure for the likelihood where nothing else is."""
+    if any(each.finding.tempered for each in groups):
+        return groups
+    unsure = any(each.finding.unsure for each in groups)
+
+    def again(group: _Group) -> _Group:
+        finding = group.finding
+        if not (finding.unsure if unsure else finding.hint):
+            return group
+        why = finding.why if unsure else "single numbers among data reach it"
+        finding = Finding(True, f"{why}; nothing else gives data a density", unsure=True)
+        return replace(group, finding=finding)
+
+    return [again(each) for each in groups]
+
+
+def _calls_target(form: Node) -> bool:
+    """Whether a statement by itself calls a function that adds to the target."""
+    if is_target_call(form):
+        return True
+    parts = () if isinstance(form, str) else form
+    return any(_calls_target(each) for each in parts if not has_field(each, "stmt"))
+
 
 def is_target_call(node: Node) -> bool:
     """Whether a constructor calls a function of the program's own that adds to the target."""
@@ -250,65 +262,3 @@ def is_target_call(node: Node) -> bool:
         and node[0] in ("FunApp", "NRFunApp")
         and node[1] in (("UserDefined", "FnTarget"), ("UserDefined", "FnJacobian"))
     )
-
-
-def _statements_in(form: Node) -> list[Node]:
-    """Return the statements that a compound statement holds, in their order."""
-    found: list[Node] = []
-    for part in items(form)[1:]:
-        if has_field(part, "stmt"):
-            found.append(part)
-        elif not isinstance(part, str):
-            found += [each for each in part if has_field(each, "stmt")]
-    return found
-
-
-def _terms(expression: Node, sign: str) -> Iterable[tuple[str, Node]]:
-    """Yield the terms of a sum with their signs."""
-    form = expr(expression)
-    kind = tag(form)
-    if kind == "BinOp" and tag(items(form)[2]) in ("Plus", "Minus"):
-        _, left, operator, right = items(form)
-        yield from _terms(left, sign)
-        yield from _terms(right, sign if tag(operator) == "Plus" else "-+"[sign == "-"])
-    elif kind == "Paren":
-        yield from _terms(items(form)[1], sign)
-    else:
-        yield sign, expression
-
-
-def signed(terms: tuple[tuple[str, Node], ...]) -> str:
-    """Text of some terms of a sum."""
-    text = " ".join(f"{sign} {as_text(term)}" for sign, term in terms)
-    return text.removeprefix("+ ")
-
-
-def _density_call(expression: Node) -> tuple[str, tuple[Node, ...]] | None:
-    """Name and arguments of an expression that is a density, perhaps times a number."""
-    form = expr(expression)
-    if tag(form) == "Paren":
-        return _density_call(items(form)[1])
-    if tag(form) == "BinOp" and tag(items(form)[2]) == "Times":
-        _, left, _, right = items(form)
-        if tag(expr(left)) in ("IntNumeral", "RealNumeral"):
-            return _density_call(right)
-    if tag(form) in ("CondDistApp", "FunApp"):
-        _, _, identifier, args = items(form)
-        name = name_of(identifier)
-        if name.endswith(DENSITIES + CUMULATIVE) and items(args):
-            return name, items(args)
-    return None
-
-
-def _holds_density(expression: Node) -> bool:
-    return any(
-        not isinstance(each, str)
-        and len(each) == 4
-        and each[0] in ("CondDistApp", "FunApp")
-        and name_of(each[2]).endswith(DENSITIES)
-        for each in walk(expression)
-    )
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(name or "(a number)" for name in dict.fromkeys(names))

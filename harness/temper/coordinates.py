@@ -1,8 +1,8 @@
 """Base coordinates of a program's parameters, where a Gaussian base can live on them.
 
-They are those of :mod:`harness.coordinates`: a parameter itself, or its logarithm if it is declared
-positive.  A constraint that takes a degree of freedom, as a simplex's, has none; and where a
-parameter's constraint depends on others, or it is an array of vectors, ours are not Stan's.
+They are those of :mod:`harness.model.coordinates`: a parameter itself, or its logarithm if it is
+declared positive.  A constraint that takes a degree of freedom, as a simplex's, has none; and where
+a parameter's constraint depends on others, or it is an array of vectors, ours are not Stan's.
 """
 
 from __future__ import annotations

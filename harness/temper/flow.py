@@ -1,132 +1,172 @@
-"""What flows into the value of each variable and expression of a program: data, and parameters.
+"""What a value in a program is made of: data, and elements of parameters.
 
-Indices and sizes do not count, since ``theta[county]`` is no data.
+Data reach a value in four ways, which weigh differently where a statement is classified: their
+own values flow into it, they decide by a condition whether something is done, they choose (as an
+index, a range, a loop's bound or a size), or they are a single number that switches something.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
-from harness.temper.syntax import Syntax
-from harness.temper.tree import (
-    Node,
-    declared_names,
-    expr,
-    field,
-    has_field,
-    is_data_only,
-    items,
-    name_of,
-    stmt,
-    tag,
-    walk,
-)
+from harness.temper.elements import Affine, Frame, Piece
 
 CONSTANT = ""
 """Stands among names of data for a number in the program that is given a density."""
 
 DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_log")
 CUMULATIVE = ("_lcdf", "_lccdf")
-_SIZES = {"size", "num_elements", "rows", "cols", "dims", "rank"}
-_FILLED = {"rep_vector", "rep_row_vector", "rep_matrix", "rep_array"}
+
+Names = frozenset[str]
+_NONE: Names = frozenset()
 
 
-class Flow:
-    """Names that flow into the value of each variable: of data, and of parameters."""
+@dataclass(frozen=True)
+class Value:
+    """What is known of an expression's value.
 
-    def __init__(self, syntax: Syntax) -> None:
-        self.dimensioned: set[str] = set()
-        self.counts: set[str] = set()
-        self.parameters: set[str] = set()
-        self._into: dict[str, frozenset[str]] = {}
-        for node in syntax.blocks["data"]:
-            for name in declared_names(node):
-                kind = tag(field(stmt(node), "decl_type"))
-                if kind not in ("SInt", "SReal"):
-                    self.dimensioned.add(name)
-                elif kind == "SInt":
-                    self.counts.add(name)
-                self._into[name] = frozenset([name])
-        for node in syntax.blocks["parameters"]:
-            for name in declared_names(node):
-                self.parameters.add(name)
-                self._into[name] = frozenset([name])
-        while self._pass(syntax):
-            pass
+    Attributes
+    ----------
+    data
+        Data whose values flow into it.
+    conditions
+        Data that decide, in a condition, whether something of it was done.
+    choices
+        Data that choose: by an index, a range, a loop's bound or a size.
+    hints
+        Single numbers among data that are in a condition or are an index.
+    touched
+        Elements of parameters that flow into it.
+    given
+        Elements of parameters behind the bars of densities in it.
+    summed
+        Parameters whose sum or mean is in it.
+    slopes
+        Parameters with what the value grows by if 1 is added to all elements of one; parameters
+        that flow into it and are not here are those of which this is not known.
+    itself
+        Elements of parameters that it is, unchanged, one after the other; None if it is not.
+    number
+        Which whole number it is, if the text tells.
+    """
 
-    def of(self, expression: Node) -> frozenset[str]:
-        """Names that flow into an expression's value."""
-        form = expr(expression)
-        kind = tag(form)
-        if kind == "GetTarget":
-            return frozenset()
-        parts = items(form)[1:]
-        if kind == "Variable":
-            return self._into.get(name_of(parts[0]), frozenset())
-        if kind == "Indexed":
-            return self.of(parts[0])
-        if kind in ("CondDistApp", "FunApp"):
-            _, _, identifier, given = items(form)
-            name, args = name_of(identifier), items(given)
-            if name.endswith(CUMULATIVE) or name.endswith(DENSITIES):
-                return self.of_density(name, args)
-            if name in _SIZES:
-                return frozenset()
-            if name in _FILLED:
-                args = args[:1]
-            return self.any_of(args)
-        return self.any_of(_inner(parts))
+    data: Names = _NONE
+    conditions: Names = _NONE
+    choices: Names = _NONE
+    hints: Names = _NONE
+    touched: frozenset[Piece] = frozenset()
+    given: frozenset[Piece] = frozenset()
+    summed: Names = _NONE
+    slopes: frozenset[tuple[str, float]] = frozenset()
+    itself: tuple[Piece, ...] | None = None
+    number: Affine | None = None
 
-    def of_density(self, name: str, args: tuple[Node, ...]) -> frozenset[str]:
-        """Names that flow into what is given a density, by a call of it."""
-        if all(map(is_data_only, args)):
-            return frozenset()  # a constant, as that of a truncated prior
-        flows = self.of(args[0])
-        if not flows and is_data_only(args[0]) and not name.endswith(CUMULATIVE):
-            return frozenset([CONSTANT])
-        return flows
+    @property
+    def parameters(self) -> Names:
+        """Names of the parameters that flow into it."""
+        return frozenset(each.parameter for each in self.touched)
 
-    def any_of(self, expressions: Iterable[Node]) -> frozenset[str]:
-        """Names that flow into any of some expressions."""
-        return frozenset().union(*map(self.of, expressions))
+    @property
+    def control(self) -> Value:
+        """What reaches a value that depends on this one by a condition alone."""
+        return Value(
+            conditions=self.conditions,
+            choices=self.choices,
+            hints=self.hints,
+            touched=self.touched,
+            given=self.given,
+        )
 
-    def data(self, flows: frozenset[str], *, counts: bool = False) -> list[str]:
-        """Names of data among those that flow; numbers only where they count something."""
-        known = self.dimensioned | {CONSTANT} | (self.counts if counts else set())
-        return sorted(flows & known)
+    def slope(self, name: str) -> float | None:
+        """What it grows by if 1 is added to a parameter; None if that is not known."""
+        return dict(self.slopes).get(name, None if name in self.parameters else 0.0)
 
-    def _pass(self, syntax: Syntax) -> bool:
-        before = dict(self._into)
-        for block in ("transformeddata", "transformedparameters", "model"):
-            for node in walk(syntax.blocks[block]):
-                self._follow(node)
-        return self._into != before
+    def scaled(self, factor: float) -> Value:
+        """A number times it."""
+        slopes = frozenset((name, factor * slope) for name, slope in self.slopes)
+        return replace(self, slopes=slopes, itself=None, number=None)
 
-    def _follow(self, node: Node) -> None:
-        kind = tag(node) if not isinstance(node, str) and node and isinstance(node[0], str) else ""
-        if kind == "Assignment":
-            flows = self.of(field(node, "assign_rhs"))
-            for each in walk(field(node, "assign_lhs")):
-                if not isinstance(each, str) and each and each[0] == "LVariable":
-                    self._add(name_of(each[1]), flows)
-        elif kind == "VarDecl":
-            for each in items(field(node, "variables")):
-                initial = items(field(each, "initial_value"))
-                if initial:
-                    self._add(name_of(field(each, "identifier")), self.of(initial[0]))
-        elif kind == "ForEach":
-            self._add(name_of(items(node)[1]), self.of(items(node)[2]))
-
-    def _add(self, name: str, flows: frozenset[str]) -> None:
-        self._into[name] = self._into.get(name, frozenset()) | flows
+    def over(self, frame: Frame) -> Value:
+        """Return what is left of it after a turn of a loop, for all turns."""
+        if not any(each.uses(frame.symbol) for each in self.touched | self.given):
+            moving = self.number is not None and self.number.symbol == frame.symbol
+            return replace(self, number=None) if moving else self
+        return replace(
+            self,
+            touched=frozenset(each.over([frame])[0] for each in self.touched),
+            given=frozenset(each.over([frame])[0] for each in self.given),
+            itself=None,
+            number=None,
+        )
 
 
-def _inner(parts: Iterable[Node]) -> list[Node]:
-    """Return the expressions among the parts of a constructor, and in lists among them."""
-    found = []
-    for part in parts:
-        if has_field(part, "expr"):
-            found.append(part)
-        elif not isinstance(part, str):
-            found += _inner(part)
-    return found
+NOTHING = Value()
+
+
+def union(values: Iterable[Value]) -> Value:
+    """Return what a function of some values is made of."""
+    given = list(values)
+    # It stays where it is if all of its arguments do.
+    return _combined(given, lambda name: 0.0 if all(v.slope(name) == 0 for v in given) else None)
+
+
+def added(left: Value, right: Value, sign: float = 1.0) -> Value:
+    """Return what a sum is made of, or, with the sign -1, a difference."""
+
+    def slope(name: str) -> float | None:
+        one, other = left.slope(name), right.slope(name)
+        return None if one is None or other is None else one + sign * other
+
+    return _combined([left, right], slope)
+
+
+def joined(left: Value, right: Value) -> Value:
+    """Return what a value is made of that is one or the other."""
+    if left == right:
+        return left
+
+    def slope(name: str) -> float | None:
+        one, other = left.slope(name), right.slope(name)
+        return one if one == other else None
+
+    return replace(
+        _combined([left, right], slope),
+        itself=left.itself if left.itself == right.itself else None,
+        number=left.number if left.number == right.number else None,
+    )
+
+
+def reached(value: Value, other: Value) -> Value:
+    """Return what a value is made of that another one reaches by an index or a condition."""
+    if other == NOTHING:
+        return value
+    both = union([value, other])
+    if other.touched:
+        return both
+    return replace(both, slopes=value.slopes, itself=value.itself, number=value.number)
+
+
+_MANY = 40
+"""Pieces of one parameter in a value, beyond which they are no longer told apart."""
+
+
+def _few(pieces: frozenset[Piece]) -> frozenset[Piece]:
+    if len(pieces) <= _MANY:
+        return pieces
+    return frozenset(Piece(each.parameter, (None,) * len(each.box)) for each in pieces)
+
+
+def _combined(values: list[Value], slope: Callable[[str], float | None]) -> Value:
+    touched = _few(frozenset[Piece]().union(*(each.touched for each in values)))
+    slopes = {name: slope(name) for name in {each.parameter for each in touched}}
+    return Value(
+        data=_NONE.union(*(each.data for each in values)),
+        conditions=_NONE.union(*(each.conditions for each in values)),
+        choices=_NONE.union(*(each.choices for each in values)),
+        hints=_NONE.union(*(each.hints for each in values)),
+        touched=touched,
+        given=_few(frozenset[Piece]().union(*(each.given for each in values))),
+        summed=_NONE.union(*(each.summed for each in values)),
+        slopes=frozenset((name, each) for name, each in slopes.items() if each is not None),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from harness.paths import shipped
+from harness.folders import shipped
 
 _DEFINED = re.compile(r"^(?:int|real|vector|matrix) (\w+)\(", re.MULTILINE)
 _CALLED = re.compile(r"\b(\w+)\(")

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.engine.program import StanProgram
+from harness.engine.stanli_package import stan_model
 from harness.files import write_text
-from harness.model import Model, OwnBase, StanProgram
-from harness.paths import cache_folder
-from harness.stanli_package import stan_model
+from harness.folders import cache_folder
+from harness.model import Model, OwnBase
 from harness.temper.classify import What
 from harness.temper.program import VARIANTS, TemperedProgram, self_contained, temper_each
 
@@ -26,7 +27,8 @@ def tempered_model(
 
     Its programs are written to a folder in the cache that is named by a hash of their text; the
     variant ``original`` is the program itself, its includes written out, for its transformed
-    parameters and generated quantities, and ``target`` has its density with all constants.
+    parameters and generated quantities, ``target`` has its density with all constants, and
+    ``prior`` what of that is not tempered.
 
     Parameters
     ----------
@@ -69,6 +71,9 @@ def tempered_model(
         dimension=int(target.n_unconstrained),
         transforms=any_form.coordinates.transforms,
         own_base=_own_base(any_form),
+        prior_normalised=any_form.base_verdict == "normalised",
+        flat=any_form.flat,
+        questions=tuple(each.question for each in any_form.statements if each.unsure),
         no_gaussian_base=any_form.coordinates.reason,
         aliases={variant: each.names for variant, each in programs.items()},
         pseudo_names=any_form.parameters,
@@ -78,6 +83,6 @@ def tempered_model(
 
 def _own_base(program: TemperedProgram) -> OwnBase:
     """Kind of base that is left where a program's tempered statements count nothing."""
-    if set(program.uncovered) - set(program.bounded):
+    if program.base_verdict == "improper":
         return "improper"
     return "prior" if program.what == "likelihood" else "flat"

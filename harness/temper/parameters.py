@@ -69,6 +69,16 @@ def _has_arrays(transformation: Node) -> bool:
     )
 
 
+def is_checked(transformation: Node) -> bool:
+    """Whether Stan checks a constraint of a transformed parameter, or of a part of a tuple."""
+    if tag(transformation) == "TupleTransformation":
+        return any(map(is_checked, items(items(transformation)[1])))
+    return tag(transformation) not in _UNCHECKED
+
+
+_UNCHECKED = {"Identity", "Offset", "Multiplier", "OffsetMultiplier"}
+
+
 class Repeated(StanText):
     """Writes declarations of arrays, whose bounds are one number or arrays as well."""
 

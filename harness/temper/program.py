@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError
+from harness.temper.base import BaseVerdict
 from harness.temper.classify import Statement, What, classify
 from harness.temper.coordinates import BaseCoordinates, base_coordinates, is_jacobian
+from harness.temper.declared import declared
+from harness.temper.prior import write_prior
 from harness.temper.syntax import Stanc, Syntax, read_syntax
 from harness.temper.templates import Variant
-from harness.temper.tree import declared_names, stmt, tag, walk
-from harness.temper.tree import field as value_of
+from harness.temper.tree import walk
 from harness.temper.write import write_program
-from harness.toolchain import require_cmdstan
 
 TemperMethod = Literal[
     "pseudo-extended",
@@ -50,7 +52,7 @@ _TITLES = {
     "collapsed": "Collapsed continuously tempered form",
     "collapsed-zero-likelihood": "Collapsed continuously tempered form, with zero likelihoods,",
     "collapsed-pseudo-extended": "Collapsed pseudo-extended form",
-    "prior": "Prior, what is not tempered,",
+    "prior": "Prior",
     "none": "Form with all constants",
 }
 
@@ -76,10 +78,16 @@ class TemperedProgram:
         The original's parameters, in its order, with the names that it has for them: in a
         pseudo-extended program they are arrays whose first axis runs over pseudo-samples.
     uncovered
-        Parameters that no statement outside of what is tempered gives a density: the base is
-        flat in them.
+        Parameters with an element that no statement outside of what is tempered gives a density:
+        the base is flat in it.
     bounded
         Parameters whose constraint bounds them on all sides, so that a flat base is proper.
+    base_verdict
+        Whether the base that is left is normalised; see :mod:`harness.temper.base`.
+    why
+        Why that is said of it, in a few words.
+    flat
+        Elements of parameters that the base is flat in and that are not bounded, as ``mu[2]``.
     coordinates
         Base coordinates of its parameters, for Gaussian bases.
     digest
@@ -95,6 +103,9 @@ class TemperedProgram:
     parameters: Mapping[str, str] = field(repr=False)
     uncovered: tuple[str, ...]
     bounded: tuple[str, ...]
+    base_verdict: BaseVerdict
+    why: str
+    flat: tuple[str, ...]
     coordinates: BaseCoordinates = field(repr=False)
     digest: str
 
@@ -159,9 +170,13 @@ def temper_each(
         )
     if what == "all":
         _refuse_jacobians(syntax)
+    known = declared(syntax)
     programs = []
     for method in methods:
-        written = write_program(syntax, classification, VARIANTS[method], what)
+        if method == "prior":
+            written = write_prior(syntax, classification)
+        else:
+            written = write_program(syntax, classification, VARIANTS[method], what)
         header = (
             f"// {_TITLES[method]} of {path.name} ({what} tempered), written by\n"
             f"//   harness temper {path.name} --method {method} --temper {what}\n"
@@ -177,8 +192,11 @@ def temper_each(
                 what=what,
                 names=written.names,
                 parameters=written.parameters,
-                uncovered=classification.uncovered,
-                bounded=_bounded(syntax),
+                uncovered=classification.base.uncovered,
+                bounded=tuple(filter(known.bounded, known.parameters)),
+                base_verdict=classification.base.verdict,
+                why=classification.base.why,
+                flat=classification.base.flat,
                 coordinates=base_coordinates(syntax),
                 digest=syntax.digest,
             )
@@ -205,12 +223,11 @@ def as_table(program: TemperedProgram) -> str:
             place = f"{Path(each.file).name}:{each.line}"
         word = "tempered" if each.tempered else "not tempered"
         rows.append(f"{place:>5}  {word:<12}  {each.text}  ({each.why})")
-    flat = [name for name in program.uncovered if name not in program.bounded]
-    if flat:
-        rows.append(
-            f"{', '.join(flat)}: no statement that is not tempered gives a density, so that the "
-            "base may be improper, and log Z without meaning"
-        )
+    rows += [each.question for each in program.statements if each.unsure]
+    if program.base_verdict == "improper":
+        rows.append(f"{program.why}, so that the base is improper, and log Z without meaning")
+    elif program.base_verdict == "unknown_constant":
+        rows.append(f"the base is not known to be normalised: {program.why}")
     return "\n".join(rows)
 
 
@@ -227,23 +244,3 @@ def self_contained(path: Path, *, include_paths: Iterable[Path] = ()) -> str:
 
 def _stanc(path: Path, include_paths: Iterable[Path]) -> Stanc:
     return Stanc(require_cmdstan(), [*map(Path, include_paths), path.parent])
-
-
-_BOUNDED = {
-    "LowerUpper",
-    "Simplex",
-    "UnitVector",
-    "CholeskyCorr",
-    "Correlation",
-    "StochasticRow",
-    "StochasticColumn",
-}
-
-
-def _bounded(syntax: Syntax) -> tuple[str, ...]:
-    return tuple(
-        name
-        for node in syntax.blocks["parameters"]
-        if tag(value_of(stmt(node), "transformation")) in _BOUNDED
-        for name in declared_names(node)
-    )

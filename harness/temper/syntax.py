@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.engine.toolchain import CmdStan
 from harness.errors import CompileError
 from harness.temper.tree import Node, items, parse, stmt, tag
 from harness.temper.tree import field as value_of
-from harness.toolchain import CmdStan
 
 BLOCKS = (
     "function",

@@ -18,15 +18,16 @@ Variant = Literal[
     "collapsed_tempered_zero_likelihood",
     "collapsed_pseudo_extended",
 ]
-"""A program of ours, by the name that methods know it by; ``target`` is the original, its density
-with all constants, ``prior`` what of it is not tempered, and ``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` where the
-likelihood is zero in places: see :mod:`harness.temper.twice`."""
+"""A program of ours, by the name that methods know it by.
+
+``target`` is the original, its density with all constants, ``prior`` what of it is not tempered,
+and ``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` where the likelihood is zero in
+places: see :mod:`harness.temper.twice`."""
 
 _COLLAPSED = ("log_tempered_mass", "inv_temp_rng", "continuous_tempering_log_weight")
 
 FUNCTIONS: Mapping[Variant, tuple[str, ...]] = {
     "target": (),
-    "prior": (),
     "pseudo_extended": (
         "geometric_path",
         "pseudo_extended_log_density",
@@ -53,7 +54,6 @@ FUNCTIONS: Mapping[Variant, tuple[str, ...]] = {
 
 DATA: Mapping[Variant, tuple[str, ...]] = {
     "target": (),
-    "prior": (),
     "pseudo_extended": ("g", "pseudo_samples"),
     "continuously_tempered": ("g", "inv_temp"),
     "collapsed_tempered": ("g", "ladder"),
@@ -68,7 +68,6 @@ target += log_base
 
 MODEL: Mapping[Variant, str] = {
     "target": "target += log_base + log_ratio;",
-    "prior": "target += log_base;",
     "pseudo_extended": """
 vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
 vector[N] log_gamma = log_base + log_ratio;
@@ -111,7 +110,6 @@ vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, lad
 
 GENERATED: Mapping[Variant, str] = {
     "target": "",
-    "prior": "",
     "pseudo_extended": """
 vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
 vector[N] delta = log_zeta - log_ratio; // log b + log zeta - log gamma
@@ -148,7 +146,6 @@ vector[N] log_weight;
 
 FREE: Mapping[Variant, str] = {
     "target": "",
-    "prior": "",
     "pseudo_extended": ("vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;"),
     "continuously_tempered": "vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;",
     "collapsed_tempered": "",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from harness.errors import DataError
 from harness.temper.accumulate import Accumulating, TargetFunction
 from harness.temper.classify import Term
+from harness.temper.parameters import is_checked
 from harness.temper.syntax import Syntax
 from harness.temper.tree import Node, declared_names, field, items, name_of, names, stmt, tag
 
@@ -31,11 +32,11 @@ def kept_names(syntax: Syntax, parameters: set[str] | None) -> list[str]:
         form = stmt(node)
         if tag(form) == "VarDecl":
             declared |= dict.fromkeys(declared_names(node), field(form, "transformation"))
-    checked = {name for name, given in declared.items() if _is_checked(given)}
+    checked = {name for name, given in declared.items() if is_checked(given)}
     if parameters is not None:
         for node in syntax.blocks["transformedparameters"]:
             form = stmt(node)
-            if tag(form) == "VarDecl" and _is_checked(field(form, "transformation")):
+            if tag(form) == "VarDecl" and is_checked(field(form, "transformation")):
                 depends = names(field(form, "transformation")) & (parameters | set(declared))
                 if depends:
                     raise DataError(
@@ -50,16 +51,6 @@ def kept_names(syntax: Syntax, parameters: set[str] | None) -> list[str]:
                 checked.add(name)
                 waiting.append(name)
     return [name for name in declared if name in checked]
-
-
-def _is_checked(transformation: Node) -> bool:
-    """Whether Stan checks a constraint of a transformed parameter, or of a part of a tuple."""
-    if tag(transformation) == "TupleTransformation":
-        return any(map(_is_checked, items(items(transformation)[1])))
-    return tag(transformation) not in _UNCHECKED
-
-
-_UNCHECKED = {"Identity", "Offset", "Multiplier", "OffsetMultiplier"}
 
 
 class LocalStatements(Accumulating):

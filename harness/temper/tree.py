@@ -37,9 +37,12 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def tag(node: Node) -> str:
-    """Name of a constructor: ``For`` of ``(For (loop_variable n) ...)``, ``Break`` of ``Break``."""
+    """Name of a constructor: ``For`` of ``(For (loop_variable n) ...)``, ``Break`` of ``Break``.
+
+    It is empty of an empty list.
+    """
     while not isinstance(node, str):
-        node = node[0]
+        node = node[0] if node else ""
     return node
 
 
@@ -120,3 +123,37 @@ def declared_names(statement: Node) -> list[str]:
 def is_container(expression: Node) -> bool:
     """Whether an expression has more than one value."""
     return tag(type_of(expression)) not in ("UReal", "UInt", "UComplex")
+
+
+def inner_statements(form: Node) -> list[Node]:
+    """Return the statements that a compound statement holds, in their order."""
+    found: list[Node] = []
+    for part in () if isinstance(form, str) else form[1:]:
+        if has_field(part, "stmt"):
+            found.append(part)
+        elif not isinstance(part, str):
+            found += [each for each in part if has_field(each, "stmt")]
+    return found
+
+
+def assigned(left: Node) -> list[str]:
+    """Names that are assigned to on the left side of an assignment."""
+    return [
+        name_of(each[1])
+        for each in walk(left)
+        if not isinstance(each, str) and each and each[0] == "LVariable"
+    ]
+
+
+def literal(expression: Node) -> float | None:
+    """Value of a number that stands in the program, or None."""
+    form = expr(expression)
+    kind = tag(form)
+    if kind in ("IntNumeral", "RealNumeral"):
+        return float(tag(items(form)[1]))
+    if kind == "Paren":
+        return literal(items(form)[1])
+    if kind == "PrefixOp" and tag(items(form)[1]) == "PMinus":
+        value = literal(items(form)[2])
+        return None if value is None else -value
+    return None

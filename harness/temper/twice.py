@@ -2,27 +2,26 @@
 
 At beta = 0 a point where the likelihood is zero is as good as any other, but Stan's automatic
 differentiation does not know: the logarithm of a zero has an infinite slope, 0 times which is not
-a number, and NUTS never comes there.  So the statements are passed through first at copies of the
-parameters that pass no gradient on; where the likelihood is zero there, what is tempered is left
-out of the second pass, at the parameters themselves.
+a number, and NUTS never comes there.  So what is tempered is evaluated first at copies of the
+parameters that pass no gradient on; where it is zero there, it is left out of the second pass, at
+the parameters themselves.  What a program works out before, in statements of their own, stays in
+that pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from harness.temper.accumulate import TargetFunction
-from harness.temper.classify import Term
 from harness.temper.parameters import Parameter
 from harness.temper.text import StanText
 from harness.temper.transformed import LocalStatements
 from harness.temper.tree import Node, expr, items, name_of, tag
 
-_COMMENT = """// Twice: where the likelihood is zero its gradient may not be a number, and
-// NUTS would not come there. So it is evaluated first at copies of the
-// parameters through which no gradient passes (that of round() is 0, and
-// times 2^500 no digit is lost by it); if it is zero, it is left out at the
-// parameters themselves.
+_COMMENT = """
+// Where the likelihood is zero its gradient may not be a number, and NUTS
+// would not come there. So it is evaluated first at copies of the parameters
+// through which no gradient passes (that of round() is 0, and times 2^500 no
+// digit is lost by it); where it is zero, it is left out below.
 """
 
 _NUMBERS = {"SReal", "SVector", "SRowVector", "SMatrix"}
@@ -36,78 +35,26 @@ def can_be_copied(parameter: Parameter) -> bool:
     return tag(kind) in _NUMBERS
 
 
-class Passes:
-    """Two passes through a program's statements.
+class Copies(LocalStatements):
+    """Writes statements at copies of the parameters, and only what is tempered of what they add."""
 
-    Parameters
-    ----------
-    parameters
-        The program's parameters, of which :func:`can_be_copied` is true.
-    name
-        Gives the program's name for one of ours.
-    """
-
-    def __init__(self, parameters: Iterable[Parameter], name: Callable[[str], str]) -> None:
-        self._parameters = tuple(parameters)
-        self._copies = {each.name: name(f"{each.name}_copy") for each in self._parameters}
-        self._possible, self._pass = map(name, ("possible", "pass"))
-
-    def writer(
-        self,
-        functions: Mapping[str, TargetFunction],
-        accumulator: Callable[[Term], str | None],
-        terms: Callable[[Node], tuple[Term, ...]],
-        where: Callable[[Node], str],
-        outside: set[str],
-    ) -> GuardedStatements:
-        """Return what writes the statements, as :class:`LocalStatements` does for one pass."""
-        writer = GuardedStatements(functions, accumulator, terms, where, outside)
-        writer.copies, writer.condition = self._copies, self._possible
-        return writer
-
-    def text(self, statements: str, tempered: str, ends: str) -> str:
-        """Text of both passes.
-
-        Parameters
-        ----------
-        statements
-            Text of the statements, and of what they add to.
-        tempered
-            What the tempered ones add to.
-        ends
-            Text of what becomes of the sums.
-        """
-        plain = StanText()
-        # Every digit is kept of 0 and of numbers between 1e-135 and 1e157.
-        copies = "\n".join(
-            f"{plain.sized(each.kind, 'Identity')} {self._copies[each.name]} = "
-            f"{self._pass} == 1 ? ldexp(round(ldexp({each.name}, 500)), -500) : {each.name};"
-            for each in self._parameters
-        )
-        return (
-            f"{_COMMENT}int {self._possible} = 1;\n"
-            f"for ({self._pass} in 1 : 2) {{\n{copies}\n{statements}\n"
-            f"if (!{self._possible}) {{\n{tempered} = negative_infinity();\n}}\n"
-            f"{self._possible} = {tempered} != negative_infinity();\n{ends}\n}}"
-        )
-
-
-class GuardedStatements(LocalStatements):
-    """Writes statements at copies of the parameters, what is tempered under a condition."""
-
-    copies: Mapping[str, str] = {}
+    names: Mapping[str, str] = {}
     """Names of the copies, by parameter."""
-    condition = ""
-    """Name of the condition."""
 
     def expression(self, node: Node) -> str:
         """Text of an expression, in the copies."""
         form = expr(node)
         if tag(form) == "Variable":
             name = name_of(items(form)[1])
-            if name in self.copies:
-                return self.copies[name]
+            return self.names.get(name, super().expression(node))
         return super().expression(node)
+
+
+class Guarded(LocalStatements):
+    """Writes statements, what is tempered of what they add under a condition."""
+
+    condition = ""
+    """Its name."""
 
     def _add(self, node: Node, value: str) -> str:
         add = super()._add
@@ -132,3 +79,45 @@ class GuardedStatements(LocalStatements):
         if guarded:
             guarded = f"if ({self.condition}) {{\n{guarded}\n}}"
         return "\n".join(filter(None, (plain, guarded)))
+
+
+def first_pass(
+    copies: Copies,
+    parameters: Iterable[Parameter],
+    blocks: Iterable[Node],
+    *,
+    tempered: str,
+    condition: str,
+) -> str:
+    """Text that finds out whether the likelihood is above zero, and passes no gradient on.
+
+    Parameters
+    ----------
+    copies
+        Writes the statements.
+    parameters
+        The program's parameters, of which :func:`can_be_copied` is true.
+    blocks
+        The statements, block after block.
+    tempered
+        Name of what the tempered ones add to.
+    condition
+        Name of what is declared, 1 where the likelihood is above zero.
+    """
+    plain = StanText()
+    # Every digit is kept of 0 and of numbers between 1e-135 and 1e157.
+    rows = [
+        f"{plain.sized(each.kind, 'Identity')} {copies.names[each.name]} = "
+        f"ldexp(round(ldexp({each.name}, 500)), -500);"
+        for each in parameters
+    ]
+    rows.append(f"real {tempered} = 0;")
+    rows += map(copies.statements, blocks)
+    rows.append(f"{condition} = {tempered} != negative_infinity();")
+    inner = "\n".join(rows)
+    return f"{_COMMENT}int {condition};\n{{\n{inner}\n}}"
+
+
+def left_out(tempered: str, condition: str) -> str:
+    """Text, after the second pass, of what was left out of it."""
+    return f"if (!{condition}) {{\n{tempered} = negative_infinity();\n}}"

@@ -31,6 +31,7 @@ from harness.temper.templates import (
 from harness.temper.text import StanText
 from harness.temper.transformed import LocalStatements, kept_names
 from harness.temper.tree import (
+    Node,
     declared_names,
     field,
     items,
@@ -39,7 +40,7 @@ from harness.temper.tree import (
     tag,
     walk,
 )
-from harness.temper.twice import Passes, can_be_copied
+from harness.temper.twice import Copies, Guarded, can_be_copied, first_pass, left_out
 
 _OUTPUTS = ("inv_temp", "delta", "log_weight")
 _OWN = (
@@ -59,9 +60,6 @@ _OWN = (
     "whitened_mean",
     "base_constant",
 )
-
-_PLAIN = ("target", "prior")
-"""Variants that temper nothing."""
 
 _BASE = "log_base; // log b"
 _RATIO = "log_ratio; // log gamma - log b"
@@ -115,7 +113,7 @@ class _Writer:
         self._each = variant.endswith("pseudo_extended")
         self._what = what
         self._coordinates = base_coordinates(syntax)
-        self._gaussian = self._coordinates.reason is None and variant not in _PLAIN
+        self._gaussian = self._coordinates.reason is None and variant != "target"
         for mine in (*_OUTPUTS, *_OWN):
             self._names.of(mine)
         base = ("whitener", "gaussian_base_lpdf") if self._gaussian else ()
@@ -135,12 +133,11 @@ class _Writer:
         }
 
         # Not where a pass adds to the target by itself, or a parameter has no copy.
-        twice = (
+        self._twice = (
             variant == "collapsed_tempered_zero_likelihood"
             and all(map(can_be_copied, self._parameters))
             and not self._changes_variables()
         )
-        self._passes = Passes(self._parameters, self._names.of) if twice else None
 
     def program(self) -> Written:
         plain = StanText()
@@ -156,7 +153,7 @@ class _Writer:
             "functions": f"{self._library}\n{defined}",
             "data": plain.statements(self._syntax.blocks["data"])
             + "\n"
-            + ("" if self._gaussian or self._variant in _PLAIN else ours(_NO_BASE))
+            + ("" if self._gaussian or self._variant == "target" else ours(_NO_BASE))
             + self._data
             + (ours(NUMBER) if self._variant == "collapsed_pseudo_extended" else ""),
             "transformed data": transformed,
@@ -165,21 +162,17 @@ class _Writer:
             "model": ours(MODEL[self._variant]),
             "generated quantities": ours(GENERATED[self._variant]),
         }
-        if self._variant in _PLAIN and not self._kept and not self._changes_variables():
+        if self._variant == "target" and not self._kept and not self._changes_variables():
             # All in the model block: what adds to the target there is quicker in stanli.
             blocks |= {
                 "transformed parameters": "",
-                "model": self._statements(functions, self._to_target, {}),
+                "model": self._statements(functions, lambda _: "target", {}),
             }
         text = "\n".join(f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body)
         parameters = {
             each.name: self._variants.get(each.name, each.name) for each in self._parameters
         }
         return Written(text, self._names.changed(self._public), parameters)
-
-    def _to_target(self, term: Term) -> str | None:
-        """What a term adds to in a program without inverse temperatures; None for nothing."""
-        return None if self._variant == "prior" and term.tempered else "target"
 
     # Parameters
 
@@ -259,6 +252,8 @@ class _Writer:
         if self._what == "all":
             wanted = ("log_rest", "log_tempered")
         rest, tempered = map(self._names.of, wanted)
+        if self._twice:
+            rows.append(self._first_pass(functions, tempered, kept))
         rows.append(f"real {rest} = 0;\nreal {tempered} = 0;")
         if self._each:
             for each in self._parameters:
@@ -269,10 +264,8 @@ class _Writer:
                 if each.depends:
                     rows.append(f"{self._variants[each.name]}[{index}] = {each.name};")
 
-        def accumulator(term: Term) -> str | None:
-            if term.tempered:
-                return None if self._variant == "prior" else tempered
-            return rest
+        def accumulator(term: Term) -> str:
+            return tempered if term.tempered else rest
 
         copies = {kept[name]: name for name in kept} if self._each else {}
         rows.append(
@@ -283,10 +276,37 @@ class _Writer:
                 "\n".join(f"{copy}[{index}] = {name};" for copy, name in copies.items()),
             )
         )
-        ends = self._ends(rest, tempered, f"[{index}]" if index else "")
-        if self._passes is not None:
-            return self._passes.text("\n".join(rows), tempered, ends)
-        return "\n".join([*rows, ends])
+        if self._twice:
+            rows.append(left_out(tempered, self._names.of("possible")))
+        rows.append(self._ends(rest, tempered, f"[{index}]" if index else ""))
+        return "\n".join(rows)
+
+    def _first_pass(
+        self, functions: Mapping[str, TargetFunction], tempered: str, kept: Mapping[str, str]
+    ) -> str:
+        """Text that finds out whether the likelihood is above zero."""
+        copies = Copies(
+            functions,
+            lambda term: tempered if term.tempered else None,
+            self._terms_of,
+            self._place,
+            set(kept),
+        )
+        copies.names = {e.name: self._names.of(f"{e.name}_copy") for e in self._parameters}
+        blocks = self._syntax.blocks
+        return first_pass(
+            copies,
+            self._parameters,
+            (blocks["transformedparameters"], blocks["model"]),
+            tempered=tempered,
+            condition=self._names.of("possible"),
+        )
+
+    def _terms_of(self, node: Node) -> tuple[Term, ...]:
+        return self._classification.terms[id(node)]
+
+    def _place(self, node: Node) -> str:
+        return str(self._syntax.line(node))
 
     def _statements(
         self,
@@ -296,14 +316,10 @@ class _Writer:
         between: str = "",
     ) -> str:
         """Text of transformed parameters, then ``between``, then of the model."""
-        terms = self._classification.terms
-        writer = (LocalStatements if self._passes is None else self._passes.writer)(
-            functions,
-            accumulator,
-            lambda node: terms[id(node)],
-            lambda node: str(self._syntax.line(node)),
-            set(outside),
-        )
+        kind = Guarded if self._twice else LocalStatements
+        writer = kind(functions, accumulator, self._terms_of, self._place, set(outside))
+        if isinstance(writer, Guarded):
+            writer.condition = self._names.of("possible")
         blocks = self._syntax.blocks
         transformed = writer.statements(blocks["transformedparameters"])
         return f"{transformed}\n{between}\n{writer.statements(blocks['model'])}"

@@ -12,12 +12,12 @@ from typing import Any
 import cmdstanpy
 import numpy as np
 
-from harness.compile import CompiledProgram
-from harness.density import StanDensity
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram
+from harness.engine.program import StanProgram
+from harness.engine.stan_data import plain_data
 from harness.errors import SamplingError
-from harness.model import StanProgram
-from harness.stan_data import plain_data
-from harness.weights import FloatArray
+from harness.model.density import StanDensity
 
 _POINTS = 3
 _ATTEMPTS = 100
@@ -62,7 +62,7 @@ def disagreement(
     Raises
     ------
     ToolchainError, DataError
-        As :class:`~harness.density.StanDensity`.
+        As :class:`~harness.model.density.StanDensity`.
     """
     points, ours = _finite_points(StanDensity(program, data), seed)
     if len(points) < _POINTS:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from harness.nuts import quiet_cmdstanpy
-from harness.toolchain.progress import Steps
+from harness.engine.nuts import quiet_cmdstanpy
+from harness.progress import Steps
 
 
 @contextmanager

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from harness import weights
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM
-from harness.weights import FloatArray, normalised_weights
+from harness.evidence import normalised_weights
 
 FALSE_ALARM = 1e-3
 """Probability that a sound run of NUTS is called off, over all comparisons."""
@@ -37,10 +38,14 @@ class Population:
         By parameter, shape (populations, each, ...).
     log_weight
         Log weight of each population, shape (populations,).
+    effective
+        Number of independent draws that all of them are worth, where that is known: few draws
+        leave a region empty by chance.
     """
 
     values: Mapping[str, FloatArray]
     log_weight: FloatArray
+    effective: float = np.inf
 
     @property
     def share(self) -> FloatArray:
@@ -136,8 +141,8 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
     """Compare NUTS with other draws, coordinate by coordinate, between quantiles of both together.
 
     The error of NUTS's share of draws in a region takes autocorrelation into account; that of the
-    others' is the spread of the populations.  Of a region that either one misses no error is asked,
-    since a few populations that found it are reason enough to look (:mod:`harness.user.confirm`).
+    others' is the spread of the populations.  Of a region that NUTS misses no error is asked, since
+    a few populations that found it are reason enough to look (:mod:`harness.user.confirm`).
 
     Parameters
     ----------
@@ -170,7 +175,9 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
         r_hat=r_hat,
         worst=worst,
         missed_by_nuts=_largest(missed_by_nuts),
-        missed_by_other=_largest(missed_by_other),
+        missed_by_other=_largest(
+            [each for each in missed_by_other if _empty(each, other.effective, largest)]
+        ),
         differs=_largest([each for each in apart if each.score > largest]),
         unsure=_largest([each for each in apart if each.score <= largest]),
         largest=max((each.size for each in below), default=0.0),
@@ -228,7 +235,7 @@ class _Coordinate:
         return [self._region(tuple(merged))] if merged else []
 
     def _region(self, intervals: tuple[tuple[float, float], ...]) -> Region:
-        of_nuts = weights.expectation(_inside(self._draws, intervals).astype(np.float64))
+        of_nuts = evidence.expectation(_inside(self._draws, intervals).astype(np.float64))
         of_population = _inside(self._points, intervals).mean(axis=1)
         other, populations = float(self._share @ of_population), len(self._share)
         spread = np.square(self._share) @ np.square(of_population - other)
@@ -245,6 +252,12 @@ class _Coordinate:
             # Never below that of one particle, also where all are on one side.
             max(error, 1.0 / self._points.size),
         )
+
+
+def _empty(region: Region, effective: float, largest: float) -> bool:
+    """Whether other draws are missing from a region by more than chance, by their own errors."""
+    by_chance = np.sqrt(region.nuts * (1 - region.nuts) / effective)
+    return region.size > largest * max(region.other_error, float(by_chance))
 
 
 def _largest(regions: list[Region]) -> Region | None:
@@ -272,7 +285,7 @@ def _interval(label: str, low: float, high: float) -> str:
 def _largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:
     largest = {}
     for name, values in nuts.items():
-        r_hat = np.asarray(weights.r_hat(values))
+        r_hat = np.asarray(evidence.r_hat(values))
         # A chain that stands still has none.
         largest[name] = float(np.nanmax(r_hat)) if not np.isnan(r_hat).all() else np.nan
     known = {name: value for name, value in largest.items() if not np.isnan(value)}

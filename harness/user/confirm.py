@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.engine.nuts import NutsSettings
+from harness.engine.stanli_nuts import run_stanli_nuts
 from harness.errors import SamplingError
 from harness.model import Model
-from harness.nuts import NutsSettings
-from harness.stanli_nuts import run_stanli_nuts
 from harness.user.compare import Population, Region
 from harness.user.scout import starting_values
 

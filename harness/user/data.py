@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.compile import Declared
+from harness.engine.compile import Declared
+from harness.engine.program import StanProgram
+from harness.engine.stanli_package import stan_model
 from harness.errors import DataError
-from harness.model import StanProgram
-from harness.stanli_package import stan_model
 
 
 def read_data(given: Path | str | Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness import weights
+from harness import evidence
 from harness.diagnosis import Finding, Severity
+from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.user.scout import Scouted
-from harness.weights import LogEvidence
 
 _DISAGREE = 1e-3
 """Probability that sound legs differ as much, below which they disagree."""
@@ -18,7 +18,7 @@ _NEGLIGIBLE_CONSTANT = 0.05
 
 
 def pilots_evidence(
-    model: Model, scouted: Scouted, *, search_is_sound: bool
+    model: Model, scouted: Scouted, *, search_is_sound: bool, nuts_is_sound: bool
 ) -> tuple[LogEvidence | None, list[Finding]]:
     """Combine what both legs say of log Z.
 
@@ -30,6 +30,9 @@ def pilots_evidence(
         What its pilots found.
     search_is_sound
         Whether nothing else speaks against the search; otherwise its log Z is not used.
+    nuts_is_sound
+        Whether nothing speaks against NUTS, from whose draws the near leg starts: if NUTS misses a
+        mode, so does that leg, and its log Z is too low.
 
     Returns
     -------
@@ -42,22 +45,37 @@ def pilots_evidence(
         search = []
     near = _near(scouted)
     if not search and not near:
+        reasons = "; ".join(scouted.failures.values()) or "the pilots' estimates are not sound"
+        findings.append(
+            Finding(
+                Severity.WARNING,
+                f"There is no estimate of log Z: {reasons}.",
+                "Give the pilots more time (--budget), or the parameters less vague priors.",
+            )
+        )
         return None, findings
     if not search or not near:
         return _with_constant(scouted, search, near), findings
-    combined = weights.combined_log_evidence([*search, *near])
-    one, other = (weights.combined_log_evidence(each).estimate for each in (search, near))
+    combined = evidence.combined_log_evidence([*search, *near])
+    one, other = (evidence.combined_log_evidence(each).estimate for each in (search, near))
     if combined.p_value < _DISAGREE and abs(one.value - other.value) > _MATTERS:
+        if not nuts_is_sound and other.value < one.value:
+            return _with_constant(scouted, search, []), findings
+        shown = "the latter" if nuts_is_sound else "the former"
         findings.append(
             Finding(
                 Severity.WARNING,
                 f"Two ways to log Z disagree: {one.value:.2f} ± {one.mcse:.2f} along a path from "
                 f"{scouted.origin}, {other.value:.2f} ± {other.mcse:.2f} from a Gaussian fitted to "
-                "draws of NUTS. The latter is shown, which is right if NUTS has seen every mode.",
+                f"draws of NUTS. What follows relies on {shown}, which is right if "
+                + ("NUTS has seen every mode." if nuts_is_sound else "that path is not too rough."),
                 "Give parameters less vague priors, so that the path from there is shorter.",
             )
         )
-        return _with_constant(scouted, [], near), findings
+        kept = ([], near) if nuts_is_sound else (search, [])
+        return _with_constant(scouted, *kept), findings
+    if not nuts_is_sound:
+        return _with_constant(scouted, search, []), findings
     return _with_constant(scouted, search, near), findings
 
 
@@ -77,7 +95,7 @@ def _with_constant(
     scouted: Scouted, search: list[LogEvidence], near: list[LogEvidence]
 ) -> LogEvidence:
     """Combine estimates; the constant's error is common to all of the near leg's."""
-    found = weights.combined_log_evidence([*search, *near]).estimate
+    found = evidence.combined_log_evidence([*search, *near]).estimate
     if not near or scouted.constant is None:
         return found
     return LogEvidence(found.value, float(np.hypot(found.mcse, scouted.constant.mcse)))
@@ -85,11 +103,12 @@ def _with_constant(
 
 def _about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
     if model.own_base == "improper":
+        where = f" (it is flat in {_listed(model.flat)})" if model.flat else ""
         return [
             Finding(
                 Severity.WARNING,
-                "The prior is improper, so that log Z is the integral of the program's density "
-                "and no evidence: it depends on an arbitrary constant.",
+                f"The prior is improper{where}, so that log Z is the integral of the program's "
+                "density and no evidence: it depends on an arbitrary constant.",
                 "Do not compare it with that of another model; give every parameter a prior.",
             )
         ]
@@ -141,3 +160,17 @@ def zero_likelihood(scouted: Scouted) -> list[Finding]:
             f"The likelihood is zero on {share:.3g}% of the prior; log Z accounts for it.",
         )
     ]
+
+
+def open_questions(model: Model) -> list[Finding]:
+    """Say which statements may belong to the prior or to the likelihood."""
+    return [
+        Finding(Severity.WARNING, f"The program's text leaves it open: {each}.")
+        for each in model.questions
+    ]
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    most = 5
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

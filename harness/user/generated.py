@@ -13,16 +13,15 @@ import numpy as np
 import pandas as pd
 from stanio import parse_header
 
-from harness import weights
-from harness.batched import BatchedDensity
-from harness.compile import CompiledProgram, Declared
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.engine.compile import CompiledProgram, Declared
+from harness.engine.stan_csv import EXACT
+from harness.engine.stan_data import plain_data
 from harness.errors import SamplingError
-from harness.fit import PSEUDO_SAMPLE, Fit, build_fit
-from harness.methods.common import GENERATED, in_extended
+from harness.fit import PSEUDO_SAMPLE, Fit, build_fit, in_extended, target_draws
+from harness.fit.weighting import GENERATED
 from harness.model import Model
-from harness.stan_csv import EXACT
-from harness.stan_data import plain_data
-from harness.weights import FloatArray
 
 ORIGINAL = "original"
 """Variant of a tempered model that is the user's program itself."""
@@ -68,7 +67,7 @@ def with_generated(
     """
     raw = fit.raw
     extended = fit.tree["extended"].to_dataset()
-    pseudo = PSEUDO_SAMPLE in extended.sizes
+    pseudo = fit.weighting == "within draws"
     last = (PSEUDO_SAMPLE,) if pseudo else ()
     values = {
         str(name): raw[name].transpose("chain", "draw", ..., *last).to_numpy() for name in raw
@@ -88,20 +87,6 @@ def with_generated(
                 array = np.moveaxis(array.reshape(shape), 2, -1)
             values[name] = array
     rng = np.random.default_rng(fit.tree.attrs["seed"])
-    if pseudo:
-        chosen = weights.draw_index(
-            extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy(), rng
-        )
-        posterior = {
-            name: np.take_along_axis(
-                value, chosen.reshape(*chosen.shape, *(1,) * (value.ndim - 2)), axis=-1
-            )[..., 0]
-            for name, value in values.items()
-        }
-    else:
-        index = weights.resample(extended["log_w1"].to_numpy(), rng)
-        chain = np.arange(len(index))[:, None]
-        posterior = {name: value[chain, index] for name, value in values.items()}
     order = ("chain", "draw")
     path = {
         name: extended[name].transpose(*order, ..., *last).to_numpy()
@@ -110,12 +95,13 @@ def with_generated(
     }
     stats = fit.sample_stats
     return build_fit(
-        posterior=posterior,
+        posterior=target_draws(values, fit.log_weight, fit.weighting, rng),
         extended=in_extended(values) | path,
         sample_stats={str(n): stats[n].transpose(*order).to_numpy() for n in stats},
         constant_data=model.data,
         attrs={str(key): value for key, value in fit.tree.attrs.items()}
         | {"parameters": json.dumps(list(model.parameters))},
+        weighting=fit.weighting,
         pseudo_samples=pseudo,
     )
 

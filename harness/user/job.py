@@ -6,15 +6,20 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.compile import CompiledProgram, Declared, compile_programs, declarations
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram, Declared, compile_programs, declarations
+from harness.engine.nuts import NutsSettings
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError, HarnessError, ToolchainError
 from harness.files import write_text
 from harness.fit import Fit, build_fit
-from harness.methods.common import (
+from harness.folders import cache_folder
+from harness.forms.common import (
     Engine,
     Sampling,
     chosen_engine,
@@ -22,36 +27,26 @@ from harness.methods.common import (
     run_variant,
     variant_data,
 )
-from harness.methods.continuous_tempering import (
+from harness.forms.continuous_tempering import (
     COLLAPSED_VARIANT,
     ZERO_LIKELIHOOD_VARIANT,
     sample_collapsed_tempered,
     tempering_data,
 )
-from harness.methods.from_pilot import scouted_ladder
-from harness.methods.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
-from harness.methods.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
-from harness.model import Model, StanProgram
-from harness.nuts import NutsSettings
-from harness.paths import cache_folder
+from harness.forms.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
+from harness.forms.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
+from harness.model import Model
 from harness.temper import What, tempered_model
 from harness.temper.program import self_contained
-from harness.toolchain import require_cmdstan
 from harness.user.agreement import disagreement
 from harness.user.clock import Clock
 from harness.user.data import accepted_by_stanli, checked_data, read_data
 from harness.user.generated import ORIGINAL, kept_names, with_generated
 from harness.user.scout import Path as TemperedPath
 from harness.user.scout import starting_values
-from harness.weights import FloatArray
 
 Tempered = Literal["pe", "ct"]
 """Methods that temper; see :data:`harness.user.sample.Method`."""
-
-# Of pseudo-extended runs, whose pseudo-samples move together and one of them is near the prior. At
-# Stan's 0.8 a step that suits one diverges for another in the neck of a hierarchical prior, and
-# log Z is too high without it.
-_TARGET_ACCEPT = 0.95
 
 
 @dataclass
@@ -128,8 +123,7 @@ class Job:
                 self.model, num, base=base, log_zeta=log_zeta, log_g=found.log_g_by_rung
             )
         else:
-            ladder = scouted_ladder(found)
-            data = tempering_data(self.model, base, log_zeta, ladder) | {"ladder": 1}
+            data = tempering_data(self.model, base, log_zeta, path.ladder) | {"ladder": 1}
         everything = variant_data(self.model, variant, data)
         return disagreement(compiled, self.model.program(variant), everything, seed=seed)
 
@@ -169,7 +163,6 @@ class Job:
             "compiled": self.compiled.get(tempered_variant(method, path)),
         }
         if method == "pe":
-            common["nuts"] = replace(nuts, target_accept=_TARGET_ACCEPT)
             return sample_pseudo_extended(
                 self.model,
                 num_pseudo_samples=num,
@@ -179,7 +172,7 @@ class Job:
             )
         return sample_collapsed_tempered(
             self.model,
-            log_g=scouted_ladder(found),
+            log_g=path.ladder,
             ladder=True,
             zero_likelihood=path.zero_likelihood,
             inits=starting_values(starts, nuts.chains),

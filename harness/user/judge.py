@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.errors import DataError
+from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.user.compare import LEAST_SHARE, Comparison, Region, compare
 from harness.user.scout import Scouted
-from harness.weights import FloatArray, LogEvidence
 
 ROUGH = 1.0
 """Error of the search's log Z, in nats, from which on agreement with its particles says little."""

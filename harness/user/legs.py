@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.bases import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
+from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError, SamplingError
-from harness.model import LogDensity
-from harness.weights import FloatArray, LogEvidence
+from harness.evidence import LogEvidence
+from harness.path import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
 
 POPULATIONS = 8
-_PARTICLES = 256
+_PARTICLES = 512
 _MOST_MOVES = 12
 _RIDGE = 1e-9
 """Share of a variance that is added to it, so that draws on a plane have a covariance."""
@@ -75,7 +75,7 @@ def run_leg(
     bases: Sequence[GaussianBase],
     *,
     origin: str,
-    most_gradients: int,
+    most_seconds: float,
     seed: int,
 ) -> Leg:
     """Run a pilot from each of some bases.
@@ -88,15 +88,15 @@ def run_leg(
         Bases of one kind, which share no draws.
     origin
         What they are, in words.
-    most_gradients
-        Gradient evaluations of all pilots together, after which they give up.
+    most_seconds
+        Seconds of wall time of all pilots together, after which they give up.
     seed
         Seed; each pilot's own is derived from it.
 
     Raises
     ------
     DataError, SamplingError
-        As :func:`harness.bases.pilot_of_density`.
+        If the first pilot fails; see :func:`harness.path.pilot_of_density`.
     """
     dimension = bases[0].mean.size
     each = max(_PARTICLES // POPULATIONS, -(-5 * dimension // POPULATIONS))
@@ -104,16 +104,17 @@ def run_leg(
         particles=each * POPULATIONS,
         populations=POPULATIONS,
         most_moves=_MOST_MOVES,
-        most_gradients=most_gradients // len(bases),
+        most_seconds=most_seconds / len(bases),
     )
     seeds = np.random.SeedSequence([seed, 5]).generate_state(len(bases))
-    return Leg(
-        origin,
-        tuple(
-            pilot_of_density(density, base, settings=settings, seed=int(own))
-            for base, own in zip(bases, seeds, strict=True)
-        ),
-    )
+    pilots: list[Pilot] = []
+    for base, own in zip(bases, seeds, strict=True):
+        try:
+            pilots.append(pilot_of_density(density, base, settings=settings, seed=int(own)))
+        except (DataError, SamplingError):
+            if not pilots:  # one that has arrived is worth more than none
+                raise
+    return Leg(origin, tuple(pilots))
 
 
 def fitted_gaussian(points: FloatArray, *, widened: float) -> GaussianBase:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from harness import weights
-from harness.bases import GaussianBase
-from harness.batched import BatchedDensity
+from harness import evidence
+from harness.arrays import FloatArray, LogDensity
+from harness.engine.batched import BatchedDensity
+from harness.engine.nuts import NutsSettings
+from harness.engine.stanli_nuts import run_stanli_nuts
 from harness.errors import SamplingError
-from harness.model import LogDensity, Model
-from harness.nuts import NutsSettings
-from harness.stanli_nuts import run_stanli_nuts
-from harness.weights import FloatArray
+from harness.model import Model
+from harness.path import GaussianBase
 
 PRIOR = "prior"
 """Variant of a tempered model that is its untempered part alone."""
@@ -129,5 +129,5 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
             f"draws of the prior of {model.name} drift to infinity: it is improper, or so vague "
             "that its parameters overflow"
         )
-    r_hat = float(np.nanmax(weights.r_hat(points)))
+    r_hat = float(np.nanmax(evidence.r_hat(points)))
     return PriorDraws(points, density, r_hat, int(run.gradients.sum()))

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from harness import weights
-from harness.diagnosis import Finding
+from harness import evidence
+from harness.diagnosis import Finding, diagnose
 from harness.errors import DataError
+from harness.evidence import LogEvidence
 from harness.fit import Fit
-from harness.weights import LogEvidence
+from harness.report import FitReport
 
 _ROWS_OF_TABLE = 40
 _COLUMNS = ("mean", "mcse", "sd", "q5", "q50", "q95", "r_hat")
@@ -68,7 +69,7 @@ class UserFit:
     @property
     def diagnosis(self) -> list[Finding]:
         """What the draws show, worst first."""
-        return self.fit.diagnose()
+        return diagnose(self.fit)
 
     @property
     def gradients(self) -> dict[str, int]:
@@ -98,7 +99,7 @@ class UserFit:
             estimate = self.fit.expectation(itemgetter(name))
             mean, mcse = np.atleast_1d(estimate.value), np.atleast_1d(estimate.mcse)
             quantiles = np.quantile(draws, [0.05, 0.5, 0.95], axis=(0, 1))
-            r_hat = np.atleast_1d(weights.r_hat(draws))
+            r_hat = np.atleast_1d(evidence.r_hat(draws))
             spread = np.atleast_1d(draws.std(axis=(0, 1)))
             for index in np.ndindex(draws.shape[2:] or (1,)):
                 inner = ",".join(str(i + 1) for i in index)
@@ -185,7 +186,11 @@ class UserFit:
         StoreError
             If the file cannot be written.
         """
-        self.fit.report(path)
+        FitReport(self.fit).save(path)
+
+    def _repr_html_(self) -> str:
+        """Show a notebook the fit in short."""
+        return FitReport(self.fit)._repr_html_()
 
 
 def _number(value: float) -> float | None:

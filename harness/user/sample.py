@@ -7,21 +7,23 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path as File
 from typing import Any, Literal, get_args
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.diagnosis import Finding
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
-from harness.methods.common import Engine
-from harness.nuts import NutsSettings
+from harness.forms.common import Engine
 from harness.temper import What
 from harness.user.clock import Clock, quiet
 from harness.user.compare import Population, compare
 from harness.user.confirm import nuts_stays
-from harness.user.evidence import pilots_evidence, zero_likelihood
+from harness.user.evidence import open_questions, pilots_evidence, zero_likelihood
 from harness.user.generated import ORIGINAL
 from harness.user.job import Job, Tempered, prepare, tempered_variant
 from harness.user.judge import (
@@ -36,8 +38,7 @@ from harness.user.judge import (
     search_failed,
 )
 from harness.user.result import UserFit
-from harness.user.scout import Path, Scouted, scout_program
-from harness.weights import FloatArray
+from harness.user.scout import BUDGET, Path, Scouted, scout_program
 
 Method = Literal["auto", "nuts", "pe", "ct"]
 """How a program is sampled.
@@ -49,6 +50,9 @@ place if a pilot shows that NUTS misses part of the posterior.
 
 _STEPS: Mapping[Method, int] = {"auto": 10, "nuts": 3, "pe": 6, "ct": 6}
 """Steps at most; what turns out not to be needed is left out."""
+# Pseudo-samples move together and one of them is near the prior.  At Stan's .8 a step that suits
+# one diverges for another in the neck of a hierarchical prior, and log Z is too high without it.
+_TARGET_ACCEPT: Mapping[Method, float] = {"pe": 0.95}
 _TEMPERED: Mapping[Method, Literal["no", "if possible", "yes"]] = {
     "nuts": "no",
     "auto": "if possible",
@@ -56,8 +60,6 @@ _TEMPERED: Mapping[Method, Literal["no", "if possible", "yes"]] = {
     "ct": "yes",
 }
 """Whether a method needs the program's tempered forms."""
-_LEAST_GRADIENTS, _GRADIENTS_OF_NUTS = 1_000_000, 10
-"""Gradients that the search of ``auto`` may always take, and as a multiple of NUTS's own."""
 
 
 def sample(
@@ -69,10 +71,13 @@ def sample(
     chains: int = 4,
     warmup: int = 1000,
     draws: int = 1000,
+    target_accept: float | None = None,
+    max_treedepth: int = 10,
     num_pseudo_samples: int = 2,
     what: What = "likelihood",
     include_paths: Iterable[File] = (),
     engine: Engine = "auto",
+    budget: float = BUDGET,
     progress: bool = True,
 ) -> UserFit:
     """Sample a Stan program, tempered where that is needed, in its own names.
@@ -91,9 +96,11 @@ def sample(
     method
         How; see :data:`Method`.
     seed
-        Seed, 0 to 2^32 - 1; same seed, same result.
+        Seed, 0 to 2^32 - 1; same seed, same result, unless a pilot runs out of time.
     chains, warmup, draws
         Number of chains, and of warm-up iterations and draws in each.
+    target_accept, max_treedepth
+        Of NUTS, as Stan has them.  If the first is not given it is Stan's .8, and .95 for ``pe``.
     num_pseudo_samples
         N of ``pe``.
     what
@@ -104,6 +111,9 @@ def sample(
         ``cmdstan`` compiles; ``stanli`` does not, and does the same but for the digits of
         transformed parameters, which are right to about ten; ``auto`` takes CmdStan, or stanli
         where there is no compiler.
+    budget
+        Seconds of wall time for pilots, which look for further modes and log Z.  What does not
+        succeed within its share is left out and reported.
     progress
         Whether to show on standard error what is done.
 
@@ -122,8 +132,19 @@ def sample(
         raise DataError(f"the seed lies between 0 and 2^32 - 1; got {seed}")
     if num_pseudo_samples < 2:
         raise DataError(f"pe needs 2 pseudo-samples or more; got {num_pseudo_samples}")
+    if not budget > 0:
+        raise DataError(f"the budget is more than 0 seconds; got {budget:g}")
     parallel = min(os.cpu_count() or 1, chains)
-    nuts = NutsSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=parallel)
+    if target_accept is None:
+        target_accept = _TARGET_ACCEPT.get(method, NutsSettings.target_accept)
+    nuts = NutsSettings(
+        chains=chains,
+        warmup=warmup,
+        draws=draws,
+        target_accept=target_accept,
+        max_treedepth=max_treedepth,
+        parallel_chains=parallel,
+    )
     began = time.perf_counter()
     with Clock(_STEPS[method], show=progress) as clock, quiet():
         with clock.step("reading and tempering", "temper"):
@@ -131,7 +152,7 @@ def sample(
                 File(path), data, what, tuple(include_paths), engine, tempered=_TEMPERED[method]
             )
         with job.named_errors():
-            run = _Run(job, clock, nuts, seed, num_pseudo_samples)
+            run = _Run(job, clock, nuts, seed, num_pseudo_samples, budget)
             if method == "nuts":
                 result = UserFit(run.finished(run.plain(), []), "nuts")
             elif method == "auto":
@@ -145,10 +166,16 @@ class _Run:
     """One call of :func:`sample`, step by step."""
 
     def __init__(
-        self, job: Job, clock: Clock, nuts: NutsSettings, seed: int, num_pseudo_samples: int
+        self,
+        job: Job,
+        clock: Clock,
+        nuts: NutsSettings,
+        seed: int,
+        num_pseudo_samples: int,
+        budget: float,
     ) -> None:
         self._job, self._clock, self._nuts, self._seed = job, clock, nuts, seed
-        self._num = num_pseudo_samples
+        self._num, self._budget = num_pseudo_samples, budget
 
     # The methods
 
@@ -161,7 +188,7 @@ class _Run:
     def tempered_alone(self, method: Tempered) -> UserFit:
         """Run pilots and a tempered form, without a run of plain NUTS before."""
         with self._clock.step("pilots along the path", "pilot"):
-            scouted = scout_program(self._job.model, seed=self._seed)
+            scouted = scout_program(self._job.model, budget=self._budget, seed=self._seed)
         if scouted.path is None:
             raise SamplingError(
                 f"{self._job.path}: there is no path to temper along: "
@@ -169,7 +196,9 @@ class _Run:
                 "--method nuts, or auto, which keeps the fit of plain NUTS"
             )
         fit = self._tempered(method, scouted.path, scouted.starts)
-        found, findings = pilots_evidence(self._job.model, scouted, search_is_sound=True)
+        found, findings = pilots_evidence(
+            self._job.model, scouted, search_is_sound=True, nuts_is_sound=False
+        )
         findings += higher_than(fit, scouted, found)
         return UserFit(self.finished(fit, findings, scouted), method)
 
@@ -184,11 +213,10 @@ class _Run:
         if differ is not None:
             return UserFit(self.finished(plain, [no_search(differ)]), "nuts")
         draws = _parameters(plain)
-        most = max(_LEAST_GRADIENTS, _GRADIENTS_OF_NUTS * plain.gradients)
         try:
             with self._clock.step("a search for further modes", "pilot"):
                 scouted = scout_program(
-                    self._job.model, draws=draws, most_gradients=most, seed=self._seed
+                    self._job.model, draws=draws, budget=self._budget, seed=self._seed
                 )
         except HarnessError as error:
             return UserFit(self.finished(plain, [search_failed(str(error))]), "nuts")
@@ -242,7 +270,10 @@ class _Run:
     def _with_plain(self, plain: Fit, scouted: Scouted, judged: Judgement) -> Fit:
         """Return NUTS's fit with the pilots' log Z and all findings."""
         found, findings = pilots_evidence(
-            self._job.model, scouted, search_is_sound=judged.search_is_sound
+            self._job.model,
+            scouted,
+            search_is_sound=judged.search_is_sound,
+            nuts_is_sound=not judged.nuts_misses,
         )
         if found is not None:
             plain.tree.attrs |= {"log_evidence": found.value, "log_evidence_mcse": found.mcse}
@@ -252,9 +283,13 @@ class _Run:
     def _chosen(self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement) -> UserFit:
         """Compare NUTS once more, with the tempered draws, and return the better of the two."""
         found, findings = pilots_evidence(
-            self._job.model, scouted, search_is_sound=judged.search_is_sound
+            self._job.model,
+            scouted,
+            search_is_sound=judged.search_is_sound,
+            nuts_is_sound=not judged.nuts_misses,
         )
-        tempered = Population(_parameters(fit), np.zeros(fit.posterior.sizes["chain"]))
+        chains = fit.posterior.sizes["chain"]
+        tempered = Population(_parameters(fit), np.zeros(chains), _fewest_effective(fit))
         missed = missed_by_tempered(compare(_parameters(plain), tempered), scouted)
         if missed is None:
             findings += higher_than(fit, scouted, found)
@@ -272,7 +307,8 @@ class _Run:
         """Write into a fit what its draws do not have: programs, findings, the pilots' results."""
         job = self._job
         missing = [name for name in job.names if name not in fit.posterior]
-        told = [(int(each.severity), each.sentence, each.what_to_try) for each in findings]
+        everything = [*findings, *open_questions(job.model)]
+        told = [(int(each.severity), each.sentence, each.what_to_try) for each in everything]
         if job.left_out:
             names = ", ".join(job.left_out)
             told.append(
@@ -303,3 +339,11 @@ def _parameters(fit: Fit) -> dict[str, Any]:
         name: fit.posterior[name].transpose("chain", "draw", ...).to_numpy()
         for name in fit.parameters
     }
+
+
+def _fewest_effective(fit: Fit) -> float:
+    """Effective draws of the parameter that has the fewest."""
+    numbers = [np.ravel(fit.effective_draws(itemgetter(name))) for name in fit.parameters]
+    known = np.concatenate(numbers)
+    known = known[np.isfinite(known)]
+    return float(known.min()) if known.size else np.inf

@@ -9,32 +9,39 @@ needs few rungs, whatever the prior.  Both estimate log Z, so that a failure of 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from harness import weights
-from harness.bases import GaussianBase, Pilot
-from harness.batched import BatchedDensity
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.engine.nuts import NutsSettings
+from harness.engine.stanli_nuts import run_stanli_nuts
 from harness.errors import DataError, HarnessError, SamplingError
-from harness.methods.common import variant_data
-from harness.methods.continuous_tempering import ZERO_LIKELIHOOD_VARIANT, tempering_data
-from harness.methods.from_pilot import scouted_ladder
+from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
+from harness.forms.common import variant_data
+from harness.forms.continuous_tempering import ZERO_LIKELIHOOD_VARIANT, tempering_data
+from harness.forms.from_pilot import scouted_ladder
 from harness.model import Model
-from harness.nuts import NutsSettings
-from harness.stanli_nuts import run_stanli_nuts
+from harness.path import GaussianBase, Pilot
 from harness.user.compare import Population
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import CHAINS, PriorDraws, prior_draws
-from harness.weights import WHOLE_BASE, FloatArray, LogEvidence, LogMass, log_base_mass
 
-_WIDER, _NEAR = 2.0, 1.2
-"""How much wider than the draws of NUTS the Gaussian bases of the two legs are."""
+_WIDER, _NEAR = (2.0, 3.0), (1.2, 2.0)
+"""How much wider than draws of NUTS the Gaussian bases are, of the search and of the near leg.
+
+Pilots of one leg have bases of two widths, and so two ladders, so that their spread shows what
+depends on either.
+"""
 _SHORT = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
-_GRADIENTS = 20_000_000
-"""Gradients that the search takes at most where nothing else says."""
+BUDGET = 120.0
+"""Seconds that the pilots of a program may take, if nothing else is asked for."""
+_SEARCH, _OTHER = 0.5, 0.25
+"""Shares of it for the search, and for each of the other legs."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,16 @@ class Path:
     def zero_likelihood(self) -> bool:
         """Whether the likelihood is zero on a share of the base that matters."""
         return not self.positive.nearly_whole
+
+    @property
+    def ladder(self) -> LogG:
+        """Rungs of the collapsed form, with log weights under which they are visited evenly.
+
+        The pilot's normalising constant at beta = 0 is that of the base where the likelihood is
+        above zero, but the rung at 0 reaches more of it.
+        """
+        (_, _), *others = scouted_ladder(self.found)
+        return ((0.0, -self.reached.value), *others)
 
 
 @dataclass(frozen=True)
@@ -109,7 +126,7 @@ def scout_program(
     model: Model,
     *,
     draws: Mapping[str, FloatArray] | None = None,
-    most_gradients: int = _GRADIENTS,
+    budget: float = BUDGET,
     seed: int,
 ) -> Scouted:
     """Run both legs on a tempered program; a leg that fails is remembered and not raised.
@@ -121,17 +138,17 @@ def scout_program(
     draws
         NUTS's draws by parameter, shape (chains, draws, ...), for the near leg; short runs of its
         own if not given.
-    most_gradients
-        Gradient evaluations of the search, after which it gives up.
+    budget
+        Seconds of wall time for all pilots.  A leg that exceeds its share of them gives up.
     seed
-        Seed; same seed, same pilots.
+        Seed; same seed, same pilots, unless a leg runs out of time.
 
     Raises
     ------
     ToolchainError
         If stanli is not installed, which evaluates the densities.
     """
-    return _Scout(model, draws, most_gradients, seed).scouted()
+    return _Scout(model, draws, budget, seed).scouted()
 
 
 class _Scout:
@@ -139,10 +156,10 @@ class _Scout:
         self,
         model: Model,
         draws: Mapping[str, FloatArray] | None,
-        most_gradients: int,
+        budget: float,
         seed: int,
     ) -> None:
-        self._model, self._draws, self._most = model, draws, most_gradients
+        self._model, self._draws, self._budget = model, draws, budget
         self._seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(6)]
         self._density = BatchedDensity(model.program("target"), model.data)
         self._short: Mapping[str, FloatArray] | None = None
@@ -163,12 +180,16 @@ class _Scout:
                 prior = self._prior()
                 positive = self._likelihood_above_zero(prior)
                 halves = (slice(None, None, 2), slice(1, None, 2))
-                bases: list[GaussianBase] = [prior.base(half) for half in halves]
+                bases: Sequence[GaussianBase] = [prior.base(half) for half in halves]
             else:
                 positive = WHOLE_BASE
-                bases = [self._fitted(self._short_draws(), _WIDER)] * 2
+                bases = self._fitted(self._short_draws(), _WIDER)
             search = run_leg(
-                self._density, bases, origin=origin, most_gradients=self._most, seed=self._seeds[1]
+                self._density,
+                bases,
+                origin=origin,
+                most_seconds=_SEARCH * self._budget,
+                seed=self._seeds[1],
             )
             self._remember(search)
             base = None if from_prior else search.pilots[0].base
@@ -178,7 +199,7 @@ class _Scout:
                     path = replace(path, reached=self._reached(prior, path.found))
         except HarnessError as error:
             self._failures["search"] = _said(error)
-        if prior is not None and not getattr(self._model, "prior_normalised", True):
+        if prior is not None and not self._model.prior_normalised:
             constant = self._constant(prior)
         near = self._near()
         chosen = self._values(search), self._values(near)
@@ -228,25 +249,25 @@ class _Scout:
         try:
             leg = run_leg(
                 prior.density,
-                [fitted_gaussian(flat, widened=_NEAR)] * 2,
+                [fitted_gaussian(flat, widened=width) for width in _NEAR],
                 origin="a Gaussian fitted to draws of the prior",
-                most_gradients=self._most,
+                most_seconds=_OTHER * self._budget,
                 seed=self._seeds[3],
             )
         except (DataError, SamplingError) as error:
             self._failures["constant"] = _said(error)
             return None
         self._gradients += leg.gradients
-        return weights.combined_log_evidence(leg.estimates).estimate
+        return evidence.combined_log_evidence(leg.estimates).estimate
 
     def _near(self) -> Leg | None:
         try:
             draws = self._short_draws() if self._draws is None else self._draws
             leg = run_leg(
                 self._density,
-                [self._fitted(draws, _NEAR)] * 2,
+                self._fitted(draws, _NEAR),
                 origin="a Gaussian fitted to draws of NUTS",
-                most_gradients=self._most,
+                most_seconds=_OTHER * self._budget,
                 seed=self._seeds[4],
             )
         except (DataError, SamplingError) as error:
@@ -268,9 +289,12 @@ class _Scout:
             self._short = {name: run.variables[name] for name in self._model.parameters}
         return self._short
 
-    def _fitted(self, draws: Mapping[str, FloatArray], widened: float) -> GaussianBase:
+    def _fitted(
+        self, draws: Mapping[str, FloatArray], widths: Iterable[float]
+    ) -> list[GaussianBase]:
         flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in draws.items()}
-        return fitted_gaussian(self._density.unconstrain_draws(flat), widened=widened)
+        points = self._density.unconstrain_draws(flat)
+        return [fitted_gaussian(points, widened=width) for width in widths]
 
     def _values(self, leg: Leg | None) -> Population | None:
         if leg is None:

@@ -10,7 +10,7 @@ from functools import partial
 # Processor time is what counts: threads of NumPy that wait for one another would count too.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-from harness.paths import shipped
+from harness.folders import shipped
 
 from .density import print_density
 from .forms import COMPARISONS

@@ -8,20 +8,20 @@ from collections.abc import Callable
 
 import numpy as np
 
-from harness.bases import gaussian_base
-from harness.batched import BatchedDensity
-from harness.density import StanDensity, TargetDensity
+from harness.engine.batched import BatchedDensity
 from harness.fit import Fit
 from harness.model import Model
+from harness.model.density import StanDensity, TargetDensity
+from harness.model.python_target import Target
 from harness.models.boltzmann import generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
 from harness.models.gaussian_mixture import kou_mixture
 from harness.models.radon import radon
+from harness.path import gaussian_base
 from harness.samplers.annealed_importance import annealed_importance
 from harness.samplers.gibbs_tempering import gibbs_tempering
 from harness.samplers.kernels import Hmc
 from harness.samplers.parallel_tempering import parallel_tempering
-from harness.samplers.target import Target
 
 _POINTS, _MANY = 64, 4096
 _NATIVE = f"{_MANY} points"
@@ -118,19 +118,25 @@ def _samplers() -> dict[str, tuple[Model, Sampler]]:
     }
 
 
+def _through_stan(model: Model, threads: int) -> Target:
+    density = TargetDensity(model, threads=threads)
+    return Target(model.name, model.dimension, density, density.parameters, engine="stanli")
+
+
 def _print_samplers(rounds: int) -> None:
-    print(f"\nsamplers, least processor time of {rounds} rounds, Stan program over NumPy density:")
+    print(f"\nsamplers, least wall time of {rounds} rounds; ratio to the NumPy density:")
     for name, (model, run) in _samplers().items():
-        density = TargetDensity(model)
-        stan = Target(model.name, model.dimension, density, density.parameters, engine="stanli")
-        least = np.full(2, np.inf)
+        whats: tuple[Model | Target, ...] = (model, *(_through_stan(model, t) for t in (1, 2)))
+        least = np.full(len(whats), np.inf)
         for _ in range(rounds):
-            whats: tuple[Model | Target, ...] = (model, stan)
             for way, what in enumerate(whats):
-                started = time.process_time()
+                started = time.perf_counter()
                 run(what)
-                least[way] = min(least[way], time.process_time() - started)
-        print(f"  {name:32} {least[1]:6.2f} s over {least[0]:6.2f} s, {least[1] / least[0]:5.2f}")
+                least[way] = min(least[way], time.perf_counter() - started)
+        print(
+            f"  {name:32} NumPy {least[0]:5.2f} s, Stan program {least[1]:5.2f} s, "
+            f"{least[1] / least[0]:.2f}; two threads {least[2]:5.2f} s, {least[2] / least[0]:.2f}"
+        )
 
 
 def print_density(options: argparse.Namespace) -> None:

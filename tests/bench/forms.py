@@ -9,21 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from harness.bases import GaussianBase, gaussian_base
-from harness.bases.fold import Fold
-from harness.methods.continuous_tempering import tempering_data
-from harness.methods.extended_hamiltonian import extended_hamiltonian_data
-from harness.methods.path import UNIFORM, path_data
-from harness.methods.pseudo_extended import pseudo_extended_data
-from harness.model import Model, StanProgram
+from harness.engine.program import StanProgram
+from harness.evidence import LogG
+from harness.folders import shipped
+from harness.forms.continuous_tempering import tempering_data
+from harness.forms.extended_hamiltonian import extended_hamiltonian_data
+from harness.forms.pseudo_extended import pseudo_extended_data
+from harness.model import Model
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import kou_mixture
 from harness.models.horseshoe import Classification, Form, global_scale
 from harness.models.images import digits_autoencoder
 from harness.models.radon import radon
 from harness.models.shapes import Banana, Flower
-from harness.paths import shipped
-from harness.weights import LogG
+from harness.path import GaussianBase, gaussian_base
+from harness.path.data import UNIFORM, path_data
+from harness.path.fold import Fold
 
 SHIPPED = "shipped"
 

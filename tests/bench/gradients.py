@@ -15,11 +15,11 @@ from typing import Any
 import cmdstanpy
 import numpy as np
 
-from harness.compile import CompiledProgram, compile_programs
-from harness.model import StanProgram
-from harness.nuts import NutsSettings, run_nuts
-from harness.toolchain import CmdStan, require_cmdstan
-from harness.weights import FloatArray
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram, compile_programs
+from harness.engine.nuts import NutsSettings, run_nuts
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import CmdStan, require_cmdstan
 
 from .forms import COMPARISONS, SHIPPED, Comparison
 

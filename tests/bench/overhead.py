@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.engine.nuts import NutsSettings
+from harness.engine.toolchain import CmdStan
 from harness.experiment.results import read_results, status, write_index
 from harness.experiment.run import Plan, make_plan, run_plan
-from harness.experiment.spec import Cell, Experiment
 from harness.experiment.store import Store
 from harness.experiment.workers import LocalWorkers
 from harness.fit import Fit, build_fit
-from harness.methods.method import Method
+from harness.forms.method import Method
 from harness.model import Model
-from harness.nuts import NutsSettings
-from harness.toolchain import CmdStan
+from harness.plan.spec import Cell, Experiment
 
 CELLS = 50
 NO_CMDSTAN = CmdStan(Path("no-cmdstan"), "2.39.0", "environment")

@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 from cmdstanpy.utils import stancsv
 
-from harness.compile import CompiledProgram
-from harness.methods.common import compiled_variant
-from harness.methods.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram
+from harness.engine.nuts import NutsSettings
+from harness.engine.stan_csv import EXACT, read_chain
+from harness.forms.common import compiled_variant
+from harness.forms.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
 from harness.model import Model
 from harness.models.gaussian_mixture import kou_mixture
-from harness.nuts import NutsSettings
-from harness.stan_csv import EXACT, read_chain
-from harness.weights import FloatArray
 
 from .forms import regression
 

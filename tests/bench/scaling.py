@@ -10,9 +10,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.compile import compile_programs
-from harness.experiment.catalogue import load_experiment
-from harness.toolchain import require_cmdstan
+from harness.engine.compile import compile_programs
+from harness.engine.toolchain import require_cmdstan
+from harness.plan.catalogue import load_experiment
 
 
 def seconds_of_run(folder: Path, workers: int) -> float:

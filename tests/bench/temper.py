@@ -12,11 +12,11 @@ from typing import Any
 import cmdstanpy
 import numpy as np
 
-from harness.compile import compile_programs
-from harness.methods.common import variant_data
-from harness.methods.pseudo_extended import VARIANT, pseudo_extended_data
+from harness.engine.compile import compile_programs
+from harness.engine.toolchain import require_cmdstan
+from harness.forms.common import variant_data
+from harness.forms.pseudo_extended import VARIANT, pseudo_extended_data
 from harness.temper import tempered_model
-from harness.toolchain import require_cmdstan
 
 from .gradients import microseconds_per_gradient
 

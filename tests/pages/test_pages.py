@@ -17,6 +17,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from test_diagnosis import pseudo_fit, tempered_fit
 
+from harness.report import FitReport
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
@@ -40,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = ["run", "mixture", "--profile", "smoke", "--store", str(store)]
     subprocess.run([sys.executable, "-m", "harness", *command], check=True)
     report = store / "report"
-    tempered_fit().report(report / "alone" / "continuous-tempering.html")
-    pseudo_fit(num=6).report(report / "alone" / "pseudo-extended.html")
+    FitReport(tempered_fit()).save(report / "alone" / "continuous-tempering.html")
+    FitReport(pseudo_fit(num=6)).save(report / "alone" / "pseudo-extended.html")
     return report
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from survival_method import IN_PROCESSES, IN_THREADS
 
-from harness.experiment.spec import Cell, Experiment, Profile, Results, Table
+from harness.engine.nuts import NutsSettings
 from harness.fit import Fit
-from harness.methods.method import Method
+from harness.forms.method import Method
 from harness.model import Model
-from harness.nuts import NutsSettings
+from harness.plan.spec import Cell, Experiment, Profile, Results, Table
 
 MODEL = Model("tiny", Path("no-folder"), {"scale": [1.0, 2.0]}, ("x",), dimension=2)
 NUTS = NutsSettings(chains=2, warmup=20, draws=40)

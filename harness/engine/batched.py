@@ -1,0 +1,221 @@
+"""Log density and gradient of a Stan program at many points in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.arrays import FloatArray
+from harness.engine.program import StanProgram
+from harness.engine.stan_library import (
+    Message,
+    StanInstance,
+    Variable,
+    address_of,
+    from_columns,
+    to_columns,
+)
+from harness.engine.stan_rows import CompiledRows, RowEvaluator, rows_from_python
+from harness.engine.stanli_package import stanli_source
+from harness.engine.toolchain.row_loop import row_loop
+from harness.errors import DataError, SamplingError
+
+
+class BatchedDensity:
+    """Log density and gradient of a Stan program with its data, on Stan's unconstrained space.
+
+    A :data:`harness.arrays.LogDensity`.  Jacobian and constants are included, but for the
+    constants that ``~`` leaves out.
+
+    Where the program rejects a point, where the value is NaN, and where the point itself is not
+    finite, the value is -inf and the gradient zero.  So it is where the value is finite and its
+    gradient is not: no sampler that asks for gradients could move there.  A value of +inf stays,
+    with a gradient of zero, for the caller to refuse.
+
+    Parameters
+    ----------
+    program
+        The program.
+    data
+        All its data.
+    threads
+        Most threads that a call takes, which takes them where there is work enough; results are
+        the same for any number.
+    native
+        Use the compiled loop over rows, which is built first if it was not, if there is a
+        compiler; results are the same without it.
+
+    Attributes
+    ----------
+    dimension
+        Number D of unconstrained parameters.
+
+    Raises
+    ------
+    ToolchainError
+        If stanli is not installed.
+    DataError
+        If stanli refuses the program or its data; the message is its own.
+    """
+
+    def __init__(
+        self,
+        program: StanProgram,
+        data: Mapping[str, Any],
+        *,
+        threads: int = 1,
+        native: bool = True,
+    ) -> None:
+        if threads < 1:
+            raise DataError(f"a density takes 1 thread or more; got {threads}")
+        self.name = program.name
+        self.threads = threads
+        loop = row_loop() if native else None
+        self._rows: RowEvaluator = rows_from_python if loop is None else CompiledRows(loop)
+        self._source = stanli_source(program, data)
+        first = self._source.instance()
+        self.dimension = first.dimension
+        self._parameters = first.variables()
+        # Taken from its end and put back there, each of which is one step to other threads.
+        self._idle = [first]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each parameter, () for a real; those without values are not among them."""
+        return {name: variable.shape for name, variable in self._parameters.items()}
+
+    def __call__(self, points: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return log densities (n,) and gradients (n, D) at points (n, D).
+
+        Raises
+        ------
+        DataError
+            If the points have another shape.
+        """
+        at = self._checked(points)
+        value, gradient = np.empty(len(at)), np.empty(at.shape)
+        wanted = max(1, min(self.threads, len(at)))
+        instances: list[StanInstance] = []
+        try:
+            while len(instances) < wanted:
+                instances.append(self._take())
+            self._rows(instances, at, value, gradient)
+        finally:
+            self._idle.extend(instances)
+        return value, gradient
+
+    def at(self, point: npt.ArrayLike) -> tuple[float, FloatArray]:
+        """Return the log density and its gradient at one point (D,), as the program has them.
+
+        Raises
+        ------
+        RuntimeError
+            If the program rejects the point; the message is Stan's.
+        DataError
+            If the point has another shape.
+        """
+        (row,) = self._checked(np.asarray(point, dtype=np.float64)[None])
+        instance = self._take()
+        try:
+            return instance.at(row)
+        finally:
+            self._idle.append(instance)
+
+    def unconstrain(self, values: Mapping[str, npt.ArrayLike]) -> FloatArray:
+        """Return the unconstrained point (D,) of parameters, each of its own shape.
+
+        Raises
+        ------
+        DataError
+            As :meth:`unconstrain_draws`.
+        """
+        draws = self.unconstrain_draws({n: np.asarray(v)[None] for n, v in values.items()})
+        return draws.reshape(-1)
+
+    def unconstrain_draws(self, values: Mapping[str, npt.ArrayLike]) -> FloatArray:
+        """Return the unconstrained points (n, D) of n draws of the parameters, each (n, *shape).
+
+        What is no parameter of the program is left out.
+
+        Raises
+        ------
+        DataError
+            If a parameter is missing, has another shape, or lies outside its support.
+        """
+        columns = to_columns(values, self._parameters, self.name)
+        points = np.empty((len(columns), self.dimension))
+        message, instance = Message(self._source.library), self._take()
+        try:
+            for row, point in zip(columns, points, strict=True):
+                if self._source.library.unconstrain(
+                    instance.pointer, address_of(row), address_of(point), message.room
+                ):
+                    raise DataError(f"{self.name}: {message.take()}")
+        finally:
+            self._idle.append(instance)
+        return points
+
+    def constrain(
+        self, points: npt.ArrayLike, *, transformed: bool = False, seed: int | None = None
+    ) -> dict[str, FloatArray]:
+        """Return the parameters at points (n, D), each (n, *shape).
+
+        Parameters
+        ----------
+        points
+            Shape (n, D).
+        transformed
+            Return transformed parameters too.
+        seed
+            Return generated quantities too, with random numbers from this seed, 0 to 2^32 - 1.
+
+        Raises
+        ------
+        DataError
+            If the points have another shape.
+        SamplingError
+            If the program rejects one; the message is Stan's.
+        """
+        at = self._checked(points)
+        library, instance, message = (
+            self._source.library,
+            self._take(),
+            Message(self._source.library),
+        )
+        generated = seed is not None
+        random = library.make_random(seed, None) if generated else None
+        try:
+            variables: Mapping[str, Variable] = instance.variables(
+                transformed=transformed, generated=generated
+            )
+            last = max((variable.columns.stop for variable in variables.values()), default=0)
+            values = np.empty((len(at), last))
+            for point, row in zip(at, values, strict=True):
+                if library.constrain(
+                    *(instance.pointer, transformed, generated),
+                    *(address_of(point), address_of(row), random, message.room),
+                ):
+                    raise SamplingError(f"{self.name}: a point was rejected: {message.take()}")
+        finally:
+            self._idle.append(instance)
+            if random is not None:
+                library.end_random(random)
+        return from_columns(values, variables)
+
+    def _checked(self, points: npt.ArrayLike) -> FloatArray:
+        at = np.ascontiguousarray(points, dtype=np.float64)
+        if at.ndim != 2 or at.shape[1] != self.dimension:
+            raise DataError(
+                f"{self.name} takes points of shape (n, {self.dimension}); got {at.shape}"
+            )
+        return at
+
+    def _take(self) -> StanInstance:
+        """Return an instance that nobody else uses, until it is put back."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._source.instance()

@@ -1,0 +1,325 @@
+"""Compile Stan programs with CmdStan into a cache addressed by their content.
+
+The address of a program is a hash of its text, the text of everything it includes and the
+CmdStan that compiles it: an unchanged program is never compiled again, wherever its file lies
+and whenever it was touched, and an edited include is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from harness.engine.processes import terminate_descendants
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import CmdStan
+from harness.errors import CompileError
+from harness.folders import cache_folder
+
+# CmdStanPy writes the executable beside the source; both lie in the program's own folder.
+_EXE_SUFFIX = ".exe" if os.name == "nt" else ""
+
+_SECONDS_A_WAIT = 0.5
+
+_INCLUDE = re.compile(r'^\s*#include\s+(?:"([^"]+)"|<([^>]+)>|(\S+))', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """An executable in the cache and the hash of the program's text with its includes."""
+
+    program: StanProgram
+    exe: Path
+    digest: str
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Type of a variable.
+
+    Attributes
+    ----------
+    type
+        Of each entry: ``int``, ``real``, ``complex``, or what stanc has for a tuple.
+    dimensions
+        Number of its axes.
+    """
+
+    type: str
+    dimensions: int
+
+    def __str__(self) -> str:
+        word = "integer" if self.type == "int" else "number"
+        if self.dimensions == 0:
+            return f"one {word}"
+        return f"{word}s with {self.dimensions} " + ("axis" if self.dimensions == 1 else "axes")
+
+
+def declarations(program: StanProgram, cmdstan: CmdStan) -> dict[str, dict[str, Declared]]:
+    """Return what each block of a program declares, by name.
+
+    Returns
+    -------
+    dict
+        By ``inputs``, ``parameters``, ``transformed parameters`` and ``generated quantities``.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    """
+    described: dict[str, Any] = json.loads(_stanc(program, cmdstan, "--info"))
+    blocks = ("inputs", "parameters", "transformed parameters", "generated quantities")
+    return {
+        block: {
+            name: Declared(str(each["type"]), int(each["dimensions"]))
+            for name, each in described[block].items()
+        }
+        for block in blocks
+    }
+
+
+def program_digest(program: StanProgram, cmdstan: CmdStan) -> str:
+    """Hash of a program's name and text with all that it includes.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan: the message is Stan's own, with its line.
+    """
+    described: dict[str, list[str]] = json.loads(_stanc(program, cmdstan, "--info"))
+    return _digest(program, map(Path, described.get("included_files", [])))
+
+
+def source_digest(program: StanProgram) -> str:
+    """Return :func:`program_digest` where there is no CmdStan; the program is not checked.
+
+    Raises
+    ------
+    CompileError
+        If a file cannot be read, or is in none of the folders of includes.
+    """
+    return _digest(program, source_files(program)[1:])
+
+
+def source_files(program: StanProgram) -> list[Path]:
+    """Return a program's file and those of all that it includes, each once.
+
+    Raises
+    ------
+    CompileError
+        As for :func:`source_digest`.
+    """
+    return [program.path, *dict.fromkeys(_included(program, program.path))]
+
+
+def _digest(program: StanProgram, included: Iterable[Path]) -> str:
+    content = hashlib.sha256(f"{program.path.stem}\0".encode())
+    for path in [program.path, *included]:
+        content.update(hashlib.sha256(_text(path)).digest())
+    return content.hexdigest()
+
+
+def _included(program: StanProgram, path: Path) -> Iterator[Path]:
+    """Yield the files that a file includes, each with those that it includes itself."""
+    for names in _INCLUDE.findall(_text(path).decode(errors="replace")):
+        name = next(filter(None, names))
+        found = next((f / name for f in program.include_paths if (f / name).is_file()), None)
+        if found is None:
+            raise CompileError(f"{path} includes {name}, which is in no folder of includes")
+        yield found
+        yield from _included(program, found)
+
+
+def _text(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CompileError(f"cannot read the Stan program {path}: {error.strerror}") from error
+
+
+def self_contained(program: StanProgram, cmdstan: CmdStan) -> str:
+    """Return a program's text with its includes written out, to send it elsewhere.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    """
+    return _stanc(program, cmdstan, "--auto-format", "--canonicalize=includes")
+
+
+def compile_programs(
+    programs: Iterable[StanProgram],
+    cmdstan: CmdStan,
+    *,
+    workers: int | None = None,
+    on_compiled: Callable[[StanProgram], None] | None = None,
+) -> dict[StanProgram, CompiledProgram]:
+    """Compile programs, several at once, and return their executables.
+
+    Parameters
+    ----------
+    programs
+        Programs to compile; duplicates are compiled once.
+    cmdstan
+        CmdStan to compile with.
+    workers
+        Compilations at once; by default one a core.
+    on_compiled
+        Called with each program as its executable becomes ready, for progress.
+
+    Raises
+    ------
+    CompileError
+        With Stan's or the C++ compiler's message, for the first program that fails.
+    """
+    compiled: dict[StanProgram, CompiledProgram] = {}
+    missing: list[CompiledProgram] = []
+    wanted = list(dict.fromkeys(programs))
+    if not wanted:
+        return compiled
+    cache = cache_folder("programs")
+    for program in wanted:
+        digest = program_digest(program, cmdstan)
+        made_of = f"{digest}\0{cmdstan.version}\0{cmdstan.path}".encode()
+        folder = cache / hashlib.sha256(made_of).hexdigest()[:32]
+        exe = folder / (program.path.stem + _EXE_SUFFIX)
+        compiled[program] = CompiledProgram(program, exe, digest)
+        if exe.is_file():
+            if on_compiled is not None:
+                on_compiled(program)
+        else:
+            missing.append(compiled[program])
+    if not missing:
+        return compiled
+    compilers = _Compilers()
+    with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, len(missing))) as pool:
+        waiting = {pool.submit(_compile, entry, cmdstan, compilers): entry for entry in missing}
+        try:
+            while waiting:
+                # Waked now and then: a signal just before a wait begins does not end it.
+                done, _ = wait(waiting, timeout=_SECONDS_A_WAIT, return_when=FIRST_COMPLETED)
+                for future in done:
+                    entry = waiting.pop(future)
+                    future.result()
+                    if on_compiled is not None:
+                        on_compiled(entry.program)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            compilers.stop()
+            raise
+    return compiled
+
+
+class _Compilers:
+    """The compilers that run, so that an interrupt ends them and waits for none."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._stopped = False
+
+    def run(self, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+        """Run a compiler; return its exit code and what it said on standard error."""
+        with self._lock:
+            if self._stopped:
+                raise CompileError("stopped before it began")
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            self._running.add(process)
+        with process:
+            _, said = process.communicate()
+        with self._lock:
+            self._running.discard(process)
+        return process.returncode, said
+
+    @contextlib.contextmanager
+    def holding(self, path: Path) -> Iterator[None]:
+        """Hold a lock that another process may have, unless stopped meanwhile."""
+        lock = FileLock(path)
+        while not lock.is_locked:
+            if self._stopped:
+                raise CompileError("stopped before it began")
+            with contextlib.suppress(Timeout):
+                lock.acquire(timeout=_SECONDS_A_WAIT)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def stop(self) -> None:
+        """End what runs, and let nothing more begin."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                terminate_descendants(process.pid)
+                process.terminate()
+
+
+def _stanc(program: StanProgram, cmdstan: CmdStan, *options: str) -> str:
+    if not program.path.is_file():
+        raise CompileError(f"there is no Stan program {program.path}")
+    include_paths = ",".join(map(str, program.include_paths))
+    command = [
+        str(cmdstan.path / "bin" / "stanc"),
+        f"--include-paths={include_paths}",
+        *options,
+        str(program.path),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise CompileError(f"{program.path} is not a valid Stan program:\n{result.stderr.strip()}")
+    return result.stdout
+
+
+def _compile(entry: CompiledProgram, cmdstan: CmdStan, compilers: _Compilers) -> None:
+    """Compile in a folder of our own beside the final one, then rename it into place."""
+    final = entry.exe.parent
+    # Whoever comes second waits and finds the executable: a program is compiled once.
+    with compilers.holding(final.with_name(f".{final.name}.lock")):
+        if entry.exe.is_file():
+            return
+        staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=final.parent))
+        try:
+            source = staging / entry.program.path.name
+            shutil.copyfile(entry.program.path, source)
+            code, said = compilers.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "harness.engine.compile_one",
+                    str(source),
+                    *map(str, entry.program.include_paths),
+                    str(entry.program.path.parent),
+                ],
+                {**os.environ, "CMDSTAN": str(cmdstan.path)},
+            )
+            if code != 0:
+                raise CompileError(f"{entry.program.path} does not compile:\n{said.strip()}")
+            source.with_suffix(".hpp").unlink(missing_ok=True)
+            source.with_suffix(".o").unlink(missing_ok=True)
+            staging.rename(final)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)

@@ -1,0 +1,256 @@
+"""Run Stan's NUTS through CmdStanPy: one run, explicit seeds, a folder of its own."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import cmdstanpy
+import numpy as np
+
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram
+from harness.engine.processes import end_descendants
+from harness.engine.stan_csv import read_chain
+from harness.engine.stan_data import plain_data
+from harness.errors import DataError, SamplingError
+
+# Enough digits that every double survives the way through the CSV file unchanged.
+_EXACT_DIGITS = 17
+
+
+@dataclass(frozen=True)
+class NutsSettings:
+    """Settings of a run of NUTS; the defaults are Stan's.
+
+    Attributes
+    ----------
+    chains, warmup, draws
+        Number of chains, and of warm-up iterations and draws in each.
+    target_accept
+        Target of the mean acceptance statistic, Stan's ``delta``.
+    max_treedepth
+        Largest number of doublings of a trajectory.
+    metric
+        Form of the mass matrix.
+    parallel_chains
+        Chains run at once, each a CmdStan process.
+    time_limit
+        Seconds after which CmdStan is stopped; None for no limit.
+    """
+
+    chains: int = 4
+    warmup: int = 1000
+    draws: int = 1000
+    target_accept: float = 0.8
+    max_treedepth: int = 10
+    metric: Literal["diag_e", "dense_e", "unit_e"] = "diag_e"
+    parallel_chains: int = 1
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("chains", "draws", "max_treedepth", "parallel_chains"):
+            if getattr(self, name) < 1:
+                raise DataError(f"NUTS needs {name} of 1 or more; got {getattr(self, name)}")
+        if self.warmup < 20:
+            raise DataError(f"NUTS needs 20 warm-up iterations or more; got {self.warmup}")
+        if not 0 < self.target_accept < 1:
+            raise DataError(f"target_accept lies between 0 and 1; got {self.target_accept}")
+
+    def identity(self) -> dict[str, Any]:
+        """Settings that the draws depend on (how many chains run at once is not one)."""
+        settings = asdict(self)
+        del settings["parallel_chains"], settings["time_limit"]
+        return settings
+
+
+@dataclass(frozen=True)
+class NutsRun:
+    """Draws and statistics of a run; arrays start with axes (chain, draw).
+
+    Attributes
+    ----------
+    variables
+        Every variable that the program writes, by name.
+    sample_stats
+        Sampler statistics under ArviZ's names.
+    step_size
+        Step size after adaptation, shape (chains,).
+    gradients
+        Gradient evaluations per chain, warm-up and sampling, shape (chains, 2): the leapfrog
+        steps that Stan reports.  The handful that its step-size search takes are not in it.
+    seconds
+        Seconds per chain that Stan spent in warm-up and in sampling, shape (chains, 2).
+    stan_version
+        Version of Stan that made the draws.
+    """
+
+    variables: dict[str, FloatArray]
+    sample_stats: dict[str, FloatArray]
+    step_size: FloatArray
+    gradients: FloatArray
+    seconds: FloatArray
+    stan_version: str
+
+
+SAMPLE_STATS: dict[str, tuple[str, type]] = {
+    "lp__": ("lp", float),
+    "accept_stat__": ("acceptance_rate", float),
+    "stepsize__": ("step_size", float),
+    "treedepth__": ("tree_depth", int),
+    "n_leapfrog__": ("n_steps", int),
+    "divergent__": ("diverging", bool),
+    "energy__": ("energy", float),
+}
+"""Stan's column names, in its order, to ArviZ's names and types."""
+
+
+def run_nuts(
+    compiled: CompiledProgram,
+    data: Mapping[str, Any],
+    settings: NutsSettings,
+    seed: int,
+    *,
+    inits: Any = None,
+    inv_metric: FloatArray | None = None,
+) -> NutsRun:
+    """Run NUTS on a compiled program.
+
+    Parameters
+    ----------
+    compiled
+        Executable to run.
+    data
+        Data of the program.
+    settings
+        Settings of the run.
+    seed
+        Seed, 0 to 2^32 - 1.  Chain c draws from the stream (seed, c).
+    inits
+        Initial values as CmdStanPy takes them; by default Stan's own random ones.
+    inv_metric
+        Inverse metric on the unconstrained space, variances (D,) or a covariance (D, D), that
+        NUTS keeps: warm-up adapts the step size alone.  It stands in for ``settings.metric``.
+
+    Raises
+    ------
+    SamplingError
+        If CmdStan ends without the draws; the message ends with what Stan said.
+    """
+    form: dict[str, Any] = {"metric": settings.metric}
+    if inv_metric is not None:
+        form = {
+            "metric": "diag_e" if inv_metric.ndim == 1 else "dense_e",
+            "inv_metric": inv_metric,
+            # The first phase of warm-up adapts the step size alone: it takes all of it.
+            "adapt_init_phase": settings.warmup,
+            "adapt_metric_window": 0,
+            "adapt_step_size": 0,
+        }
+    # A folder for each run: CmdStanPy names files by the second and would overwrite.
+    with tempfile.TemporaryDirectory(prefix="harness-") as folder:
+        try:
+            # Without the source CmdStanPy neither asks stanc nor compiles.
+            fit = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe)).sample(
+                data=plain_data(data),
+                chains=settings.chains,
+                parallel_chains=min(settings.parallel_chains, settings.chains),
+                seed=seed,
+                inits=inits,
+                iter_warmup=settings.warmup,
+                iter_sampling=settings.draws,
+                # Kept to count the gradients of warm-up, which have a cost too.
+                save_warmup=True,
+                max_treedepth=settings.max_treedepth,
+                **form,
+                adapt_delta=settings.target_accept,
+                output_dir=folder,
+                sig_figs=_EXACT_DIGITS,
+                show_progress=False,
+                refresh=max(1, settings.warmup + settings.draws),
+                timeout=settings.time_limit,
+            )
+            return _collect(fit)
+        except KeyboardInterrupt:
+            # CmdStanPy's threads would go on, and write into a folder that is being removed.
+            end_descendants()
+            raise
+        except TimeoutError:
+            raise SamplingError(
+                f"{compiled.program.name}: stopped at the time limit of {settings.time_limit:g} s "
+                f"(seed {seed})"
+            ) from None
+        except (RuntimeError, ValueError) as error:
+            raise SamplingError(
+                f"{compiled.program.name}: CmdStan did not finish (seed {seed}): "
+                f"{stan_message(Path(folder), error)}"
+            ) from error
+
+
+@dataclass
+class _Hush:
+    """How many runs at once want CmdStanPy's logger, one for the whole process, to be quiet."""
+
+    runs: int = 0
+    level: int = logging.NOTSET
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+_HUSH = _Hush()
+
+
+@contextmanager
+def quiet_cmdstanpy() -> Iterator[None]:
+    """Keep CmdStanPy from logging what progress and errors of ours say.
+
+    Runs of several threads overlap: the first makes it quiet, the last gives it its voice back.
+    """
+    logger = cmdstanpy.utils.get_logger()
+    with _HUSH.lock:
+        if _HUSH.runs == 0:
+            _HUSH.level = logger.level
+            logger.setLevel(logging.CRITICAL)
+        _HUSH.runs += 1
+    try:
+        yield
+    finally:
+        with _HUSH.lock:
+            _HUSH.runs -= 1
+            if _HUSH.runs == 0:
+                logger.setLevel(_HUSH.level)
+
+
+def _collect(fit: cmdstanpy.CmdStanMCMC) -> NutsRun:
+    chains = [read_chain(Path(file), "n_leapfrog__") for file in fit.runset.csv_files]
+    draws = np.stack([chain for chain, _ in chains])  # (chain, draw, column)
+    variables = {
+        name: np.ascontiguousarray(variable.extract_reshape(draws))
+        for name, variable in fit.metadata.stan_vars.items()
+    }
+    stats: dict[str, Any] = {
+        ours: draws[..., fit.column_names.index(theirs)].astype(kind)
+        for theirs, (ours, kind) in SAMPLE_STATS.items()
+    }
+    warmup_steps = np.array([steps.sum() for _, steps in chains])
+    gradients = np.stack([warmup_steps, stats["n_steps"].sum(axis=1)], axis=1)
+    seconds = np.array([[time["warmup"], time["sampling"]] for time in fit.time])
+    config = fit.metadata.cmdstan_config
+    version = ".".join(str(config[f"stan_version_{part}"]) for part in ("major", "minor", "patch"))
+    return NutsRun(variables, stats, stats["step_size"][:, 0], gradients, seconds, version)
+
+
+def stan_message(folder: Path, error: Exception) -> str:
+    """Return what Stan said last in a run's console output, the reason it gave first."""
+    for console in sorted(folder.glob("*stdout*.txt")):
+        lines = [line.strip() for line in console.read_text(errors="replace").splitlines()]
+        said = [line for line in lines if line]
+        if said:
+            reasons = [line for line in said[:-3] if line.startswith("Exception:")]
+            return " ".join([*reasons[-1:], *said[-3:]])
+    return str(error).splitlines()[0]

@@ -1,0 +1,241 @@
+"""The second engine: Stan's NUTS inside this process, with no C++ compiler, through stanli.
+
+It makes the same kind of :class:`~harness.engine.nuts.NutsRun` as CmdStan does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.engine.nuts import SAMPLE_STATS, NutsRun, NutsSettings
+from harness.engine.program import StanProgram
+from harness.engine.stanli_package import column_major, stan_model
+from harness.errors import DataError, SamplingError
+
+STAN_VERSIONS = {"0.24": "2.40.0"}
+"""Version of Stan in a release of stanli, which has it in its library and does not tell."""
+
+_NO_START = re.compile(r"no starting value for parameter (\w+)")
+# A step so short that the one draw made with it is where the chain began.
+_NO_STEP = 1e-12
+
+
+def run_stanli_nuts(
+    program: StanProgram,
+    data: Mapping[str, Any],
+    settings: NutsSettings,
+    seed: int,
+    *,
+    inits: Any = None,
+) -> NutsRun:
+    """Run NUTS on a program without compiling it.
+
+    stanli does not say how long a chain took: ``seconds`` shares out the time of the whole run,
+    times the chains at once, in proportion to gradient evaluations.
+
+    Parameters
+    ----------
+    program
+        Program to run.
+    data
+        Data of the program.
+    settings
+        Settings of the run; a time limit is refused, since nothing can stop a run within this
+        process.
+    seed
+        Seed, 0 to 2^32 - 1.  Chain c draws from the stream (seed, c), as CmdStan's does; the
+        draws agree with CmdStan's in distribution, not digit for digit.
+    inits
+        Initial values as CmdStanPy takes them: a radius, or values by parameter, or a file of
+        them, for all chains or one each.  Parameters that are left out start where one of Stan's
+        own random starts has them; a name that is no parameter is refused.
+
+    Raises
+    ------
+    ToolchainError
+        If stanli is not installed.
+    DataError
+        If the program, its data, the seed or the initial values are refused, or a time limit is
+        set.
+    SamplingError
+        If the run does not end; the message is Stan's.
+    """
+    if settings.time_limit is not None:
+        raise DataError(
+            "a run of the stanli engine cannot be stopped, so it takes no time limit: leave "
+            "time_limit out, or use engine='cmdstan'"
+        )
+    if not 0 <= seed < 2**32:
+        raise DataError(f"the seed lies between 0 and 2^32 - 1; got {seed}")
+    model = stan_model(program, data)
+    threads = min(settings.parallel_chains, settings.chains)
+    try:
+        starts = _starts(model, program, inits, settings.chains, seed)
+        began = time.perf_counter()
+        fit = model.sample(
+            chains=settings.chains,
+            seed=seed,
+            warmup=settings.warmup,
+            samples=settings.draws,
+            delta=settings.target_accept,
+            max_depth=settings.max_treedepth,
+            metric=settings.metric,
+            parallel_chains=threads,
+            # Kept to count the gradients of warm-up, which have a cost too.
+            save_warmup=True,
+            refresh=0,
+            **starts,
+        )
+        seconds = threads * (time.perf_counter() - began)
+    except (RuntimeError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise SamplingError(
+            f"{program.name}: stanli did not finish (seed {seed}): {said}"
+        ) from error
+    return _collect(fit, settings, seconds)
+
+
+def variables_at(
+    program: StanProgram, data: Mapping[str, Any], points: FloatArray, seed: int
+) -> dict[str, FloatArray]:
+    """Return all that a program writes at points of its unconstrained space.
+
+    Parameters, transformed parameters, and generated quantities, whose random numbers come from
+    one stream for all points in their order.
+
+    Parameters
+    ----------
+    program, data
+        Program, and all its data.
+    points
+        Shape (n, D).
+    seed
+        Seed, 0 to 2^32 - 1.
+
+    Returns
+    -------
+    dict
+        By name, shape (n, ...).
+
+    Raises
+    ------
+    ToolchainError
+        If stanli is not installed.
+    DataError
+        If the program, its data or the points' shape are refused.
+    SamplingError
+        If the program rejects a point.
+    """
+    return BatchedDensity(program, data).constrain(points, transformed=True, seed=seed)
+
+
+def _collect(fit: Any, settings: NutsSettings, seconds: float) -> NutsRun:
+    stats = dict(zip(SAMPLE_STATS, np.moveaxis(fit.sampler_stats, 2, 0), strict=True))
+    steps = stats["n_leapfrog__"]
+    warmup = steps.shape[1] - settings.draws
+    gradients = np.stack([steps[:, :warmup].sum(axis=1), steps[:, warmup:].sum(axis=1)], axis=1)
+    release = ".".join(version("stanli").split(".")[:2])
+    return NutsRun(
+        variables={
+            name: np.ascontiguousarray(fit.draws(name)[:, warmup:], dtype=np.float64)
+            for name in fit.variables
+        },
+        sample_stats={
+            ours: np.ascontiguousarray(stats[theirs][:, warmup:]).astype(kind)
+            for theirs, (ours, kind) in SAMPLE_STATS.items()
+        },
+        step_size=np.asarray(fit.step_size, dtype=np.float64),
+        gradients=gradients,
+        seconds=seconds * gradients / gradients.sum(),
+        stan_version=STAN_VERSIONS.get(release, f"unknown, that of stanli {release}"),
+    )
+
+
+def _starts(model: Any, program: StanProgram, inits: Any, chains: int, seed: int) -> dict[str, Any]:
+    """Initial values as stanli's ``sample`` takes them: a radius, or unconstrained points."""
+    if inits is None:
+        return {}
+    if isinstance(inits, Real):
+        radius = float(inits)
+        if not (radius >= 0 and math.isfinite(radius)):  # stanli would search for ever
+            raise DataError(f"the radius of initial values is 0 or more; got {inits}")
+        return {"init_radius": radius}
+    each = list(inits) if isinstance(inits, (list, tuple)) else [inits] * chains
+    if len(each) != chains:
+        raise DataError(f"{chains} chains need as many initial values; got {len(each)}")
+    values = [_values(given) for given in each]
+    try:
+        return {"inits": _unconstrained(model, values, seed)}
+    except ValueError as error:
+        said = str(error).removeprefix("stanli init: ")
+        raise DataError(f"{program.name}: initial values are refused: {said}") from error
+
+
+def _values(given: Any) -> dict[str, list[float]]:
+    """Return initial values of one chain, from a mapping or a file of JSON."""
+    if isinstance(given, Mapping):
+        return column_major(given)
+    if not isinstance(given, (str, Path)):
+        raise DataError(
+            f"initial values are a radius, a mapping by name or a file of JSON; got {given!r}"
+        )
+    try:
+        return column_major(json.loads(Path(given).read_text(encoding="utf-8")))
+    except (OSError, ValueError, AttributeError) as error:
+        raise DataError(f"cannot read initial values from {given}: {error}") from error
+
+
+def _unconstrained(model: Any, values: Sequence[Mapping[str, Any]], seed: int) -> FloatArray:
+    """Return a starting point for each chain, shape (chains, n), with what was left out."""
+    random: Any = None
+    points = []
+    for chain, given in enumerate(values):
+        complete = dict(given)
+        while True:
+            try:
+                points.append(model.unconstrain(complete))
+                break
+            except ValueError as error:
+                # It says one name at a time, also that of a parameter of size zero.
+                missing = _NO_START.search(str(error))
+                if missing is None or missing[1] in complete:
+                    raise
+            if random is None:
+                random = _random_starts(model, len(values), seed)
+            name = missing[1]
+            drawn = random.draws(name)[chain, 0] if name in random.variables else []
+            complete |= column_major({name: drawn})
+    return np.stack(points)
+
+
+def _random_starts(model: Any, chains: int, seed: int) -> Any:
+    """Return a fit whose one draw a chain is where Stan would have begun."""
+    return _fixed(model, chains, seed)
+
+
+def _fixed(model: Any, chains: int, seed: int, **starts: Any) -> Any:
+    """Return a fit whose one draw a chain is where the chain began."""
+    return model.sample(
+        chains=chains,
+        seed=seed,
+        warmup=0,
+        samples=1,
+        adapt_engaged=False,
+        step_size=_NO_STEP,
+        max_depth=1,
+        parallel_chains=1,
+        refresh=0,
+        **starts,
+    )

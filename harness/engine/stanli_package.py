@@ -1,0 +1,114 @@
+"""The optional package stanli, which runs Stan programs with no C++ compile.
+
+All that is known of the package itself is here: how to install it, which of its passes are
+faulty, and where its library lies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.engine.program import StanProgram
+from harness.engine.stan_data import plain_data
+from harness.engine.stan_library import StanSource, load_library
+from harness.errors import DataError, ToolchainError
+
+HOW_TO_INSTALL_STANLI = "pip install 'stanli==0.24.*'"
+"""The releases that are tested, as among the optional dependencies."""
+
+FAULTY_PASSES = ("STANLI_NO_REROLL", "STANLI_NO_PARTITION")
+"""Environment variables by which stanli leaves out passes that make wrong densities.
+
+stanli 0.24 turns terms of one form, such as the iterations of a loop, into one operation on
+vectors.  Where five or more of them (fewer, if each adds twice) are continuous densities of one
+whole vector of data, all but the first and the last read single entries of the vector: the value
+is wrong, or an argument is said to be out of its domain.  Gradients take the same time without
+these passes, but of some long loops over scalars, of which they take up to five times as long.
+"""
+
+_SEED = 1
+"""Seed of random numbers in ``transformed data``, the one that stanli's own models have."""
+
+
+def require_stanli() -> Any:
+    """Return the stanli module, which leaves out its faulty passes from now on.
+
+    Raises
+    ------
+    ToolchainError
+        If it is not installed.
+    """
+    try:
+        import stanli
+    except ImportError:
+        raise ToolchainError(
+            "this runs Stan programs in Python, through the optional package stanli: install it "
+            f"with {HOW_TO_INSTALL_STANLI}"
+        ) from None
+    for name in FAULTY_PASSES:  # read anew for each model; stanli has no other way to ask for it
+        os.environ.setdefault(name, "1")
+    return stanli
+
+
+def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
+    """Return stanli's model of a program with its data.
+
+    Raises
+    ------
+    ToolchainError
+        If stanli is not installed.
+    DataError
+        If stanli refuses the program or its data; the message is its own.
+    """
+    stanli = require_stanli()
+    try:
+        return stanli.Model(
+            str(program.path),
+            data=plain_data(data),
+            include_paths=[str(path) for path in program.include_paths],
+            seed=_SEED,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise DataError(f"{program.name}: {error}") from error
+
+
+def stanli_source(program: StanProgram, data: Mapping[str, Any]) -> StanSource:
+    """Return a program with its data as stanli's library takes it, with BridgeStan's C functions.
+
+    Raises
+    ------
+    ToolchainError
+        If stanli is not installed.
+    DataError
+        If stanli refuses the program, with its own message, or cannot take the data.
+    """
+    stanli = require_stanli()
+    try:
+        compiled = stanli.stan_to_mir(
+            program.path.read_text(encoding="utf-8"),
+            [str(path) for path in (*program.include_paths, program.path.parent)],
+        )
+        # The library reads the program under this name, which no variable of Stan's can have.
+        own = {"build_id": stanli.build_id(), "mir": compiled, "name": program.path.stem}
+        document = json.dumps({**plain_data(data), "__stanli": own}, default=_plain_json)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise DataError(f"{program.name}: {error}") from error
+    library = next((Path(stanli.__file__).parent / "_bin").glob("*stanli.*"))
+    return StanSource(load_library(library), document.encode(), program.name)
+
+
+def _plain_json(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"stanli takes no data of type {type(value).__name__}")
+
+
+def column_major(values: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Return parameter values as stanli takes them, the first index running fastest."""
+    return {name: np.ravel(value, order="F").tolist() for name, value in values.items()}

@@ -1,0 +1,116 @@
+"""Find CmdStan: ``$CMDSTAN``, else the newest in ``~/.cmdstan``, else the assembled one."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.engine.toolchain.assemble import find_assembled, is_complete, is_ours
+from harness.errors import ToolchainError
+
+Source = Literal["environment", "home", "assembled"]
+
+_RELEASE = re.compile(r"cmdstan-(\d+)\.(\d+)\.(\d+)(?:-rc(\d+))?")
+_FINAL = 1_000_000  # sorts a release after all of its release candidates
+
+
+@dataclass(frozen=True)
+class CmdStan:
+    """A usable CmdStan: its folder, its version and how it was found."""
+
+    path: Path
+    version: str
+    source: Source
+
+
+@dataclass(frozen=True)
+class Search:
+    """What :func:`search` found, and its remarks on what it passed over."""
+
+    found: CmdStan | None
+    notes: tuple[str, ...] = ()
+
+
+def search() -> Search:
+    """Look for CmdStan in all three places, without making or downloading anything.
+
+    Raises
+    ------
+    ToolchainError
+        If ``$CMDSTAN`` is set but no CmdStan is there; it is never passed over silently.
+    """
+    chosen = os.environ.get("CMDSTAN")
+    if chosen:
+        return Search(_from_environment(Path(chosen).expanduser()))
+    notes: list[str] = []
+    for folder in _releases_at_home():
+        missing = _what_is_missing(folder)
+        if missing is None:
+            return Search(CmdStan(folder, version_of(folder), "home"), tuple(notes))
+        notes.append(f"{folder} was skipped: {missing}.")
+    assembled = find_assembled()
+    if assembled is None:
+        return Search(None, tuple(notes))
+    return Search(CmdStan(assembled, version_of(assembled), "assembled"), tuple(notes))
+
+
+def version_of(folder: Path) -> str:
+    """Return the version that a CmdStan's makefile states, as CmdStanPy reads it."""
+    text = (folder / "makefile").read_text(encoding="utf-8", errors="replace")
+    found = re.search(r"^CMDSTAN_VERSION := (\S+)", text, re.MULTILINE)
+    return found.group(1) if found else "unknown"
+
+
+def _from_environment(folder: Path) -> CmdStan:
+    missing = _what_is_missing(folder)
+    if missing is not None:
+        raise ToolchainError(
+            f"CMDSTAN is set to {folder}, but {missing}.\n"
+            "Correct CMDSTAN, or unset it and let harness find or assemble one."
+        )
+    # We and CmdStanPy export $CMDSTAN once a CmdStan is chosen; that does not change whose it is.
+    source: Source = "environment"
+    if is_complete(folder):
+        source = "assembled"
+    elif _is_in(folder, _home_folder()):
+        source = "home"
+    return CmdStan(folder, version_of(folder), source)
+
+
+def _home_folder() -> Path:
+    return Path("~/.cmdstan").expanduser()
+
+
+def _is_in(folder: Path, parent: Path) -> bool:
+    return folder.resolve().parent == parent.resolve()
+
+
+def _releases_at_home() -> list[Path]:
+    """Return the folders ``~/.cmdstan/cmdstan-*`` that name a release, newest first."""
+    home = _home_folder()
+    if not home.is_dir():
+        return []
+    found = []
+    for folder in home.iterdir():
+        match = _RELEASE.fullmatch(folder.name)
+        if match and folder.is_dir():
+            major, minor, patch, candidate = match.groups()
+            order = (int(major), int(minor), int(patch), int(candidate or _FINAL))
+            found.append((order, folder))
+    return [folder for _, folder in sorted(found, reverse=True)]
+
+
+def _what_is_missing(folder: Path) -> str | None:
+    if not folder.is_dir():
+        return "there is no such folder"
+    if not (folder / "makefile").is_file():
+        return "it has no makefile"
+    # On Windows the compiler of Stan programs carries a suffix.
+    if not any((folder / "bin" / name).is_file() for name in ("stanc", "stanc.exe")):
+        return "it has no bin/stanc (it was not built)"
+    if is_ours(folder) and not is_complete(folder):
+        return "its assembly was not finished"
+    return None

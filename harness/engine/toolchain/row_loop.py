@@ -1,0 +1,102 @@
+"""The loop over rows in C++, ``native/rows.cpp``: built once, kept, never required."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import logging
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from filelock import FileLock
+
+from harness.engine.toolchain.tools import Compiler, find_compiler
+from harness.errors import ToolchainError
+from harness.folders import cache_folder
+
+SOURCE = Path(__file__).resolve().parent / "native" / "rows.cpp"
+_FLAGS = ("-O2", "-std=c++17", "-shared", "-fPIC", "-pthread")
+_SECONDS = 120.0
+"""What a build may take; it takes one."""
+
+_log = logging.getLogger(__name__)
+
+RowLoop = Callable[..., None]
+"""``harness_rows``: gradient function, models, how many, rows, dimension, and three arrays."""
+
+
+@cache
+def row_loop() -> RowLoop | None:
+    """Return the loop, built if it was not; once a process.  None where it cannot be had.
+
+    No compiler is no fault: callers have a slower way.  A build that fails is one, and is logged
+    as a warning.
+    """
+    try:
+        compiler = find_compiler()
+    except ToolchainError as error:
+        _log.info("densities are evaluated row by row from Python: %s", error)
+        return None
+    try:
+        return _load(built(compiler))
+    except (ToolchainError, OSError, AttributeError, subprocess.SubprocessError) as error:
+        _log.warning(
+            "The loop over rows could not be built, so densities in Python are up to twice as "
+            "slow as they could be: %s",
+            error,
+        )
+        return None
+
+
+def built(compiler: Compiler) -> Path:
+    """Return the loop's shared library, addressed by its source and its compiler.
+
+    Raises
+    ------
+    ToolchainError
+        If it does not compile, or the cache folder cannot be written.
+    OSError, subprocess.SubprocessError
+        If the compiler does not run, or does not end.
+    """
+    source = SOURCE.read_bytes()
+    made_of = [compiler.identity.encode(), " ".join(_FLAGS).encode(), source]
+    digest = hashlib.sha256(b"\0".join(made_of)).hexdigest()
+    folder = cache_folder("native")
+    library = folder / f"rows-{digest[:16]}.so"
+    if library.is_file():
+        return library
+    with FileLock(folder / f".{library.name}.lock"):
+        if not library.is_file():  # nobody else has built it meanwhile
+            with tempfile.TemporaryDirectory(prefix=".staging-", dir=folder) as staging:
+                fresh = Path(staging) / library.name
+                _compile(compiler, fresh)
+                fresh.replace(library)
+    return library
+
+
+def _compile(compiler: Compiler, library: Path) -> None:
+    words = [compiler.path, *shlex.split(compiler.command)[1:]]
+    done = subprocess.run(
+        [*words, *_FLAGS, "-o", str(library), str(SOURCE)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if "error" in line] or [done.stderr]
+        raise ToolchainError(f"{compiler.command} says of {SOURCE}: {lines[0].strip()}")
+
+
+def _load(library: Path) -> RowLoop:
+    loop = ctypes.CDLL(str(library)).harness_rows
+    loop.restype = None
+    pointer, number = ctypes.c_void_p, ctypes.c_int64
+    loop.argtypes = [pointer, pointer, number, number, number, pointer, pointer, pointer]
+    return loop

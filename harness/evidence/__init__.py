@@ -1,0 +1,82 @@
+"""Weights: from draws of an extended target to expectations under the target.
+
+Takes arrays and returns arrays; it knows nothing of models, methods or engines.  Where
+there are pseudo-samples, they run along the last axis of the log weights.
+
+References
+----------
+Graham, M. M. and Storkey, A. J. (2017). Continuously tempered Hamiltonian Monte Carlo.
+Proceedings of the 33rd Conference on Uncertainty in Artificial Intelligence.
+
+Nemeth, C., Lindsten, F., Filippone, M. and Hensman, J. (2019). Pseudo-extended Markov chain
+Monte Carlo. Advances in Neural Information Processing Systems 32.
+"""
+
+from harness.evidence.base_mass import WHOLE_BASE, LogMass, log_base_mass
+from harness.evidence.combination import CombinedLogEvidence, combined_log_evidence
+from harness.evidence.conditionals import (
+    LogG,
+    draw_inv_temp,
+    inv_temp_log_conditionals,
+    log_path_weight,
+    times_delta,
+)
+from harness.evidence.diagnostics import (
+    effective_draws,
+    pareto_k,
+    r_hat,
+    round_trips,
+    z_scores,
+)
+from harness.evidence.estimates import (
+    Estimate,
+    expectation,
+    normalised_weights,
+    weighted_expectation,
+)
+from harness.evidence.evidence import (
+    LogEvidence,
+    TwoSidedLogEvidence,
+    log_evidence,
+    log_evidence_by_parts,
+    part_shares,
+    two_sided_log_evidence,
+)
+from harness.evidence.resampling import (
+    complement_log_weight,
+    draw_index,
+    effective_pseudo_samples,
+    resample,
+)
+
+__all__ = [
+    "WHOLE_BASE",
+    "CombinedLogEvidence",
+    "Estimate",
+    "LogEvidence",
+    "LogG",
+    "LogMass",
+    "TwoSidedLogEvidence",
+    "combined_log_evidence",
+    "complement_log_weight",
+    "draw_index",
+    "draw_inv_temp",
+    "effective_draws",
+    "effective_pseudo_samples",
+    "expectation",
+    "inv_temp_log_conditionals",
+    "log_base_mass",
+    "log_evidence",
+    "log_evidence_by_parts",
+    "log_path_weight",
+    "normalised_weights",
+    "pareto_k",
+    "part_shares",
+    "r_hat",
+    "resample",
+    "round_trips",
+    "times_delta",
+    "two_sided_log_evidence",
+    "weighted_expectation",
+    "z_scores",
+]

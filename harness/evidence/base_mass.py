@@ -1,0 +1,106 @@
+"""The share of a base's mass that a path reaches: what a log Z from that path leaves out.
+
+A path that never comes to some part of its base, because the target's density is zero there or
+its program rejects the point, starts from the base cut to the rest.  The ratio of normalising
+constants along it is Z / (s Z_0), with s the share of the base's mass Z_0 that is left: log Z is
+too high by -log s, and nothing at either end of the path shows it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import DataError
+from harness.evidence.estimates import expectation
+from harness.evidence.evidence import LogEvidence
+
+NEARLY_WHOLE = 0.999
+"""Share of a base's mass from which on nothing need be said of the rest; ours."""
+
+_ROUNDING = 1e-9  # of a logarithm that should be 0
+
+
+@dataclass(frozen=True)
+class LogMass:
+    """Log of a share of a base's mass, in nats, and its standard error.
+
+    Attributes
+    ----------
+    value
+        Log of the share; 0 where the path reaches all of the base.
+    mcse
+        Monte Carlo standard error of ``value``.
+
+    Raises
+    ------
+    DataError
+        If the value is not that of a share above zero, or the error not one.
+    """
+
+    value: float = 0.0
+    mcse: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not -math.inf < self.value <= _ROUNDING:
+            raise DataError(
+                f"the log of the share of a base's mass is finite and at most 0; got {self.value}"
+            )
+        if not 0 <= self.mcse < math.inf:
+            raise DataError(
+                f"the standard error of a base's mass is finite and not negative; got {self.mcse}"
+            )
+
+    @property
+    def share(self) -> float:
+        """The share itself, between 0 and 1."""
+        return min(1.0, math.exp(self.value))
+
+    @property
+    def nearly_whole(self) -> bool:
+        """Whether the share is so near 1 that nothing need be said of the rest."""
+        return self.share > NEARLY_WHOLE
+
+    def added_to(self, estimate: LogEvidence) -> LogEvidence:
+        """Return the log Z of the whole base, of an estimate that took the cut one for whole.
+
+        The two errors are taken for independent.
+        """
+        return LogEvidence(estimate.value + self.value, float(np.hypot(estimate.mcse, self.mcse)))
+
+
+WHOLE_BASE = LogMass()
+"""The path reaches all of the base."""
+
+
+def log_base_mass(reached: npt.ArrayLike) -> LogMass:
+    """Estimate the share of a base's mass that a path reaches, from draws of the base.
+
+    Parameters
+    ----------
+    reached
+        Whether the path reaches each draw of the whole base, shape (chains, draws).
+
+    Raises
+    ------
+    DataError
+        If the shape is another, none is reached, or some are and there are fewer than 4 draws.
+    """
+    inside = np.asarray(reached, dtype=np.float64)
+    if inside.ndim != 2 or inside.size == 0:
+        raise DataError(
+            f"the mass of a base needs draws (chains, draws) of it; got shape {inside.shape}"
+        )
+    share = float(inside.mean())
+    if share == 0:
+        raise DataError(
+            f"the path reaches none of {inside.size} draws of its base: choose a base that "
+            "overlaps with where the target's density is above zero"
+        )
+    if share == 1:
+        return WHOLE_BASE
+    error = float(expectation(inside).mcse)
+    return LogMass(math.log(share), error / share)

@@ -1,0 +1,152 @@
+"""Numbers that say whether weighted draws can be trusted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from arviz_stats.base import array_stats
+
+from harness.arrays import FloatArray
+from harness.errors import DataError
+from harness.evidence.estimates import Estimate, normalised_weights, weighted_expectation
+
+# The tail that is fitted is a fifth of few draws, and ArviZ fits five or more.
+_FEWEST_FOR_TAIL = 25
+
+
+def effective_draws(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> FloatArray:
+    """Effective number of draws behind a weighted mean, autocorrelation included.
+
+    The number of independent draws whose plain mean has the same Monte Carlo error:
+    Var[f] / MCSE^2, the variance under the weights.  It may exceed the number of draws.
+
+    Parameters
+    ----------
+    values, log_weight
+        As for :func:`~harness.evidence.weighted_expectation`.
+
+    Returns
+    -------
+    FloatArray
+        Shape of the function's value; NaN where f is constant.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    log_w = np.asarray(log_weight, dtype=np.float64)
+    estimate = weighted_expectation(series, log_w)
+    weight = normalised_weights(log_w.ravel()).reshape(log_w.shape)
+    weight = weight.reshape(*weight.shape, *(1,) * (series.ndim - weight.ndim))
+    axes = tuple(range(log_w.ndim))
+    variance = (weight * np.square(series - estimate.value)).sum(axis=axes)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        effective: FloatArray = variance / np.square(estimate.mcse)
+    return np.where(variance > 0, effective, np.nan)
+
+
+def pareto_k(log_weight: npt.ArrayLike) -> float:
+    """Shape of the generalised Pareto distribution in the weights' upper tail.
+
+    Moments of order below 1/k are finite; from k = 1 on the weights have no mean (Vehtari,
+    Simpson, Gelman, Yao and Gabry 2024, Journal of Machine Learning Research 25(72)).
+
+    Parameters
+    ----------
+    log_weight
+        Log weights up to a constant, of any shape, all taken together.
+
+    Returns
+    -------
+    float
+        k, as ArviZ estimates it; NaN for fewer than 25 weights or a tail of equal ones, inf
+        if all but a few weights of the tail vanish.
+    """
+    log_w = np.asarray(log_weight, dtype=np.float64).ravel()
+    if log_w.size < _FEWEST_FOR_TAIL:
+        return math.nan
+    weight = normalised_weights(log_w)
+    weight /= weight.max()
+    ordered = np.sort(weight)
+    tail = min(int(3 * math.sqrt(weight.size)), weight.size // 5)
+    if ordered[-tail - 1] == ordered[-1]:
+        return math.nan
+    if ordered[-1 - tail // 4] == ordered[-tail - 1]:
+        return math.inf  # most of the tail lies on its edge
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        k = float(array_stats.pareto_khat(weight[None, :], r_eff=1.0, tail="right"))
+    return k if math.isfinite(k) else math.inf
+
+
+def r_hat(values: npt.ArrayLike) -> FloatArray:
+    """Rank-normalised split-R-hat, the larger of bulk and tail (Vehtari et al. 2021).
+
+    A single chain is compared with itself, half with half.
+
+    Parameters
+    ----------
+    values
+        Shape (chains, draws, ...).
+
+    Returns
+    -------
+    FloatArray
+        Shape of the trailing axes; NaN where all values are equal, inf where each half of a
+        chain stands still at a place of its own.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 8 draws.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    if series.ndim < 2 or series.shape[1] < 8:
+        raise DataError(f"R-hat needs axes (chains, draws, ...) and 8 draws; got {series.shape}")
+    if len(series) == 1:
+        half = series.shape[1] // 2
+        series = np.concatenate([series[:, :half], series[:, -half:]])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = array_stats.rhat(series, chain_axis=0, draw_axis=1)
+    return np.asarray(value, dtype=np.float64)
+
+
+def round_trips(
+    inv_temp: npt.ArrayLike, *, lower: float = 0.1, upper: float = 0.9
+) -> npt.NDArray[np.intp]:
+    """Count the ways of an inverse temperature from below ``lower`` past ``upper`` and back.
+
+    Parameters
+    ----------
+    inv_temp
+        Shape (chains, draws, ...).
+    lower, upper
+        Ends of the outer parts of the range, by default its outer tenths.
+
+    Returns
+    -------
+    NDArray[intp]
+        Completed round trips in each chain (and pseudo-sample), shape (chains, ...).
+    """
+    beta = np.moveaxis(np.asarray(inv_temp, dtype=np.float64), 1, -1)
+    rows = beta.reshape(math.prod(beta.shape[:-1]), beta.shape[-1])
+    trips = [_trips(row, lower, upper) for row in rows]
+    return np.array(trips, dtype=np.intp).reshape(beta.shape[:-1])
+
+
+def _trips(beta: FloatArray, lower: float, upper: float) -> int:
+    visited = beta[(beta < lower) | (beta > upper)] > upper  # True at the target's end
+    below = np.flatnonzero(~visited)
+    if below.size == 0:
+        return 0
+    since = visited[below[0] :]
+    return int(np.count_nonzero(since[:-1] & ~since[1:]))
+
+
+def z_scores(estimate: Estimate, known: npt.ArrayLike) -> FloatArray:
+    """Estimates minus known values, in Monte Carlo standard errors.
+
+    Where both difference and error vanish the score is 0.
+    """
+    difference = np.asarray(estimate.value - np.asarray(known, dtype=np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score: FloatArray = difference / estimate.mcse
+    return np.where(difference == 0, 0.0, score)

@@ -1,0 +1,120 @@
+"""Normalised weights, and expectations under the target with their Monte Carlo errors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from arviz_stats.base import array_stats
+
+from harness.arrays import FloatArray
+from harness.errors import DataError
+
+
+class Estimate(NamedTuple):
+    """A Monte Carlo estimate and its standard error."""
+
+    value: FloatArray
+    """Estimate, shape of the function's value."""
+    mcse: FloatArray
+    """Monte Carlo standard error of each entry, autocorrelation taken into account."""
+
+
+def normalised_weights(log_weight: npt.ArrayLike) -> FloatArray:
+    """Weights that sum to one over the pseudo-samples of each draw (paper, eq. 3).
+
+    Parameters
+    ----------
+    log_weight
+        log(gamma(x_i) pi(beta_i) / q(x_i, beta_i)), shape (..., N), up to a constant that may
+        differ from draw to draw.
+
+    Returns
+    -------
+    FloatArray
+        Shape (..., N), non-negative, summing to one over the last axis.
+
+    Raises
+    ------
+    DataError
+        If a log weight is NaN or +inf, if all those of a draw are -inf, or if N = 0.
+    """
+    log_w = np.asarray(log_weight, dtype=np.float64)
+    if log_w.ndim == 0 or log_w.shape[-1] == 0:
+        raise DataError(f"log weights need a last axis of N >= 1 pseudo-samples; got {log_w.shape}")
+    largest = log_w.max(axis=-1, keepdims=True)
+    if not np.all(np.isfinite(largest)):
+        raise DataError(
+            "log weights must be finite or -inf, with one finite in every draw; "
+            f"{np.count_nonzero(~np.isfinite(largest))} draws are not"
+        )
+    weight: FloatArray = np.exp(log_w - largest)
+    weight /= weight.sum(axis=-1, keepdims=True)
+    return weight
+
+
+def expectation(values: npt.ArrayLike) -> Estimate:
+    """Mean of a series over chains and draws, with its Monte Carlo standard error.
+
+    For a pseudo-extended run ``values`` are h_t = sum_i w_ti f(x_ti): by Theorem 2.1 their
+    plain average over draws estimates E_target[f], so its error is the ordinary one of the
+    series h_t.
+
+    Parameters
+    ----------
+    values
+        Shape (chains, draws, ...).
+
+    Returns
+    -------
+    Estimate
+        Value and standard error, each of the shape of the trailing axes.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    if series.ndim < 2 or series.shape[1] < 4:
+        raise DataError(
+            f"an expectation needs axes (chains, draws, ...) and 4 draws or more; "
+            f"got shape {series.shape}"
+        )
+    mcse = array_stats.mcse(series, chain_axis=0, draw_axis=1, method="mean")
+    return Estimate(series.mean(axis=(0, 1)), np.asarray(mcse, dtype=np.float64))
+
+
+def weighted_expectation(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> Estimate:
+    """Self-normalised weighted mean over chains and draws, with its Monte Carlo error.
+
+    For a continuously tempered run with weights w_1(x) = p(beta = 1 | x) this is E_target[f]
+    (Graham and Storkey 2017, eq. 21), with w_0(x) = p(beta = 0 | x) it is E_base[f] (eq. 22).
+    The error linearises the ratio: that of the plain mean of z_t = w_t (f_t - fhat) / mean(w),
+    autocorrelation included.
+
+    Parameters
+    ----------
+    values
+        f(x_t), shape (chains, draws, ...); with weights of three axes, f(x_ti), shape
+        (chains, draws, N, ...).
+    log_weight
+        log w(x_t) up to a constant, shape (chains, draws); or (chains, draws, N), and
+        the sums, those of z_t too, run over pseudo-samples as well.
+
+    Raises
+    ------
+    DataError
+        If shapes do not match, a log weight is NaN or +inf, or all are -inf.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    log_w = np.asarray(log_weight, dtype=np.float64)
+    if log_w.ndim not in (2, 3) or series.shape[: log_w.ndim] != log_w.shape:
+        raise DataError(
+            f"weights of shape (chains, draws) or (chains, draws, N) must match the values' "
+            f"first axes; got {log_w.shape} and {series.shape}"
+        )
+    # Weights whose sums over pseudo-samples have mean one over all draws.
+    draws = log_w.shape[0] * log_w.shape[1]
+    weight = normalised_weights(log_w.ravel()).reshape(log_w.shape) * draws
+    if log_w.ndim == 2:
+        weight, series = weight[..., None], series[:, :, None]
+    weight = weight.reshape(*weight.shape, *(1,) * (series.ndim - 3))
+    value = (weight * series).sum(axis=2).mean(axis=(0, 1))
+    return Estimate(value, expectation((weight * (series - value)).sum(axis=2)).mcse)

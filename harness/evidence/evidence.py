@@ -1,0 +1,231 @@
+"""Log normalising constants from tempered draws."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.arrays import FloatArray
+from harness.errors import DataError
+from harness.evidence.conditionals import LogG, log_path_weight
+from harness.evidence.estimates import Estimate, expectation
+
+# Of the stepping stones each has this many draws or more, and there are at most so many.
+_DRAWS_A_STONE, _MOST_STONES = 50, 20
+
+
+class LogEvidence(NamedTuple):
+    """An estimate of a log normalising constant, in nats."""
+
+    value: float
+    """Estimate of log Z."""
+    mcse: float
+    """Its Monte Carlo standard error, autocorrelation taken into account."""
+
+
+class TwoSidedLogEvidence(NamedTuple):
+    """Log Z estimated from the base's side and from the target's, in nats."""
+
+    forward: LogEvidence
+    """Up the path: each step's ratio from the draws below it, an estimate of Z."""
+    backward: LogEvidence
+    """Down the path: each step's ratio from the draws above it, an estimate of 1/Z."""
+    gap: Estimate
+    """Backward minus forward, with its own error: the two share draws."""
+
+
+def log_evidence(
+    log_w1: npt.ArrayLike, log_w0: npt.ArrayLike, *, log_zeta: float, log_g_ratio: float = 0.0
+) -> LogEvidence:
+    """Estimate log Z from tempered draws (Graham and Storkey 2017, eq. 20).
+
+    log Z = log zeta + log sum w_1 - log sum w_0 - log(g(1) / g(0)), for a normalised base.  The
+    error is that of the mean of w_1 / mean(w_1) - w_0 / mean(w_0), the ratio linearised.
+
+    Parameters
+    ----------
+    log_w1, log_w0
+        Log conditional densities of beta = 1 and of beta = 0 given x_t, shape (chains, draws).
+        -inf where a draw has no density there: at beta = 1 where the target's is zero.
+        For a pseudo-extended run shape (chains, draws, N), with the complement's log weight
+        (:func:`~harness.evidence.complement_log_weight`) added to both: pseudo-samples that
+        are not the chosen one follow the tempered density.
+    log_zeta
+        The guess at log Z that the run used.
+    log_g_ratio
+        log g(1) - log g(0); 0 for the uniform g.
+
+    Raises
+    ------
+    DataError
+        If shapes do not match, a log weight is NaN or +inf, or all at one end are -inf.
+    """
+    one, zero = (np.asarray(log_w, dtype=np.float64) for log_w in (log_w1, log_w0))
+    if one.shape != zero.shape or one.ndim not in (2, 3) or one.size == 0:
+        raise DataError(
+            f"log w1 and log w0 need one shape, (chains, draws) or (chains, draws, N); got "
+            f"{one.shape}, {zero.shape}"
+        )
+    if not all(np.all(each < np.inf) and np.any(each > -np.inf) for each in (one, zero)):
+        raise DataError("log w1 and log w0 must be finite or -inf, and some of each finite")
+    if one.ndim == 2:
+        one, zero = one[..., None], zero[..., None]
+    (up, value1), (down, value0) = _linearised(one), _linearised(zero)
+    value = log_zeta - log_g_ratio + value1 - value0
+    return LogEvidence(float(value), float(expectation(up - down).mcse))
+
+
+def part_shares() -> FloatArray:
+    """Share of a run's draws by the end of each of twelve parts, shape (12,).
+
+    Ascending to 1; they double every two.
+    """
+    return np.exp2(0.5 * np.arange(-11, 1, dtype=np.float64))
+
+
+def log_evidence_by_parts(
+    log_w1: npt.ArrayLike, log_w0: npt.ArrayLike, *, log_zeta: float, log_g_ratio: float = 0.0
+) -> FloatArray:
+    """Estimate log Z from the first part of each chain, by :func:`part_shares`, shape (12,).
+
+    Parameters and what is raised are as for :func:`log_evidence`; a part has four draws or more.
+    """
+    one, zero = (np.asarray(log_w, dtype=np.float64) for log_w in (log_w1, log_w0))
+    values = []
+    for share in part_shares():
+        kept = max(4, round(float(share) * one.shape[1]))
+        up, down = (np.logaddexp.reduce(w[:, :kept], axis=None) for w in (one, zero))
+        values.append(log_zeta + float(up - down) - log_g_ratio)
+    return np.array(values)
+
+
+def two_sided_log_evidence(
+    delta: npt.ArrayLike,
+    inv_temp: npt.ArrayLike,
+    *,
+    log_zeta: float,
+    log_g: LogG,
+    ladder: bool = False,
+    log_weight: npt.ArrayLike | None = None,
+) -> TwoSidedLogEvidence | None:
+    """Estimate log Z by stepping stones up the path and down it.
+
+    Draws are sorted by their inverse temperature into stones with equally many (on a ladder, its
+    rungs); each stone's draws, with beta integrated out between its edges, give the ratio of
+    normalising constants from its own middle to the next one's (up) and the one before (down).
+    Both products estimate Z.  They share draws for a step only at the two ends: where the
+    draws below a step have not seen what those above it have, they differ, as estimates of a
+    difference of free energies from its two ends do (Bennett 1976, Journal of Computational
+    Physics 22, 245-268).
+
+    Parameters
+    ----------
+    delta, inv_temp
+        Delta(x_t) and the inverse temperatures drawn with them, shape (chains, draws) or
+        (chains, draws, N).  On a ladder Delta may be +inf, where the target's density is zero.
+    log_zeta
+        The guess at log Z that the run used.
+    log_g
+        Knots of log g, linear between them; or the rungs of a ladder.
+    ladder
+        Whether beta takes the values of the knots alone.
+    log_weight
+        Log weights of the draws, of the same shape, to make them draws of the tempered
+        density: the complement's for a pseudo-extended run.
+
+    Returns
+    -------
+    TwoSidedLogEvidence or None
+        None if there are fewer than 100 draws.
+
+    Raises
+    ------
+    DataError
+        If shapes do not match.
+    """
+    drop, beta = (np.asarray(array, dtype=np.float64) for array in (delta, inv_temp))
+    log_w = np.zeros(drop.shape) if log_weight is None else np.asarray(log_weight, np.float64)
+    if drop.ndim not in (2, 3) or drop.shape != beta.shape or drop.shape != log_w.shape:
+        raise DataError(
+            f"Delta, inverse temperatures and log weights need one shape, (chains, draws) or "
+            f"(chains, draws, N); got {drop.shape}, {beta.shape} and {log_w.shape}"
+        )
+    if drop.ndim == 2:
+        drop, beta, log_w = drop[..., None], beta[..., None], log_w[..., None]
+    if beta.size < 2 * _DRAWS_A_STONE:
+        return None
+    stone, middle, knots_of = _stones(beta, log_g, ladder)
+    forward, backward = np.zeros(drop.shape[:2]), np.zeros(drop.shape[:2])
+    total = {"forward": log_zeta, "backward": log_zeta}
+    for k, own in enumerate(knots_of):
+        below = middle[k - 1] if k > 0 else 0.0
+        above = middle[k + 1] if k + 1 < len(middle) else 1.0
+        inside = stone == k
+        at: dict[float, tuple[FloatArray, float]] = {}
+        for place in {below, middle[k], above}:
+            log_v = np.full(drop.shape, -np.inf)
+            log_v[inside] = log_w[inside] + log_path_weight(drop[inside], place, own, ladder=ladder)
+            at[place] = _linearised(log_v)
+        # Up: from this middle to the next; the first stone also from 0 to its middle.
+        start = 0.0 if k == 0 else middle[k]
+        forward += at[above][0] - at[start][0]
+        total["forward"] += at[above][1] - at[start][1]
+        # Down: from this middle to the one before; the last stone also from 1 to its middle.
+        end = 1.0 if k + 1 == len(middle) else middle[k]
+        backward += at[end][0] - at[below][0]
+        total["backward"] += at[end][1] - at[below][1]
+    if np.any(np.isinf(drop)):
+        # Down to beta = 0 leads to the base where gamma is not zero: that share of its draws.
+        at_base = np.where(stone == 0, log_w, -np.inf)
+        possible = _linearised(np.where(np.isfinite(drop), at_base, -np.inf))
+        everything = _linearised(at_base)
+        backward += possible[0] - everything[0]
+        total["backward"] += possible[1] - everything[1]
+    return TwoSidedLogEvidence(
+        LogEvidence(float(total["forward"]), float(expectation(forward).mcse)),
+        LogEvidence(float(total["backward"]), float(expectation(backward).mcse)),
+        Estimate(
+            np.asarray(total["backward"] - total["forward"]), expectation(backward - forward).mcse
+        ),
+    )
+
+
+def _linearised(log_w: FloatArray) -> tuple[FloatArray, float]:
+    """Series sum_i w_ti / mean, shape (chains, draws), and the log of the mean.
+
+    The series is 0 where all weights are.
+    """
+    largest = log_w.max()
+    if largest == -np.inf:
+        return np.zeros(log_w.shape[:2]), -np.inf
+    weight = np.exp(log_w - largest).sum(axis=-1)
+    mean = weight.mean()
+    return weight / mean, float(largest + np.log(mean))
+
+
+def _stones(
+    beta: FloatArray, log_g: LogG, ladder: bool
+) -> tuple[npt.NDArray[np.intp], FloatArray, list[LogG]]:
+    """Sort draws into stones: the index of each draw's, the stones' middles and knots of log g."""
+    knot, value = np.asarray(log_g, dtype=np.float64).T
+    if ladder:
+        rung, stone = np.unique(beta, return_inverse=True)
+        return stone.reshape(beta.shape), rung, [[(each, 0.0)] for each in rung.tolist()]
+    count = min(_MOST_STONES, beta.size // _DRAWS_A_STONE)
+    inner = np.quantile(beta, np.arange(1, count) / count)
+    edge = np.unique(np.concatenate([knot[:1], inner, knot[-1:]]))
+    middle = (edge[1:] + edge[:-1]) / 2
+    stone = np.clip(np.searchsorted(edge, beta, side="right") - 1, 0, len(middle) - 1)
+    return stone, middle, [_knots_between(knot, value, a, b) for a, b in pairwise(edge)]
+
+
+def _knots_between(
+    knot: FloatArray, value: FloatArray, lower: float, upper: float
+) -> list[tuple[float, float]]:
+    """Knots of the same log g, restricted to an interval."""
+    inside = knot[(knot > lower) & (knot < upper)]
+    place = np.concatenate([[lower], inside, [upper]])
+    return list(zip(place.tolist(), np.interp(place, knot, value).tolist(), strict=True))

@@ -1,0 +1,251 @@
+"""What every method does before and after it samples."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram, compile_programs, source_digest
+from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
+from harness.engine.stanli_nuts import run_stanli_nuts
+from harness.engine.stanli_package import HOW_TO_INSTALL_STANLI
+from harness.engine.toolchain import require_cmdstan, why_no_compiler
+from harness.errors import DataError, ToolchainError
+from harness.model import Model
+
+_log = logging.getLogger(__name__)
+
+Engine = Literal["auto", "cmdstan", "stanli"]
+"""What runs Stan's NUTS.
+
+``cmdstan``: a program that the C++ compiler makes, the reference; ``stanli``: the optional package
+of that name, in this process, with no compiler; ``auto``: CmdStan, or stanli where no compiler is.
+"""
+
+_PACKAGE = {"cmdstan": "cmdstanpy", "stanli": "stanli"}
+
+PSEUDO_EXTENDED_VARIANTS = ("pseudo_extended", "collapsed_pseudo_extended")
+
+Inits = Any
+"""Initial values as CmdStanPy takes them: a number, or a mapping by name, for each chain or all."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a variant is sampled, the same for every method.
+
+    Attributes
+    ----------
+    nuts
+        Settings of NUTS; Stan's defaults if None.
+    seed
+        Seed, 0 to 2^32 - 1; same seed, same draws.
+    inits
+        Initial values; Stan's own random ones if None.
+    compiled
+        The variant's compiled program, if it is at hand.
+    engine
+        What runs it.
+    inv_metric
+        Inverse metric that NUTS keeps; see :func:`harness.engine.nuts.run_nuts`.
+    """
+
+    nuts: NutsSettings | None
+    seed: int
+    inits: Inits = None
+    compiled: CompiledProgram | None = None
+    engine: Engine = "auto"
+    inv_metric: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine not in get_args(Engine):
+            known = ", ".join(get_args(Engine))
+            raise DataError(f"the engine is one of {known}; got '{self.engine}'")
+        if self.engine == "stanli" and self.compiled is not None:
+            raise DataError(
+                "a compiled program is CmdStan's: leave it out, or use engine='cmdstan'"
+            )
+        if self.engine == "stanli" and self.inv_metric is not None:
+            raise DataError("the stanli engine takes no inverse metric: use engine='cmdstan'")
+
+
+@dataclass(frozen=True)
+class VariantRun:
+    """A run of a variant of a model, and which program made it.
+
+    Attributes
+    ----------
+    run
+        The run, what the program generates named as methods know it.
+    parameters
+        Draws of the target's parameters by their names, shape (chain, draw, ...); those of
+        pseudo-samples with a last axis over them.
+    """
+
+    run: NutsRun
+    parameters: Mapping[str, FloatArray]
+    nuts: NutsSettings
+    engine: Engine
+    program: str
+    digest: str
+
+
+def variant_data(model: Model, variant: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all data of a variant: the model's own, and ``data`` by the program's names."""
+    return {**model.data, **_aliased(data, model.aliases.get(variant, {}))}
+
+
+def run_variant(
+    model: Model, variant: str, data: Mapping[str, Any], sampling: Sampling
+) -> VariantRun:
+    """Run NUTS on a variant of a model, compiled now or found in the cache.
+
+    Parameters
+    ----------
+    data
+        Data that the variant takes besides the model's own.
+
+    Raises
+    ------
+    DataError
+        If a number in the data is NaN; nothing is compiled then.
+    """
+    nuts = sampling.nuts or NutsSettings()
+    aliases = model.aliases.get(variant, {})
+    names = model.pseudo_names if variant in PSEUDO_EXTENDED_VARIANTS else {}
+    inits = _named_inits(
+        sampling.inits, {**aliases, **{each: each for each in model.parameters}, **names}
+    )
+    everything = variant_data(model, variant, data)
+    for name, value in everything.items():
+        if np.any(np.isnan(np.asarray(value, dtype=np.float64))):
+            raise DataError(
+                f"{name} in the data of {model.name} holds NaN: correct it or leave it out"
+            )
+    if _engine(sampling) == "stanli":
+        if sampling.inv_metric is not None:
+            _log.warning("The stanli engine takes no inverse metric: it adapts one.")
+        program = model.program(variant)
+        run = run_stanli_nuts(program, everything, nuts, sampling.seed, inits=inits)
+        parameters = _parameters(model, run, names)
+        run = _named_as_methods_do(run, aliases)
+        return VariantRun(run, parameters, nuts, "stanli", program.name, source_digest(program))
+    compiled = sampling.compiled or compiled_variant(model, variant)
+    run = run_nuts(
+        compiled,
+        everything,
+        nuts,
+        sampling.seed,
+        inits=inits,
+        inv_metric=sampling.inv_metric,
+    )
+    parameters = _parameters(model, run, names)
+    run = _named_as_methods_do(run, aliases)
+    return VariantRun(run, parameters, nuts, "cmdstan", compiled.program.name, compiled.digest)
+
+
+def _aliased(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """Give values the names that a variant's program has."""
+    return {aliases.get(name, name): value for name, value in values.items()}
+
+
+def _named_inits(inits: Inits, names: Mapping[str, str]) -> Inits:
+    if isinstance(inits, Mapping):
+        return _aliased(inits, names)
+    if isinstance(inits, (list, tuple)):
+        return [_named_inits(each, names) for each in inits]
+    return inits
+
+
+def _parameters(model: Model, run: NutsRun, names: Mapping[str, str]) -> dict[str, FloatArray]:
+    """Return the target's parameters in a run, by their own names; a folded program has none."""
+    written = {name: names.get(name, name) for name in model.parameters}
+    found = {name: run.variables[n] for name, n in written.items() if n in run.variables}
+    if names and model.pseudo_axis == "first":
+        return {name: np.moveaxis(draws, 2, -1) for name, draws in found.items()}
+    return found
+
+
+def _named_as_methods_do(run: NutsRun, aliases: Mapping[str, str]) -> NutsRun:
+    """Give a run's variables the names that methods know."""
+    ours = {theirs: name for name, theirs in aliases.items()}
+    return replace(run, variables=_aliased(run.variables, ours))
+
+
+def _engine(sampling: Sampling) -> Engine:
+    return "cmdstan" if sampling.compiled is not None else chosen_engine(sampling.engine)
+
+
+def chosen_engine(engine: Engine) -> Engine:
+    """Return the engine that ``auto`` stands for here; where it is not the usual one, say so.
+
+    Raises
+    ------
+    ToolchainError
+        If there is neither a compiler nor stanli.
+    """
+    if engine != "auto":
+        return engine
+    reason = why_no_compiler()
+    if reason is None:
+        return "cmdstan"
+    if importlib.util.find_spec("stanli") is None:
+        raise ToolchainError(
+            f"{reason}\nWithout a compiler Stan runs through the optional package stanli: "
+            f"{HOW_TO_INSTALL_STANLI}"
+        )
+    _log.warning("%s Running in the stanli engine, which needs none.", reason)
+    return "stanli"
+
+
+def compiled_variant(model: Model, variant: str) -> CompiledProgram:
+    """Return a compiled variant of a model, from the cache or compiled now.
+
+    Raises
+    ------
+    ToolchainError
+        If there is no CmdStan and none can be had; the message says what does without.
+    """
+    program = model.program(variant)
+    try:
+        cmdstan = require_cmdstan()
+    except ToolchainError as error:
+        raise ToolchainError(
+            f"{error}\nengine='stanli' needs neither CmdStan nor a C++ compiler: "
+            f"{HOW_TO_INSTALL_STANLI}"
+        ) from error
+    return compile_programs([program], cmdstan)[program]
+
+
+def run_attributes(
+    method: str, model: Model, ran: VariantRun, settings: Mapping[str, Any], seed: int
+) -> dict[str, Any]:
+    """Attributes of a fit: what was run, with what, at what cost.
+
+    Gradient evaluations and seconds have one entry a chain.
+    """
+    run = ran.run
+    return {
+        "method": method,
+        "engine": ran.engine,
+        "model": model.name,
+        "program": ran.program,
+        "program_sha256": ran.digest,
+        "settings": {**settings, "nuts": ran.nuts.identity()},
+        "seed": seed,
+        "gradients_warmup": run.gradients[:, 0],
+        "gradients_sampling": run.gradients[:, 1],
+        "seconds_warmup": run.seconds[:, 0],
+        "seconds_sampling": run.seconds[:, 1],
+        "final_step_size": run.step_size,
+        "stan_version": run.stan_version,
+        f"{_PACKAGE[ran.engine]}_version": version(_PACKAGE[ran.engine]),
+        "harness_version": version("harness"),
+    }

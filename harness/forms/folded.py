@@ -1,0 +1,281 @@
+"""NUTS on a folded target, and importance sampling from the same mixture of Gaussians.
+
+See :mod:`harness.path.fold`.  What is a pseudo-sample elsewhere is here a place that the
+mixture folds onto y: F of them, each with probability proportional to w_f exp(D_f(y)), over which
+every expectation is averaged exactly.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.engine.compile import CompiledProgram
+from harness.engine.nuts import NutsSettings
+from harness.errors import DataError
+from harness.evidence.bridge import bridge_sampling
+from harness.fit import Fit, build_fit, evidence_attributes, target_draws
+from harness.forms.common import Engine, Inits, Sampling, run_attributes, run_variant
+from harness.forms.from_pilot import scout
+from harness.forms.method import Method
+from harness.model import Model
+from harness.model.numpy_density import target_density
+from harness.model.python_target import Target, target_of
+from harness.path import GaussianBase, PilotSettings
+from harness.path.fold import Fold
+from harness.path.modes import FoldSettings, fit_fold
+
+VARIANT = "folded"
+
+
+def sample_folded(
+    model: Model,
+    *,
+    fold: Fold,
+    bridge_draws: int = 1000,
+    nuts: NutsSettings | None = None,
+    seed: int,
+    inits: Inits = None,
+    compiled: CompiledProgram | None = None,
+    engine: Engine = "auto",
+) -> Fit:
+    """Run Stan's NUTS on a model's target, folded by a mixture of Gaussians.
+
+    Parameters
+    ----------
+    model
+        Target density with its data; it needs a ``folded.stan``.
+    fold
+        The mixture, in base coordinates.
+    bridge_draws
+        Draws of N(0, I) from which bridge sampling estimates log Z, with those of NUTS.
+    nuts
+        Settings of NUTS; Stan's defaults if not given.
+    seed
+        Seed, 0 to 2^32 - 1; same seed, same draws, the choice among places included.
+    inits
+        Initial values as CmdStanPy takes them; draws of N(0, I) if not given.
+    compiled
+        The model's compiled ``folded.stan``, if it is at hand.
+    engine
+        What runs NUTS; see :data:`harness.forms.common.Engine`.
+
+    Returns
+    -------
+    Fit
+        ``extended`` holds the places of each y, their last axis over the F components, and
+        ``log_weight``; ``posterior`` one place a draw, chosen with its probability.  Log Z is
+        bridge sampling's.  A gradient of its cost is one of the folded density, F of the target's.
+
+    Raises
+    ------
+    DataError
+        If the fold has another dimension than the model, or there are fewer than 4 bridge draws.
+    """
+    if fold.mean.shape[1] != model.dimension:
+        raise DataError(
+            f"the fold has dimension {fold.mean.shape[1]}, {model.name} {model.dimension}"
+        )
+    if bridge_draws < 4:
+        raise DataError(f"bridge sampling needs 4 draws or more; got {bridge_draws}")
+    nuts = nuts or NutsSettings()
+    rng = np.random.default_rng([seed, 2])
+    if inits is None:
+        inits = [{"y": rng.standard_normal(model.dimension).tolist()} for _ in range(nuts.chains)]
+    ran = run_variant(model, VARIANT, fold.data(), Sampling(nuts, seed, inits, compiled, engine))
+    started = time.perf_counter()
+    target = target_of(model)
+    log_weight = ran.run.variables["log_weight"]
+    of_base = fold.log_weight(
+        rng.standard_normal((bridge_draws, model.dimension)), target.log_density
+    )
+    log_evidence = evidence.LogEvidence(
+        *bridge_sampling(
+            np.logaddexp.reduce(log_weight, axis=-1), np.logaddexp.reduce(of_base, axis=-1)
+        )
+    )
+    places = _parameters(target, fold, ran.run.variables["y"])
+    attrs = run_attributes(
+        "folded", model, ran, {"fold": _plain(fold), "bridge_draws": bridge_draws}, seed
+    )
+    attrs["gradients_sampling"] = attrs["gradients_sampling"] + _share(bridge_draws, nuts.chains)
+    attrs["seconds_sampling"] = attrs["seconds_sampling"] + _share(
+        time.perf_counter() - started, nuts.chains
+    )
+    return build_fit(
+        posterior=target_draws(places, log_weight, "within draws", np.random.default_rng(seed)),
+        extended={**places, "log_weight": log_weight},
+        sample_stats=ran.run.sample_stats,
+        constant_data=model.data,
+        attrs=attrs | evidence_attributes(log_evidence),
+        weighting="within draws",
+    )
+
+
+def sample_folded_from_pilot(
+    model: Model,
+    *,
+    base: GaussianBase,
+    settings: PilotSettings | None = None,
+    fold: FoldSettings | None = None,
+    bridge_draws: int = 1000,
+    nuts: NutsSettings | None = None,
+    seed: int,
+    compiled: CompiledProgram | None = None,
+    engine: Engine = "auto",
+) -> Fit:
+    """Run a pilot, fit a mixture of Gaussians to its particles, and sample the folded target.
+
+    Parameters
+    ----------
+    base, settings
+        Where the pilot starts, and its settings.
+    fold
+        How the mixture is fitted.
+    model, bridge_draws, nuts, seed, compiled, engine
+        As for :func:`sample_folded`.
+
+    Returns
+    -------
+    Fit
+        As of :func:`sample_folded`; ``gradients_pilot``, of the target itself, and
+        ``seconds_pilot`` are the cost of pilot and mixture.
+    """
+    found, cost = _scouted_fold(model, base, settings, fold, seed)
+    fit = sample_folded(
+        model,
+        fold=found,
+        bridge_draws=bridge_draws,
+        nuts=nuts,
+        seed=seed,
+        compiled=compiled,
+        engine=engine,
+    )
+    fit.tree.attrs |= cost
+    return fit.with_settings(**_pilot_settings(settings, fold))
+
+
+def sample_fold_importance(
+    model: Model,
+    *,
+    base: GaussianBase,
+    settings: PilotSettings | None = None,
+    fold: FoldSettings | None = None,
+    draws: int = 1000,
+    groups: int = 16,
+    nuts: object = None,
+    seed: int,
+    compiled: object = None,
+) -> Fit:
+    """Run a pilot, fit a mixture of Gaussians to its particles, and sample from it by importance.
+
+    Draws y of N(0, I) are placed in all frames of the mixture, and each place has the weight
+    w_f exp(D_f(y)): no Markov chain, and what :func:`sample_folded` is to be compared with.
+
+    Parameters
+    ----------
+    model, seed
+        Target density with its data, and the seed.
+    base, settings, fold
+        As for :func:`sample_folded_from_pilot`.
+    draws
+        Draws of y, each of F places, in each group.
+    groups
+        Groups of draws, which are the fit's chains.
+    nuts, compiled
+        Left alone.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 4 draws or no group.
+    """
+    if draws < 4 or groups < 1:
+        raise DataError(f"this needs 4 draws and 1 group or more; got {draws} and {groups}")
+    found, cost = _scouted_fold(model, base, settings, fold, seed)
+    started = time.perf_counter()
+    target = target_of(model)
+    rng = np.random.default_rng([seed, 2])
+    y = rng.standard_normal((groups, draws, model.dimension))
+    log_weight = found.log_weight(y.reshape(-1, model.dimension), target.log_density)
+    log_weight = log_weight.reshape(groups, draws, -1)
+    log_ratio = np.logaddexp.reduce(log_weight, axis=-1)
+    total = float(np.logaddexp.reduce(log_ratio, axis=None) - np.log(log_ratio.size))
+    relative = evidence.expectation(np.exp(log_ratio - total))
+    places = _parameters(target, found, y)
+    # A place of each y, and then of the y as many as their weights ask for.
+    one_place = target_draws(places, log_weight, "within draws", rng)
+    return build_fit(
+        posterior=target_draws(one_place, log_ratio, "across draws", rng),
+        extended={**places, "log_w1": log_weight},
+        sample_stats={"lp": log_ratio},
+        constant_data=model.data,
+        attrs={
+            "method": "fold_importance",
+            "engine": target.engine,
+            "model": model.name,
+            "program": model.name,
+            "settings": {"fold": _plain(found), "draws": draws, "groups": groups}
+            | _pilot_settings(settings, fold),
+            "seed": seed,
+            "gradients_warmup": np.zeros(groups),
+            "gradients_sampling": _share(draws * groups, groups),
+            "seconds_warmup": np.zeros(groups),
+            "seconds_sampling": _share(time.perf_counter() - started, groups),
+            "harness_version": version("harness"),
+        }
+        | cost
+        | evidence_attributes(evidence.LogEvidence(total, float(relative.mcse))),
+        weighting="across draws",
+    )
+
+
+def _scouted_fold(
+    model: Model,
+    base: GaussianBase,
+    settings: PilotSettings | None,
+    fold: FoldSettings | None,
+    seed: int,
+) -> tuple[Fold, dict[str, float]]:
+    """Return the mixture and what it cost, as a fit's attributes."""
+    scouted = scout(model, base, settings=settings, seed=seed)
+    started = time.perf_counter()
+    fitted = fit_fold(scouted.found.points, target_density(model), settings=fold)
+    return fitted.fold, {
+        "gradients_pilot": scouted.gradients + fitted.gradients,
+        "seconds_pilot": scouted.seconds + time.perf_counter() - started,
+    }
+
+
+def _parameters(target: Target, fold: Fold, y: FloatArray) -> dict[str, FloatArray]:
+    """Parameters at every place, (chains, draws, ..., F), of y, (chains, draws, D)."""
+    parameters = target.parameters(fold.points(y))
+    return {name: np.moveaxis(np.asarray(value), 2, -1) for name, value in parameters.items()}
+
+
+def _share(total: float, chains: int) -> FloatArray:
+    return np.full(chains, total / chains)
+
+
+def _plain(fold: Fold) -> dict[str, Any]:
+    return {name: value.tolist() for name, value in vars(fold).items()}
+
+
+def _pilot_settings(settings: PilotSettings | None, fold: FoldSettings | None) -> dict[str, Any]:
+    return {
+        "pilot": asdict(settings or PilotSettings()),
+        "fit_fold": asdict(fold or FoldSettings()),
+    }
+
+
+FOLDED = Method("folded", VARIANT, sample_folded)
+FOLDED_FROM_PILOT = Method(
+    "folded_from_pilot", VARIANT, sample_folded_from_pilot, driven_by="python"
+)
+FOLD_IMPORTANCE = Method("fold_importance", None, sample_fold_importance, driven_by="python")

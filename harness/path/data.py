@@ -1,0 +1,183 @@
+"""The tempered path that every method shares: base, guess at log Z, and densities of beta."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from harness.errors import DataError
+from harness.evidence import WHOLE_BASE, LogG, LogMass
+from harness.model import Model
+from harness.model.coordinates import Shapes, StanCoordinates
+from harness.path import GaussianBase
+from harness.path.cut import cut_to_box
+
+UNIFORM: LogG = ((0.0, 0.0), (1.0, 0.0))
+"""g(beta) = 1."""
+
+
+def path_data(
+    model: Model,
+    base: GaussianBase | None = None,
+    log_zeta: float = 0.0,
+    log_g: LogG = UNIFORM,
+) -> dict[str, Any]:
+    """Return the data of ``stan/blocks``: the base and g, that every tempered program takes.
+
+    Parameters
+    ----------
+    model
+        The model that is tempered.
+    base
+        Gaussian base, or None for the model's own.
+    log_zeta
+        Guess at log Z, used with the model's own base; a Gaussian base brings its own.
+    log_g
+        Knots of log g.
+
+    Raises
+    ------
+    DataError
+        If the base has not the model's dimension, the model takes no Gaussian base, log zeta is
+        not finite, or the knots are unusable.
+    """
+    if base is not None and model.no_gaussian_base is not None:
+        raise DataError(f"{model.name} takes no Gaussian base: {model.no_gaussian_base}")
+    if base is not None and base.mean.size != model.dimension:
+        raise DataError(
+            f"the base has dimension {base.mean.size}, the model {model.name} {model.dimension}"
+        )
+    zeta = log_zeta if base is None else base.log_zeta
+    if not np.isfinite(zeta):
+        raise DataError(f"log zeta must be finite; got {zeta}")
+    knot, value = knots(log_g, "log g")
+    return {
+        "B": 0 if base is None else base.mean.size,
+        "base_mean": np.empty(0) if base is None else base.mean,
+        "base_cholesky": np.empty((0, 0)) if base is None else base.cholesky,
+        "log_zeta": zeta,
+        "G": len(knot),
+        "g_knot": knot,
+        "log_g": value,
+    }
+
+
+def require_finite_mass(
+    model: Model, base: GaussianBase | None, lowest: float, power: float = 0.0
+) -> None:
+    """Refuse pure tempering with infinite mass near inverse temperature 0.
+
+    Where x is not bounded and gamma has tails like a Gaussian's, in D dimensions, the mass of
+    gamma^beta grows like beta^(-D / 2).
+
+    Parameters
+    ----------
+    lowest
+        Lowest inverse temperature that is possible.
+    power
+        g goes like beta^(power - 1) at 0; 0 where a single value or the base itself counts.
+
+    Raises
+    ------
+    DataError
+        If the mass is infinite.
+    """
+    bare = model.own_base == "improper" and base is None
+    if bare and lowest <= 0 and power <= model.dimension / 2:
+        raise DataError(
+            f"x of {model.name} is not bounded, so that tempered down to beta = 0 it has infinite "
+            "mass: give a Gaussian base, or keep the knots of log g (and fixed inverse "
+            "temperatures) above 0"
+        )
+
+
+def knots(log_density: LogG, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the knots of a log density and its values there, checked.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two, they do not ascend from within [0, 1) to 1, or a value is
+        not finite.
+    """
+    table = np.asarray(log_density, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] != 2 or len(table) < 2:
+        raise DataError(f"{name} needs two knots (beta, {name}) or more")
+    beta, value = table.T
+    ascending = beta[0] >= 0 and beta[-1] == 1 and np.all(np.diff(beta) > 0)
+    if not (ascending and np.all(np.isfinite(value))):
+        raise DataError(f"the knots of {name} must ascend from 0 or above to 1, with finite values")
+    return beta, value
+
+
+def path_settings(
+    model: Model, base: GaussianBase | None, log_zeta: float, log_g: LogG
+) -> dict[str, Any]:
+    """Return what a fit remembers of its path, as plain values."""
+    return {
+        # With shared scales the prior of what is tempered is one given the scales.
+        "normalised_base": base is not None or (model.own_base == "prior" and not model.shared),
+        "base": None if base is None else [base.mean.tolist(), base.cholesky.tolist()],
+        "log_zeta": log_zeta if base is None else base.log_zeta,
+        "log_g": np.asarray(log_g, dtype=np.float64).tolist(),
+    }
+
+
+@dataclass(frozen=True)
+class TemperedForm:
+    """A tempered form as it is run, and the base of its path.
+
+    Attributes
+    ----------
+    method
+        Name of the method.
+    variant
+        Variant of the model's programs that it runs.
+    base
+        Gaussian base, or None for the model's own.
+    base_mass
+        Share of the base's mass that the path reaches.  None for all of it; of a Gaussian base in
+        a model with bounds, for what lies within them.
+    """
+
+    method: str
+    variant: str
+    base: GaussianBase | None
+    base_mass: LogMass | None
+
+    def base_settings(self, model: Model, shapes: Shapes) -> dict[str, Any]:
+        """Return what a fit remembers of the part of the base that the path reaches.
+
+        Parameters
+        ----------
+        model
+            The model.
+        shapes
+            Shape of each of its parameters.
+
+        Returns
+        -------
+        dict
+            ``base_mass``, value and standard error; and ``base_mean``, the mean of the part of
+            a Gaussian base that is reached, None where it is not known.
+
+        Raises
+        ------
+        DataError
+            If hardly any of a Gaussian base lies within the model's bounds.
+        """
+        base, mass = self.base, self.base_mass
+        mean = None if base is None else base.mean
+        if mass is not None:
+            # The mean of what is left is that of the whole only where next to nothing is lost.
+            mean = mean if mass.nearly_whole else None
+        elif base is not None and model.bounds:
+            cut = cut_to_box(base, *StanCoordinates(model, shapes).box)
+            mass, mean = cut.mass, cut.mean
+        mass = mass or WHOLE_BASE
+        return {
+            "base_mass": [mass.value, mass.mcse],
+            "base_mean": None if mean is None else mean.tolist(),
+        }

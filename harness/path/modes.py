@@ -1,0 +1,185 @@
+"""A mixture of Gaussians near a target, from particles of it: its modes first, then EM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.arrays import FloatArray, LogDensity
+from harness.errors import DataError, SamplingError
+from harness.path.fold import Fold
+
+_SEARCH_STEPS = 25
+_LONGEST_STEP = 3.0  # in standard deviations of the local quadratic
+_ROUGH = 1e-4  # difference for second derivatives, in standard deviations of the particles
+_ARRIVED = 1e-3  # of a step, in standard deviations of the local quadratic
+
+
+@dataclass(frozen=True)
+class FoldSettings:
+    """How a fold is fitted to particles.
+
+    Attributes
+    ----------
+    searches
+        Particles from which modes are searched for.
+    separation
+        Modes nearer to each other than so many standard deviations are one.
+    iterations
+        Iterations of EM.
+    widen
+        Factor on the covariances in the end, so that the mixture covers the target's tails.
+
+    Raises
+    ------
+    DataError
+        If a number is out of range.
+    """
+
+    searches: int = 512
+    separation: float = 1.0
+    iterations: int = 20
+    widen: float = 1.1
+
+    def __post_init__(self) -> None:
+        if self.searches < 1 or self.iterations < 0:
+            raise DataError(
+                f"a fold needs a search or more and no negative iterations; got {self.searches} "
+                f"and {self.iterations}"
+            )
+        if not (self.separation > 0 and self.widen > 0):
+            raise DataError(
+                f"separation and widen are positive; got {self.separation} and {self.widen}"
+            )
+
+
+class FittedFold(NamedTuple):
+    """A fold, and the evaluations of the target's density and gradient that it took."""
+
+    fold: Fold
+    gradients: int
+
+
+def fit_fold(
+    points: FloatArray, log_density: LogDensity, *, settings: FoldSettings | None = None
+) -> FittedFold:
+    """Fit a mixture of Gaussians, a component a mode, to draws of a target.
+
+    Newton's method climbs from some of the draws, all at once, with second derivatives by
+    differences of gradients.  Each mode's Gaussian is then fitted to all draws by EM, with its
+    Laplace approximation's covariance as if seen in D + 2 draws.
+
+    Parameters
+    ----------
+    points
+        Draws in random order, shape (n, D), such as :attr:`harness.path.Pilot.points`.
+    log_density
+        Log density of the target, and gradient.
+    settings
+        Settings; the defaults if not given.
+
+    Raises
+    ------
+    SamplingError
+        If no search ends at a mode.
+    """
+    settings = settings or FoldSettings()
+    found = _climb(points[: settings.searches], log_density, points.std(axis=0))
+    order = np.argsort(-found.height)
+    kept: list[int] = []
+    for index in order:
+        offset = found.points[kept] - found.points[index]
+        apart = np.einsum("ki,kij,kj->k", offset, found.precision[kept], offset)
+        if np.all(apart > settings.separation**2):
+            kept.append(int(index))
+    if not kept:
+        raise SamplingError(
+            f"none of {min(settings.searches, len(points))} searches ended at a mode of the "
+            "target: take more searches"
+        )
+    laplace = np.asarray(np.linalg.inv(found.precision[kept]), dtype=np.float64)
+    weight, mean, covariance = _expectation_maximisation(
+        points, found.points[kept], laplace, settings.iterations
+    )
+    scale = np.asarray(np.linalg.cholesky(settings.widen * covariance), dtype=np.float64)
+    return FittedFold(Fold(weight, mean, scale, np.ones(len(weight))), found.gradients)
+
+
+class _Found(NamedTuple):
+    """Modes that searches ended at, many of them several times."""
+
+    points: FloatArray
+    height: FloatArray
+    precision: FloatArray
+    gradients: int
+
+
+def _climb(start: FloatArray, log_density: LogDensity, spread: FloatArray) -> _Found:
+    """Climb by Newton's method with the curvature's absolute value, halving what overshoots."""
+    count, dimension = start.shape
+    shift = np.diag(_ROUGH * spread)
+    gradients = 0
+
+    def curvature(at: FloatArray) -> FloatArray:
+        nonlocal gradients
+        near = np.concatenate([at[:, None] + shift, at[:, None] - shift], axis=1)
+        _, slope = log_density(near.reshape(-1, dimension))
+        gradients += near.shape[0] * near.shape[1]
+        up, down = np.split(slope.reshape(len(at), 2 * dimension, dimension), 2, axis=1)
+        bent = (up - down) / (2 * np.diag(shift))[:, None]
+        return np.asarray(0.5 * (bent + bent.transpose(0, 2, 1)))
+
+    points = np.array(start)
+    height, slope = (np.array(each) for each in log_density(points))
+    gradients += count
+    length, step = np.ones(count), np.full(count, np.inf)
+    hessian = curvature(points)
+    active = np.arange(count)
+    for _ in range(_SEARCH_STEPS):
+        value, vector = np.linalg.eigh(hessian[active])
+        size = np.maximum(np.abs(value), 1e-8)
+        along = np.einsum("nij,ni->nj", vector, slope[active])
+        step[active] = np.sqrt(np.sum(along**2 / size, axis=1))
+        left = step[active] >= _ARRIVED
+        active = active[left]
+        if not active.size:
+            break
+        towards = np.einsum("nij,nj->ni", vector[left], along[left] / size[left])
+        reach = length[active] * np.minimum(1.0, _LONGEST_STEP / step[active])
+        proposed = points[active] + reach[:, None] * towards
+        new_height, new_slope = log_density(proposed)
+        gradients += len(active)
+        better = new_height > height[active]
+        length[active] = np.where(better, np.minimum(1.0, 2 * length[active]), 0.5 * length[active])
+        moved = active[better]
+        points[moved], height[moved] = proposed[better], new_height[better]
+        slope[moved] = new_slope[better]
+        if moved.size:
+            hessian[moved] = curvature(points[moved])
+    at_mode = (step < 0.1) & (np.linalg.eigvalsh(hessian)[:, -1] < 0)
+    return _Found(points[at_mode], height[at_mode], -hessian[at_mode], gradients)
+
+
+def _expectation_maximisation(
+    points: FloatArray, mean: FloatArray, laplace: FloatArray, iterations: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights, means and covariances; half a draw and D + 2 of the Laplace fit as prior."""
+    number, dimension = mean.shape
+    weight, covariance = np.full(number, 1 / number), laplace
+    prior = dimension + 2
+    for _ in range(iterations):
+        offset = points[:, None, :] - mean
+        root = np.linalg.inv(np.linalg.cholesky(covariance))
+        z = np.einsum("fij,nfj->nfi", root, offset)
+        log_share = np.log(weight) + np.linalg.slogdet(root).logabsdet - 0.5 * (z**2).sum(axis=-1)
+        share = np.exp(log_share - np.logaddexp.reduce(log_share, axis=1, keepdims=True))
+        count = share.sum(axis=0)
+        weight = (count + 0.5) / (len(points) + 0.5 * number)
+        # Half a draw at the old mean, so that an empty component stays where it is.
+        mean = (share.T @ points + 0.5 * mean) / (count + 0.5)[:, None]
+        offset = points[:, None, :] - mean
+        spread = np.einsum("nf,nfi,nfj->fij", share, offset, offset)
+        covariance = (spread + prior * laplace) / (count + prior)[:, None, None]
+    return weight, mean, np.asarray(covariance, dtype=np.float64)

@@ -1,0 +1,82 @@
+"""Hamiltonian moves of many particles at once, fitted to the particles themselves."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.arrays import FloatArray, LogDensity
+
+_TARGET_ACCEPTANCE = 0.8
+_LARGEST_CHANGE = 0.5  # of the log step size at one move
+
+
+class Moved(NamedTuple):
+    """Particles after a move."""
+
+    points: FloatArray
+    """Shape (n, D)."""
+    acceptance: float
+    """Mean acceptance probability."""
+
+
+class HmcMoves:
+    """HMC transitions whose metric is the particles' precision and whose step size adapts.
+
+    Parameters
+    ----------
+    dimension
+        D.
+    leapfrog_steps
+        Leapfrog steps of each trajectory.
+    step_size
+        The first step size, in units of the particles' standard deviations; by default
+        D^(-1/4), about right for a Gaussian.
+    """
+
+    def __init__(
+        self, dimension: int, leapfrog_steps: int, *, step_size: float | None = None
+    ) -> None:
+        self._leapfrog_steps = leapfrog_steps
+        self._log_step = float(np.log(step_size or dimension**-0.25))
+        self._cholesky: FloatArray = np.eye(dimension)
+
+    def adapt_to(self, points: FloatArray, share: FloatArray) -> None:
+        """Take the metric from particles (n, D) with normalised weights (n,)."""
+        deviation = points - share @ points
+        covariance = (share * deviation.T) @ deviation
+        # A thousandth of the variances keeps a cloud that has collapsed onto a plane usable; the
+        # metric costs efficiency only.
+        spread = np.diag(covariance)
+        floor = max(float(spread.max()), np.finfo(np.float64).tiny) * 1e-12
+        covariance += np.diag(1e-3 * spread + floor)
+        self._cholesky = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+
+    def move(self, log_density: LogDensity, points: FloatArray, rng: np.random.Generator) -> Moved:
+        """Make one transition of every particle (n, D), then adapt the step size.
+
+        Each particle has a step size of its own, drawn around the common one, so that no
+        trajectory length is a period of the target.
+        """
+        count, dimension = points.shape
+        step = np.exp(self._log_step) * rng.uniform(0.5, 1.5, size=(count, 1))
+        momentum = rng.standard_normal((count, dimension))
+        value, gradient = log_density(points)
+        before = value - 0.5 * np.square(momentum).sum(axis=1)
+        place, to_place, to_slope = points, self._cholesky.T, self._cholesky
+        # A trajectory that has gone astray overflows, and is refused.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(self._leapfrog_steps):
+                momentum = momentum + 0.5 * step * (gradient @ to_slope)
+                place = place + step * (momentum @ to_place)
+                value_there, gradient = log_density(place)
+                momentum = momentum + 0.5 * step * (gradient @ to_slope)
+            after = value_there - 0.5 * np.square(momentum).sum(axis=1)
+            probability = np.exp(np.minimum(0.0, after - before))
+        probability = np.where(np.isfinite(probability), probability, 0.0)
+        accepted = rng.random(count) < probability
+        acceptance = float(probability.mean())
+        change = acceptance - _TARGET_ACCEPTANCE
+        self._log_step += float(np.clip(change, -_LARGEST_CHANGE, _LARGEST_CHANGE))
+        return Moved(np.where(accepted[:, None], place, points), acceptance)

@@ -1,0 +1,486 @@
+"""The pilot: a short adaptive tempered SMC that scouts the path before a long run takes it.
+
+From it come a ladder of inverse temperatures, log Z along it (and so a g that makes the marginal
+of the inverse temperature even), a refined base, starting points and an estimate of log Z with an
+error.
+
+References
+----------
+Del Moral, P., Doucet, A. and Jasra, A. (2006). Sequential Monte Carlo samplers. Journal of the
+Royal Statistical Society B 68, 411-436.
+
+Zhou, Y., Johansen, A. M. and Aston, J. A. D. (2016). Toward automatic model comparison: an
+adaptive sequential Monte Carlo approach. Journal of Computational and Graphical Statistics 25,
+701-726.
+
+Buchholz, A., Chopin, N. and Jacob, P. E. (2021). Adaptive tuning of Hamiltonian Monte Carlo within
+sequential Monte Carlo. Bayesian Analysis 16, 745-771.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.arrays import FloatArray, LogDensity
+from harness.errors import DataError, SamplingError
+from harness.evidence import LogEvidence, normalised_weights, resample
+from harness.model import Model
+from harness.model.coordinates import Shapes
+from harness.model.numpy_density import target_density
+from harness.path.gaussian import GaussianBase
+from harness.path.moments import weighted_base
+from harness.path.moves import HmcMoves
+
+_LEAST_OVERLAP = 1e-3
+_BISECTIONS = 60
+_SMALLEST_STEP = 1e-300
+_CORRELATION = 0.5
+"""Correlation of the particles with where a rung began, from which on they have moved enough."""
+_PATIENCE, _FALLS = 4, 0.02
+"""Moves within which the correlation has to fall by as much to be worth more of them."""
+
+
+@dataclass(frozen=True)
+class PilotSettings:
+    """Settings of a pilot.
+
+    Attributes
+    ----------
+    particles
+        Number of particles, shared evenly among the populations.
+    populations
+        Populations that are resampled each by itself, so that their estimates of Z differ
+        independently (but for the ladder and the moves, which they share): the error of log Z
+        is their spread's.
+    conditional_ess
+        Conditional effective sample size from one rung of the ladder to the next, as a share of
+        the particles (Zhou et al. 2016, eq. 10); closer to 1 makes more rungs.
+    moves
+        HMC transitions at each rung, at least.
+    most_moves
+        HMC transitions at each rung, at most: they are repeated until the particles have left
+        where the rung began, which shows as a correlation below 1/2 in every coordinate (as
+        Buchholz et al. 2021 do), or until it falls no more, as where modes are apart.  The
+        default, 0, makes ``moves`` transitions in any case.
+    leapfrog_steps
+        Leapfrog steps of each.
+    most_rungs
+        Rungs after which the pilot gives up.
+    most_seconds
+        Seconds of wall time after which it gives up, at the end of a rung.
+    """
+
+    particles: int = 1024
+    populations: int = 16
+    conditional_ess: float = 0.9
+    moves: int = 3
+    most_moves: int = 0
+    leapfrog_steps: int = 8
+    most_rungs: int = 1000
+    most_seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("moves", "leapfrog_steps", "most_rungs"):
+            if getattr(self, name) < 1:
+                raise DataError(f"a pilot needs {name} of 1 or more; got {getattr(self, name)}")
+        if self.populations < 4:
+            raise DataError(
+                f"a pilot's error is its populations' spread: it needs 4 or more; got "
+                f"{self.populations}"
+            )
+        if self.particles % self.populations or self.particles < 8 * self.populations:
+            raise DataError(
+                f"a pilot shares its particles evenly among {self.populations} populations, 8 or "
+                f"more to each; got {self.particles}"
+            )
+        if not self.most_seconds > 0:
+            raise DataError(f"a pilot's time is more than 0 seconds; got {self.most_seconds}")
+        if not 0 < self.conditional_ess < 1:
+            raise DataError(f"conditional_ess lies between 0 and 1; got {self.conditional_ess}")
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What a pilot found.
+
+    Attributes
+    ----------
+    base
+        The base that the path starts from, with log zeta the pilot's estimate of log Z.
+    inv_temp
+        Ladder of inverse temperatures beta_k, ascending from 0 to 1, shape (K,).
+    log_normaliser
+        log Z(beta_k) of gamma_beta = (gamma / zeta)^beta b^(1 - beta) with this base and its
+        zeta, shape (K,): 0 at both ends, but at beta = 0 the log of the base's mass within the
+        target's support.
+    points
+        Starting points: the particles at beta = 1 resampled to equal weights, in random order
+        and in base coordinates, shape (particles, D).
+    log_evidence
+        Estimate of log Z with its standard error from the spread of the populations.
+    particles
+        The particles at beta = 1 by population, before they are resampled to ``points``, shape
+        (populations, particles each, D).
+    population_log_weight
+        Log weight of each population's particles, its estimate of log Z up to a constant, shape
+        (populations,).
+    acceptance
+        Mean acceptance rate of the moves at each rung after the first, shape (K - 1,).
+    gradients
+        Evaluations of the target's density and gradient.
+    shapes
+        Shape of each of the model's parameters, for starting values; None of a pilot that was
+        given a function.
+    """
+
+    base: GaussianBase
+    inv_temp: FloatArray
+    log_normaliser: FloatArray
+    points: FloatArray
+    log_evidence: LogEvidence
+    particles: FloatArray
+    population_log_weight: FloatArray
+    acceptance: FloatArray
+    gradients: int
+    shapes: Shapes | None = None
+
+    @property
+    def refined_base(self) -> GaussianBase:
+        """Gaussian with the target's mean and covariance as the particles have them.
+
+        Its log zeta is that of ``base``.  The ladder is not that of a path from it.
+
+        Raises
+        ------
+        DataError
+            If the particles are too few, or their weights too uneven, for a covariance.
+        """
+        flat = self.particles.reshape(-1, self.particles.shape[2])
+        log_weight = np.repeat(self.population_log_weight, self.particles.shape[1])
+        return weighted_base(flat, log_weight, log_zeta=self.base.log_zeta)
+
+    @property
+    def log_g(self) -> tuple[tuple[float, float], ...]:
+        """Knots (beta_k, -log Z(beta_k)) of a log g under which beta has an even marginal.
+
+        On the discrete ladder exactly even, up to the pilot's error; with log g linear between
+        the knots nearly so.
+        """
+        return tuple(
+            (float(beta), -float(log_z))
+            for beta, log_z in zip(self.inv_temp, self.log_normaliser, strict=True)
+        )
+
+    @property
+    def log_g_by_rung(self) -> tuple[tuple[float, float], ...]:
+        """Knots of a log g under which beta is as often near one rung as near another.
+
+        Rungs are near each other where the tempered density changes quickly, mostly at the base.
+        Where beta has an even marginal (:attr:`log_g`) few draws are there, although the weights
+        of the base, Delta and more, are large: log Z then rests on those few.
+        """
+        edge = np.concatenate([[0.0], (self.inv_temp[1:] + self.inv_temp[:-1]) / 2, [1.0]])
+        log_density = -self.log_normaliser - np.log(np.diff(edge))
+        return tuple(zip(self.inv_temp.tolist(), log_density.tolist(), strict=True))
+
+
+def pilot(
+    model: Model, base: GaussianBase, *, settings: PilotSettings | None = None, seed: int
+) -> Pilot:
+    """Run a pilot from a Gaussian base to a model's target.
+
+    Parameters
+    ----------
+    model
+        The model.
+    base
+        Where the path starts, in base coordinates.
+    settings
+        Settings; the defaults if not given.
+    seed
+        Seed; same seed, same pilot.
+
+    Raises
+    ------
+    ToolchainError
+        If the optional package stanli is not installed.
+    DataError, SamplingError
+        As :func:`pilot_of_density`.
+    """
+    settings = settings or PilotSettings()
+    _refuse(base, settings, model.dimension, model.name)
+    density = target_density(model)
+    found = pilot_of_density(density, base, settings=settings, seed=seed)
+    return replace(found, shapes=density.shapes)
+
+
+def pilot_of_density(
+    log_density: LogDensity,
+    base: GaussianBase,
+    *,
+    settings: PilotSettings | None = None,
+    seed: int,
+) -> Pilot:
+    """Run a pilot from a Gaussian base to a target that is given by a function.
+
+    Outside the target's support the whole path has no mass: the base is cut to the support,
+    not renormalised, as in a program whose parameters are bounded.
+
+    Parameters
+    ----------
+    log_density
+        Log density of the target with all its constants, and gradient; see
+        :data:`harness.arrays.LogDensity`.
+    base, settings, seed
+        As for :func:`pilot`.
+
+    Raises
+    ------
+    DataError
+        If the density has not the base's dimension, there are fewer than 5 particles a
+        dimension, or hardly any of the base's mass lies within the target's support.
+    SamplingError
+        If the ladder does not reach the target.
+    """
+    settings = settings or PilotSettings()
+    _refuse(base, settings, _dimension(log_density, base), "the target")
+    began = time.monotonic()
+    rng = np.random.default_rng(seed)
+    path = _Path(log_density, base)
+    points, overlap = _start(path, settings, rng)
+    count, each = settings.populations, settings.particles // settings.populations
+    moves = HmcMoves(base.mean.size, settings.leapfrog_steps)
+    ladder, acceptance = [0.0], []
+    log_z = np.zeros((1, count))  # of each population, at each rung
+    while ladder[-1] < 1:
+        if len(ladder) > settings.most_rungs:
+            raise SamplingError(
+                f"the pilot has not reached the target in {settings.most_rungs} rungs (it is at "
+                f"beta = {ladder[-1]:.3g}); start from a base nearer to the target"
+            )
+        if time.monotonic() - began > settings.most_seconds:
+            raise SamplingError(
+                f"the pilot has not reached the target in {settings.most_seconds:.3g} s (it is at "
+                f"beta = {ladder[-1]:.3g} after {len(ladder) - 1} rungs)"
+            )
+        log_ratio = path.log_ratio(points).reshape(count, each)
+        share = normalised_weights(log_z[-1])  # of each population
+        step = _next_step(log_ratio, share, 1 - ladder[-1], settings.conditional_ess)
+        beta = 1.0 if step >= 1 - ladder[-1] else ladder[-1] + step
+        if not beta > ladder[-1]:
+            raise SamplingError(
+                f"the pilot's ladder stands still at beta = {ladder[-1]:.3g}: the target is too "
+                f"far from the base"
+            )
+        log_weight = (beta - ladder[-1]) * log_ratio
+        rise = np.logaddexp.reduce(log_weight, axis=1) - np.log(each)
+        log_z = np.vstack([log_z, log_z[-1] + rise])
+        ladder.append(beta)
+        chosen = resample(log_weight, rng) + each * np.arange(count)[:, None]
+        points = points[chosen.ravel()]
+        particle_share = np.repeat(normalised_weights(log_z[-1]) / each, each)
+        moves.adapt_to(points, particle_share)
+        points, rate = _moved(moves, path.at(beta), points, settings, rng)
+        acceptance.append(rate)
+    return _summary(path, points, np.array(ladder), log_z, overlap, acceptance, rng)
+
+
+class _Path:
+    """The geometric path, and what its target's density has cost."""
+
+    def __init__(self, log_density: LogDensity, base: GaussianBase) -> None:
+        self._log_density = log_density
+        self.base = base
+        self.gradients = 0
+
+    def target(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Target's log density and gradient; NaN counts as outside the support."""
+        self.gradients += len(points)
+        value, gradient = self._log_density(points)
+        value = np.array(value, dtype=np.float64)
+        if np.any(value == np.inf):
+            raise DataError("the target's log density is +inf at a point the pilot came to")
+        value[np.isnan(value)] = -np.inf
+        usable = np.isfinite(value)[:, None] & np.isfinite(gradient)
+        return value, np.where(usable, gradient, 0.0)
+
+    def log_ratio(self, points: FloatArray) -> FloatArray:
+        """Log gamma minus log zeta and log b, the path's derivative in beta."""
+        ratio: FloatArray = (
+            self.target(points)[0] - self.base.log_zeta - self.base.log_density(points)
+        )
+        return ratio
+
+    def at(self, beta: float) -> LogDensity:
+        """Return the log density and gradient at an inverse temperature."""
+
+        def tempered(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+            value, gradient = self.target(points)
+            return (
+                beta * (value - self.base.log_zeta) + (1 - beta) * self.base.log_density(points),
+                beta * gradient + (1 - beta) * self.base.log_density_gradient(points),
+            )
+
+        return tempered
+
+
+class _Overlap(NamedTuple):
+    """The base's mass within the target's support."""
+
+    mass: float
+    relative_variance: float
+    """Variance of the estimate, divided by its square."""
+
+
+def _refuse(base: GaussianBase, settings: PilotSettings, dimension: int, name: str) -> None:
+    if base.mean.size != dimension:
+        raise DataError(f"the base has dimension {base.mean.size}, {name} {dimension}")
+    if settings.particles < 5 * dimension:
+        raise DataError(
+            f"a pilot in {dimension} dimensions needs {5 * dimension} particles or more, for their "
+            f"covariance; got {settings.particles}"
+        )
+
+
+def _dimension(log_density: LogDensity, base: GaussianBase) -> int:
+    """Dimension of a density, as its answer at the base's mean shows it."""
+    try:
+        value, gradient = log_density(base.mean[None, :])
+    except ValueError as error:
+        raise DataError(
+            f"the log density does not take points of the base's dimension, {base.mean.size}: "
+            f"{error}"
+        ) from error
+    if np.shape(value) != (1,) or np.ndim(gradient) != 2 or len(gradient) != 1:
+        raise DataError(
+            f"a log density takes points (n, D) and returns values (n,) and gradients (n, D); for "
+            f"n = 1 it returned shapes {np.shape(value)} and {np.shape(gradient)}"
+        )
+    return int(np.shape(gradient)[1])
+
+
+def _start(
+    path: _Path, settings: PilotSettings, rng: np.random.Generator
+) -> tuple[FloatArray, _Overlap]:
+    """Draw particles of the base within the target's support, and estimate its mass there."""
+    accepted: list[FloatArray] = []
+    found = tried = 0
+    while found < settings.particles:
+        proposed = path.base.sample(rng, settings.particles)
+        inside = np.isfinite(path.target(proposed)[0])
+        tried += len(inside)
+        found += int(inside.sum())
+        accepted.append(proposed[inside])
+        if found < _LEAST_OVERLAP * tried:
+            raise DataError(
+                "hardly any of the base lies within the target's support (its log density is "
+                "-inf at almost every draw of the base); choose a base inside it"
+            )
+    mass = found / tried
+    overlap = _Overlap(mass, (1 - mass) / found)
+    return np.concatenate(accepted)[: settings.particles], overlap
+
+
+def _next_step(log_ratio: FloatArray, share: FloatArray, most: float, ess: float) -> float:
+    """Step in beta at which the conditional effective sample size has fallen to a share.
+
+    With W_i the particles' normalised weights and w_i their increments, the share is
+    (sum W_i w_i)^2 / sum W_i w_i^2 (Zhou et al. 2016, eq. 10, divided by the particles).
+    """
+    with np.errstate(divide="ignore"):  # a population may have lost all its weight
+        log_share = np.log(share / log_ratio.shape[1])[:, None]
+
+    def enough(step: float) -> bool:
+        first = np.logaddexp.reduce(log_share + step * log_ratio, axis=None)
+        second = np.logaddexp.reduce(log_share + 2 * step * log_ratio, axis=None)
+        return bool(2 * first - second >= np.log(ess))
+
+    if enough(most):
+        return most
+    low, high = 0.0, most
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    if low > 0:
+        return low
+    # Log likelihoods of -1e40, as vague priors have them, need a step as small as that: the
+    # bisection goes on in the logarithm of the step.
+    log_low, log_high = np.log(_SMALLEST_STEP), np.log(high)
+    for _ in range(_BISECTIONS):
+        log_middle = 0.5 * (log_low + log_high)
+        if enough(float(np.exp(log_middle))):
+            log_low = log_middle
+        else:
+            log_high = log_middle
+    return float(np.exp(log_low))
+
+
+def _moved(
+    moves: HmcMoves,
+    log_density: LogDensity,
+    points: FloatArray,
+    settings: PilotSettings,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, float]:
+    """Move particles as often as the settings ask; return them and the mean acceptance rate."""
+    began = points
+    rates: list[float] = []
+    correlations: list[float] = []
+    while len(rates) < settings.moves or (
+        len(rates) < settings.most_moves and _still_leaving(correlations)
+    ):
+        made = moves.move(log_density, points, rng)
+        points = made.points
+        rates.append(made.acceptance)
+        correlations.append(_largest_correlation(began, points))
+    return points, float(np.mean(rates))
+
+
+def _still_leaving(correlations: list[float]) -> bool:
+    """Whether the correlation with where a rung began is large and still falls."""
+    if correlations[-1] <= _CORRELATION:
+        return False
+    return len(correlations) < _PATIENCE or correlations[-_PATIENCE] - correlations[-1] > _FALLS
+
+
+def _largest_correlation(began: FloatArray, points: FloatArray) -> float:
+    """Largest correlation over coordinates between two places of the same particles."""
+    one, other = began - began.mean(axis=0), points - points.mean(axis=0)
+    scale = np.sqrt(np.square(one).sum(axis=0) * np.square(other).sum(axis=0))
+    return float(np.max((one * other).sum(axis=0) / np.where(scale > 0, scale, np.inf)))
+
+
+def _summary(
+    path: _Path,
+    points: FloatArray,
+    ladder: FloatArray,
+    log_z: FloatArray,
+    overlap: _Overlap,
+    acceptance: list[float],
+    rng: np.random.Generator,
+) -> Pilot:
+    base, populations = path.base, log_z.shape[1]
+    along = np.log(overlap.mass) + np.logaddexp.reduce(log_z, axis=1) - np.log(populations)
+    log_evidence = float(along[-1] + base.log_zeta)
+    # Z itself is what the populations average; its relative error is that of the logarithm.
+    relative = normalised_weights(log_z[-1]) * populations
+    variance = np.var(relative, ddof=1) / populations + overlap.relative_variance
+    log_weight = np.repeat(log_z[-1], len(points) // populations)
+    chosen = resample(log_weight[None, :], rng)[0]
+    return Pilot(
+        base=replace(base, log_zeta=log_evidence),
+        inv_temp=ladder,
+        # A new zeta divides gamma_beta by (new / old)^beta.
+        log_normaliser=along - ladder * along[-1],
+        points=points[rng.permutation(chosen)],
+        log_evidence=LogEvidence(log_evidence, float(np.sqrt(variance))),
+        particles=points.reshape(populations, -1, points.shape[1]),
+        population_log_weight=log_z[-1] - log_z[-1].max(),
+        acceptance=np.array(acceptance),
+        gradients=path.gradients,
+    )

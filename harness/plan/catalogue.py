@@ -1,0 +1,58 @@
+"""Find experiments: a module or package each in ``experiments``, with a name EXPERIMENT."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+
+from harness.errors import DataError
+from harness.folders import shipped
+from harness.plan.spec import Experiment
+
+
+def experiment_names() -> list[str]:
+    """Names of the experiments, in alphabetical order."""
+    return sorted(_files())
+
+
+def _files() -> dict[str, Path]:
+    """File of each experiment: ``NAME.py``, or ``NAME/__init__.py`` of one that is a package."""
+    folder = shipped("experiments")
+    modules = {path.stem: path for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    return modules | {path.parent.name: path for path in folder.glob("*/__init__.py")}
+
+
+@cache
+def load_experiment(name: str) -> Experiment:
+    """Import an experiment's module and return its ``EXPERIMENT``.
+
+    Raises
+    ------
+    DataError
+        If there is none of that name.
+    """
+    files = _files()
+    if name not in files:
+        raise DataError(
+            f"there is no experiment '{name}'; the experiments are: {', '.join(experiment_names())}"
+        )
+    # Loaded from its file: in a wheel the folder lies inside the package, in a checkout beside
+    # it, and 'experiments' is too common a name for a top-level package of ours.
+    module_name = f"harness_experiments.{name}"
+    file = files[name]
+    spec = importlib.util.spec_from_file_location(
+        module_name,
+        file,
+        submodule_search_locations=[str(file.parent)] if file.stem == "__init__" else None,
+    )
+    if spec is None or spec.loader is None:
+        raise DataError(f"the experiment '{name}' cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    experiment = module.EXPERIMENT
+    if not isinstance(experiment, Experiment) or experiment.name != name:
+        raise DataError(f"{file} must define EXPERIMENT with name '{name}'")
+    return experiment

@@ -1,0 +1,328 @@
+"""What an experiment is made of: cells, tasks, claims, tables and figures, all plain data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from harness.engine.nuts import NutsSettings
+from harness.engine.program import StanProgram
+from harness.errors import DataError
+from harness.fit import Fit
+from harness.forms.method import Method
+from harness.model import Model
+
+Profile = Literal["smoke", "quick", "paper"]
+PROFILES: tuple[Profile, ...] = get_args(Profile)
+
+Verdict = Literal["reproduced", "not reproduced", "not run"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method with its settings on one model, replicated.
+
+    Attributes
+    ----------
+    key
+        Name within the experiment, for seeds and file names: lower-case letters, digits and
+        hyphens.  It must not change once used.
+    label
+        Name for tables and figures.
+    factors
+        What tells cells apart, for tables and ``--only``: scenario, method, N.
+    model
+        Target density with its data.
+    method
+        What is run on it.
+    settings
+        Keyword arguments of the method besides the model, ``nuts`` and the seed: plain data,
+        arrays and dataclasses such as a base.
+    nuts
+        Settings of NUTS.
+    replications
+        Number of independent runs.
+    models
+        Model of each replication where they are not one and the same, as when every run has its
+        own random split of the data; ``model`` is then the first of them.
+    extras
+        What the experiment's functions need besides the fit, as data held out; draws do not
+        depend on it.
+
+    Raises
+    ------
+    DataError
+        If models are given and there are fewer than replications.
+    """
+
+    key: str
+    label: str
+    factors: Mapping[str, Any]
+    model: Model
+    method: Method
+    settings: Mapping[str, Any]
+    nuts: NutsSettings
+    replications: int
+    models: tuple[Model, ...] = ()
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if 0 < len(self.models) < self.replications:
+            raise DataError(
+                f"the {self.replications} replications of {self.key} need a model each, or all "
+                f"one; got {len(self.models)}"
+            )
+
+    def model_of(self, replication: int) -> Model:
+        """Return the model of a replication."""
+        return self.models[replication] if self.models else self.model
+
+    @property
+    def program(self) -> StanProgram | None:
+        """Stan program that the method runs."""
+        return None if self.method.variant is None else self.model.program(self.method.variant)
+
+    def content(self, replication: int = 0) -> str:
+        """Return the data and settings that a replication's draws depend on, as JSON."""
+        model = self.model_of(replication)
+        data = {name: np.asarray(value).tolist() for name, value in model.data.items()}
+        content = {
+            "model": model.name,
+            "data": data,
+            "method": self.method.name,
+            "settings": dict(self.settings),
+            "nuts": self.nuts.identity(),
+        }
+        return json.dumps(content, sort_keys=True, default=_plain)
+
+
+def _plain(setting: Any) -> Any:
+    """Write a setting that JSON does not know: an array, or a dataclass such as a base."""
+    if isinstance(setting, np.ndarray):
+        return setting.tolist()
+    if is_dataclass(setting) and not isinstance(setting, type):
+        return {"class": type(setting).__name__, **asdict(setting)}
+    raise TypeError(f"a setting of a cell is plain data, an array or a dataclass; got {setting!r}")
+
+
+@dataclass(frozen=True)
+class Task:
+    """One replication of a cell, named by a hash of all that its draws depend on.
+
+    Attributes
+    ----------
+    experiment
+        Name of the experiment.
+    cell
+        The cell.
+    replication
+        Which of its runs, from 0.
+    digest
+        Hash of program text with includes, data, settings, seed and Stan version.
+    """
+
+    experiment: str
+    cell: Cell
+    replication: int
+    digest: str
+
+    @property
+    def model(self) -> Model:
+        """Model that the replication samples."""
+        return self.cell.model_of(self.replication)
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run; see :func:`task_seed`."""
+        return task_seed(self.experiment, self.cell.key, self.replication)
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        return f"{self.experiment}/{self.cell.key}/{self.replication}"
+
+
+def task_seed(experiment: str, cell_key: str, replication: int) -> int:
+    """Seed from (experiment, cell, replication) alone: a grid can grow without changing it."""
+    name = f"{experiment}/{cell_key}".encode()
+    entropy = int.from_bytes(hashlib.sha256(name).digest()[:16])
+    sequence = np.random.SeedSequence(entropy, spawn_key=(replication,))
+    return int(sequence.generate_state(1, np.uint32)[0])
+
+
+def tasks_of(
+    experiment: str,
+    cells: tuple[Cell, ...],
+    program_digests: Mapping[StanProgram, str],
+    stan_version: str,
+) -> Iterator[Task]:
+    """Return the tasks of a grid, cell by cell.
+
+    Parameters
+    ----------
+    program_digests
+        Hash of each program's text with its includes.
+    stan_version
+        Version of Stan that makes the draws.
+    """
+    for cell in cells:
+        program = "" if cell.program is None else program_digests[cell.program]
+        content = ""
+        for replication in range(cell.replications):
+            if replication == 0 or cell.models:
+                content = cell.content(replication)
+            seed = task_seed(experiment, cell.key, replication)
+            whole = f"{program}\0{stan_version}\0{content}\0{seed}"
+            yield Task(experiment, cell, replication, hashlib.sha256(whole.encode()).hexdigest())
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, what we measured, and whether the two agree."""
+
+    statement: str
+    measured: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for the report, also written as CSV under its name."""
+
+    name: str
+    caption: str
+    frame: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture for the report, and words for those who cannot see it.
+
+    Attributes
+    ----------
+    name
+        Name of its file.
+    caption
+        What it shows and what to look for.
+    alt_text
+        What it shows, for a screen reader.
+    image
+        SVG or PNG, as :func:`harness.report.style.to_image` makes it.
+    """
+
+    name: str
+    caption: str
+    alt_text: str
+    image: bytes
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that failed, and why."""
+
+    cell: str
+    replication: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Results:
+    """Finished fits of an experiment in one profile.
+
+    Attributes
+    ----------
+    profile
+        Profile of the grid.
+    cells
+        Cells of the grid with at least two finished replications.
+    metrics
+        One row a fit: ``cell``, the cell's factors, ``replication``, ``seed``, ``seconds``,
+        ``gradients`` and what the experiment measures.
+    load
+        Reads the fit of a cell's replication.
+    planned
+        Number of tasks in the whole grid.
+    failures
+        Tasks that failed.
+    draws
+        Reads the target's draws alone, arrays (chains, draws, ...) by name, which is quicker than
+        reading the fit; by default the fit is read.
+    finished
+        When the youngest of the fits was finished, in ISO 8601; "" if that is not known.
+    """
+
+    profile: Profile
+    cells: tuple[Cell, ...]
+    metrics: pd.DataFrame
+    load: Callable[[Cell, int], Fit]
+    planned: int
+    failures: tuple[Failure, ...] = ()
+    draws: Callable[[Cell, int], dict[str, np.ndarray]] | None = None
+    finished: str = ""
+
+    def target_draws(self, cell: Cell, replication: int) -> dict[str, np.ndarray]:
+        """Return the draws of the target of a cell's replication, (chains, draws, ...) by name."""
+        if self.draws is not None:
+            return self.draws(cell, replication)
+        posterior = self.load(cell, replication).posterior
+        return {
+            str(name): variable.transpose("chain", "draw", ...).to_numpy()
+            for name, variable in posterior.items()
+        }
+
+    def replications(self, cell: Cell) -> list[int]:
+        """Return the replications of a cell that are finished."""
+        rows = self.metrics.loc[self.metrics["cell"] == cell.key, "replication"]
+        return [int(replication) for replication in rows]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every task of the grid is finished."""
+        return len(self.metrics) == self.planned
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A published experiment: what to run, what to measure, what to compare with.
+
+    Attributes
+    ----------
+    name, title, source
+        Short name for the command line, title, and the paper's section.
+    summary
+        A paragraph for the report: what is done and what to look for.
+    reductions
+        For each profile, what it cuts against the published experiment ("" if nothing).
+    grid
+        Cells of a profile.
+    user_grid
+        Cells of a profile that need files of the user's own, in the folder that ``--data-dir``
+        names; None if there are none.
+    measure
+        Metrics of one fit, by name.
+    condense
+        Reduces a fit before it is measured and kept, where all of its draws would be too much to
+        keep: to what the experiment's functions read.  None keeps fits whole.
+    tables, figures, claims
+        What the report shows, from finished fits; each copes with cells that are not there.
+    """
+
+    name: str
+    title: str
+    source: str
+    summary: str
+    reductions: Mapping[Profile, str]
+    grid: Callable[[Profile], tuple[Cell, ...]]
+    measure: Callable[[Cell, Fit], dict[str, float]]
+    tables: Callable[[Results], list[Table]]
+    figures: Callable[[Results], list[Figure]]
+    claims: Callable[[Results], list[Claim]]
+    user_grid: Callable[[Profile, Path], tuple[Cell, ...]] | None = None
+    condense: Callable[[Cell, Fit], Fit] | None = None

@@ -1,0 +1,134 @@
+"""Show how a long job gets on: a bar on a terminal, plain lines anywhere else.
+
+:class:`Steps` is for a few steps, each with words of its own; :class:`Progress` for many equal
+ones, with the time left.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Never, Self
+
+from tqdm import tqdm
+
+_SECONDS_BETWEEN_LINES = 15.0
+
+
+class Steps:
+    """Progress of a job of ``total`` steps, shown on standard error.
+
+    Use it as a context manager; :meth:`begin` starts a step and thereby ends the one before.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._begun = 0
+        self._bar: tqdm[Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            if error is None:
+                self._bar.update(self._begun - self._bar.n)
+            self._bar.close()
+
+    def begin(self, text: str) -> None:
+        """Start the next step, which ``text`` describes."""
+        if sys.stderr.isatty():
+            if self._bar is None:
+                self._bar = tqdm(
+                    total=self._total,
+                    file=sys.stderr,
+                    bar_format="{n_fmt}/{total_fmt} |{bar:20}| {elapsed} {desc}",
+                )
+            self._bar.update(self._begun - self._bar.n)
+            self._bar.set_description_str(text)
+        else:
+            self.say(f"[{self._begun + 1}/{self._total}] {text}")
+        self._begun += 1
+
+    def tick(self) -> None:
+        """Let the clock on the bar move; a waiting loop calls this about once a second."""
+        if self._bar is not None:
+            self._bar.refresh()
+
+    def say(self, text: str) -> None:
+        """Print one line without disturbing the bar."""
+        _say(text, self._bar)
+
+
+class Progress:
+    """Progress of a known number of equal steps.
+
+    Parameters
+    ----------
+    total
+        Number of steps.
+    name
+        What the steps belong to.
+    unit
+        What a step is.
+    """
+
+    def __init__(self, total: int, name: str, unit: str) -> None:
+        self._total, self._name, self._unit = total, name, unit
+        self._done = 0
+        self._started = self._said = time.monotonic()
+        self._bar: tqdm[Never] | None = None
+        if sys.stderr.isatty() and total:
+            self._bar = tqdm(total=total, desc=name, unit=unit, dynamic_ncols=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def step(self) -> None:
+        """Count one step; without a bar, say where things stand every quarter of a minute."""
+        self._done += 1
+        if self._bar is not None:
+            self._bar.update()
+            return
+        now = time.monotonic()
+        if now - self._said >= _SECONDS_BETWEEN_LINES or self._done == self._total:
+            self._said = now
+            left = (now - self._started) / self._done * (self._total - self._done)
+            self.say(
+                f"{self._name}: {self._done} of {self._total} {self._unit}s"
+                + (f", about {_duration(left)} left" if self._done < self._total else "")
+            )
+
+    def say(self, line: str) -> None:
+        """Print a line on standard error, above the bar where there is one."""
+        _say(line, self._bar)
+
+
+def _say(line: str, bar: tqdm[Any] | None) -> None:
+    if bar is not None:
+        bar.write(line, file=sys.stderr)
+    else:
+        print(line, file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,138 @@
+"""What statements of a program add to its log density, and what stands around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.temper.declared import Declared
+from harness.temper.elements import Box, Frame, Piece, counted
+from harness.temper.flow import NOTHING, Value, union
+from harness.temper.sums import Density
+from harness.temper.tree import Node
+
+Branch = tuple[int, int]
+"""A branch of the program: its condition's identity and 0 or 1; -1 is what follows a condition
+that may have left a loop or a function."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What stands around a statement.
+
+    Attributes
+    ----------
+    value
+        What decides whether it is done, and how often.
+    loops
+        Its loops, outer ones first.
+    path
+        Its branches, outer ones first.
+    """
+
+    value: Value = NOTHING
+    loops: tuple[Frame, ...] = ()
+    path: tuple[Branch, ...] = ()
+
+    def under(self, value: Value, branch: Branch) -> Context:
+        """Return the context of a branch here."""
+        return Context(union([self.value, value]), self.loops, (*self.path, branch))
+
+    def turning(self, value: Value, frame: Frame) -> Context:
+        """Return the context of a loop's body here."""
+        return Context(union([self.value, value]), (*self.loops, frame), self.path)
+
+    def within(self, other: Context) -> Context:
+        """Return this context, of a function's statement, where the function is called."""
+        value = union([other.value, self.value])
+        return Context(value, other.loops + self.loops, other.path + self.path)
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A term that a statement adds to the log density.
+
+    Attributes
+    ----------
+    node
+        The expression, or in a statement with ``~`` what stands before it.
+    sign
+        Its sign.
+    value
+        What it is made of; of a density, what is given one.
+    density
+        Which density it is, if it is one.
+    given
+        Of a density, what stands behind the bar.
+    context
+        What stands around it.
+    called
+        Whether it is in a function of the program's own.
+    jacobian
+        Whether it is of a change of variables.
+    """
+
+    node: Node
+    sign: str
+    value: Value
+    density: Density | None
+    given: Value
+    context: Context
+    called: bool = False
+    jacobian: bool = False
+
+    def pieces(self) -> tuple[Piece, ...] | None:
+        """Elements of parameters that it is a density of; None if it is of anything else."""
+        if self.density is None or self.density.cumulative or self.value.itself is None:
+            return None
+        return tuple(each.over(self.context.loops)[0] for each in self.value.itself)
+
+    def touched(self) -> frozenset[Piece]:
+        """Elements of parameters that flow into it, in all turns of its loops."""
+        return frozenset(each.over(self.context.loops)[0] for each in self.value.touched)
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What a program adds to its log density, and what it declares.
+
+    Attributes
+    ----------
+    declared
+        What it declares.
+    wholes
+        All elements of each parameter.
+    limits
+        The most elements that each axis of a parameter can have, None where the text does not tell.
+    additions
+        What each statement adds, by the identity of its node; terms of a sum in their order.
+    rejects
+        Statements that reject points, or call a function that may.
+    """
+
+    declared: Declared
+    wholes: dict[str, Box]
+    limits: dict[str, tuple[int | None, ...]]
+    additions: dict[int, list[Addition]]
+    rejects: tuple[Node, ...]
+
+    def cells(self, name: str, boxes: Sequence[Box]) -> list[tuple[Box, int]] | None:
+        """Cut a parameter into cells that there can be, and count the boxes that each is in.
+
+        None where the text does not tell.
+        """
+        found = counted(self.wholes[name], boxes)
+        if found is None:
+            return None
+        limits = self.limits[name]
+        return [
+            (cell, count)
+            for cell, count in found
+            if not any(
+                each is not None
+                and most is not None
+                and not each.low.symbol
+                and each.low.offset > most
+                for each, most in zip(cell, limits, strict=True)
+            )
+        ]

@@ -1,0 +1,206 @@
+"""What is left of a program where nothing of what is tempered counts: whether it is normalised.
+
+Three verdicts.  ``normalised``: each element of each parameter has exactly one density, whose name
+says that it integrates to 1 over what the element is declared on, and the densities can be
+multiplied in an order; elements without any lie between numbers 1 apart.  ``improper``: an element
+has no density and its constraint does not bound it on all sides, or the densities stay as they are
+if all elements of a parameter move together.  ``unknown_constant``: all else.  It may be proper,
+but what it integrates to is not to be seen in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.temper.additions import Notes
+from harness.temper.elements import Box, Piece, told
+from harness.temper.entries import Entry, Kept, entries, settled
+from harness.temper.order import ordered
+from harness.temper.ranges import may_cut
+from harness.temper.supports import volume
+from harness.temper.syntax import Syntax
+from harness.temper.tree import tag
+
+BaseVerdict = Literal["normalised", "unknown_constant", "improper"]
+"""What is known of the base's integral: it is 1; it is not known; it is infinite."""
+
+
+@dataclass(frozen=True)
+class Base:
+    """The base that is left of a program.
+
+    Attributes
+    ----------
+    verdict
+        Whether it is normalised.
+    why
+        Why, in a few words.
+    flat
+        Elements that have no density and that no constraint bounds on all sides, as ``mu[2]``.
+    uncovered
+        Parameters with an element that has no density.
+    """
+
+    verdict: BaseVerdict
+    why: str
+    flat: tuple[str, ...]
+    uncovered: tuple[str, ...]
+
+
+def base_of(syntax: Syntax, notes: Notes, kept: Iterable[Kept]) -> Base:
+    """Judge what is left of a program.
+
+    Parameters
+    ----------
+    syntax
+        The program.
+    notes
+        What it adds to its log density.
+    kept
+        What of that is not tempered.
+    """
+    return _Judge(syntax, notes, tuple(kept)).base()
+
+
+_TOGETHER = ("Covariance", "CholeskyCov", "SumToZero")
+"""Unbounded constraints whose elements are not free one by one."""
+
+_MOVING = ("Identity", "Offset", "Multiplier", "OffsetMultiplier", "Lower", "Upper", "Ordered")
+
+
+class _Judge:
+    def __init__(self, syntax: Syntax, notes: Notes, kept: tuple[Kept, ...]) -> None:
+        self._syntax = syntax
+        self._notes = notes
+        self._entries = [each for some in kept for each in entries(syntax, notes, some)]
+        self._settled = settled(self._entries)
+
+    def base(self) -> Base:
+        flat: list[str] = []
+        uncovered: list[str] = []
+        said = [each.problem for each in self._settled if each.problem is not None]
+        problems: list[str] = []
+        for name in self._notes.wholes:
+            missing, more = self._missing(name)
+            problems += more
+            if missing:
+                uncovered.append(name)
+                if not self._notes.declared.bounded(name):
+                    flat += told(name, self._notes.wholes[name], missing)
+        moving = [name for name in self._notes.wholes if self._moves(name, flat)]
+        if flat or moving:
+            why = [f"{', '.join(flat)}: no statement that is not tempered gives a density"]
+            if moving:
+                why[len(flat) > 0 :] = [
+                    f"{', '.join(moving)}: its density depends on differences alone, and stays as "
+                    "it is if all elements move together"
+                ]
+            return Base("improper", "; ".join(why), tuple(flat), tuple(uncovered))
+        problems = (said or problems) + self._elsewhere()
+        if problems:
+            shown = "; ".join(dict.fromkeys(problems[:_SHOWN]))
+            return Base("unknown_constant", shown, (), tuple(uncovered))
+        why_not = "each parameter has one density that is normalised over its support"
+        return Base("normalised", why_not, (), tuple(uncovered))
+
+    # Elements
+
+    def _missing(self, name: str) -> tuple[list[Box], list[str]]:
+        """Return the elements that nothing touches, and why the text does not tell all of them."""
+        whole = self._notes.wholes[name]
+        parameter = self._notes.declared.parameters[name]
+        touched = [p for each in self._settled for p in self._touched(each) if p.parameter == name]
+        if not touched:
+            size = volume(parameter)
+            if not self._notes.declared.bounded(name) or size == 1:
+                return [whole], []
+            return [whole], [f"{name}: no density, so that the volume of its support counts"]
+        dense = [
+            piece.box
+            for each in self._settled
+            for piece in each.pieces or ()
+            if piece.parameter == name
+        ]
+        unknown = f"{name}: the text does not tell which elements have a density"
+        if tag(parameter.transformation) in _TOGETHER:
+            cells = None
+        else:
+            cells = self._notes.cells(name, [each.box for each in touched])
+        missing = [cell for cell, count in cells or () if count == 0]
+        numbers = self._notes.cells(name, dense)
+        if numbers is None:
+            return missing, [unknown]
+        several = any(count > 1 for _, count in numbers)
+        some = any(count == 0 for _, count in numbers)
+        if several:
+            return missing, [f"{name}: an element has more than one density"]
+        if some and volume(parameter) != 1:
+            return missing, [f"{name}: not each element has one density"]
+        return missing, []
+
+    def _touched(self, entry: Entry) -> list[Piece]:
+        """Elements that something in the base depends on, but for what stands behind bars."""
+        found: list[Piece] = []
+        for each in entry.additions:
+            found += [p.over(each.context.loops)[0] for p in each.context.value.touched]
+            if entry.pieces is not None:
+                found += entry.pieces
+                if not self._again(entry):
+                    continue
+            found += each.touched()
+            density = each.density
+            of_data = density is not None and not each.value.touched
+            if density is None or density.cumulative or of_data or entry.pieces is not None:
+                behind = each.given.touched | each.value.given | each.given.given
+                if density is not None or each.value.data:
+                    found += [p.over(each.context.loops)[0] for p in behind]
+        return found
+
+    def _again(self, entry: Entry) -> bool:
+        """Whether another density is, or may be, of the same elements."""
+        return any(
+            not mine.disjoint(theirs)
+            for other in self._settled
+            if other is not entry
+            for theirs in other.pieces or ()
+            for mine in entry.pieces or ()
+        )
+
+    def _moves(self, name: str, flat: Sequence[str]) -> bool:
+        """Whether the base stays as it is if 1 is added to all elements of a parameter."""
+        parameter = self._notes.declared.parameters[name]
+        if tag(parameter.transformation) not in _MOVING or name in flat:
+            return False
+        depends = False
+        for entry in self._entries:
+            for each in entry.additions:
+                around = each.context.value
+                behind = {p.parameter for p in each.given.touched | each.value.given}
+                if any(p.parameter == name for p in around.touched):
+                    return False
+                if name in behind and (entry.pieces is None or self._again(entry)):
+                    return False
+                if name in each.value.parameters:
+                    depends = True
+                    if each.value.slope(name) != 0:
+                        return False
+        return depends
+
+    # The whole
+
+    def _elsewhere(self) -> list[str]:
+        """Reasons that are not those of one statement or parameter."""
+        found = []
+        additions = [each for entry in self._entries for each in entry.additions]
+        if not ordered(additions, self._notes):
+            found.append("densities depend on each other in a circle")
+        for node in self._notes.rejects:
+            found.append(f"line {self._syntax.line(node).number}: it may reject points")
+        for name in may_cut(self._syntax):
+            found.append(f"{name}: its constraint may cut off a part of the parameters' space")
+        return found
+
+
+_SHOWN = 2

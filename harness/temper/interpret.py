@@ -1,0 +1,141 @@
+"""Follows a program from its data on, and notes what each statement adds to the log density."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from harness.temper.additions import Addition, Context, Notes
+from harness.temper.declared import declared, limit, sizes_of
+from harness.temper.elements import Affine
+from harness.temper.evaluate import Expressions
+from harness.temper.flow import NOTHING, Value, joined, union
+from harness.temper.standard import full
+from harness.temper.statements import Scope, Statements, Variables
+from harness.temper.syntax import Syntax
+from harness.temper.text import as_text
+from harness.temper.tree import Node, field, items, name_of, stmt, tag, walk
+
+
+def notes(syntax: Syntax) -> Notes:
+    """Follow a program's statements."""
+    return _Interpreter(syntax).notes()
+
+
+class _Interpreter:
+    def __init__(self, syntax: Syntax) -> None:
+        self._syntax = syntax
+        self._declared = declared(syntax)
+        self._statements = Statements(Expressions(self._declared, self._inline))
+        self._functions: dict[str, list[Node]] = {}
+        for node in syntax.blocks["function"]:
+            form = stmt(node)
+            if tag(stmt(field(form, "body"))) != "Skip":
+                self._functions.setdefault(name_of(field(form, "funname")), []).append(form)
+        self._known: dict[tuple[str, tuple[Value, ...]], tuple[Value, list[Addition]]] = {}
+        self._active: list[str] = []
+
+    def notes(self) -> Notes:
+        state = self._declared.data()
+        follow = self._statements.follow
+        for node in self._syntax.blocks["transformeddata"]:
+            follow(node, state, Context(), Scope())
+        self._settle(state)
+        wholes, limits = {}, {}
+        for name, parameter in self._declared.parameters.items():
+            sizes = sizes_of(parameter.kind)
+            axes = None if sizes is None else [self._size(each, state) for each in sizes]
+            piece = full(name, axes)
+            wholes[name] = piece.box
+            limits[name] = tuple(limit(each, self._declared.upper) for each in sizes or [])
+            state[name] = Value(
+                touched=frozenset([piece]), itself=(piece,), slopes=frozenset([(name, 1.0)])
+            )
+        self._statements.additions.clear()
+        for block in ("transformedparameters", "model"):
+            context = Context()
+            for node in self._syntax.blocks[block]:
+                context = follow(node, state, context, Scope())
+        rejects = tuple(self._rejects())
+        return Notes(self._declared, wholes, limits, self._statements.additions, rejects)
+
+    def _size(self, node: Node, state: Variables) -> Affine:
+        return self._statements.expressions.of(node, state).number or Affine(as_text(node), 0)
+
+    def _settle(self, state: Variables) -> None:
+        """Make transformed data what they are to later blocks: data, however they were made."""
+        known = self._declared
+        for name in known.fixed:
+            value = state[name]
+            chosen = (value.conditions | value.choices) & known.dimensioned
+            if name not in known.counts:
+                state[name] = Value(data=value.data | chosen)
+                continue
+            depends = value.data | value.conditions | value.choices | value.hints
+            number = value.number
+            if number is None or number.symbol not in {"", *known.fixed}:
+                number = Affine(name, 0)
+            state[name] = Value(data=frozenset([name] if depends else []), number=number)
+
+    def _rejects(self) -> Iterable[Node]:
+        """Yield the statements that reject points, or call functions that may."""
+        rejecting: set[str] = set()
+        while new := {
+            name
+            for name, forms in self._functions.items()
+            if name not in rejecting and any(_may_reject(form, rejecting) for form in forms)
+        }:
+            rejecting |= new
+        for block in ("transformedparameters", "model"):
+            for node in self._syntax.blocks[block]:
+                if _may_reject(node, rejecting):
+                    yield node
+
+    def _inline(self, name: str, values: tuple[Value, ...], adds: bool) -> Value:
+        """Evaluate a call; what it adds to the target goes to the statement that it is in."""
+        forms = [
+            each
+            for each in self._functions.get(name, [])
+            if len(items(field(each, "arguments"))) == len(values)
+        ]
+        if not forms or name in self._active:
+            return union(values)  # a function that calls itself
+        if (name, values) not in self._known:
+            self._active.append(name)
+            self._known[name, values] = self._body(forms, values)
+            self._active.pop()
+        value, additions = self._known[name, values]
+        if adds:
+            jacobian = name.endswith("_jacobian")
+            self._statements.called += [
+                replace(each, called=True, jacobian=jacobian) for each in additions
+            ]
+        return value
+
+    def _body(self, forms: list[Node], values: tuple[Value, ...]) -> tuple[Value, list[Addition]]:
+        """Return what a function returns, and what it adds to the target."""
+        statements = Statements(self._statements.expressions)
+        outside, self._statements = self._statements, statements
+        returned: list[Value] = []
+        for form in forms:
+            arguments = map(items, items(field(form, "arguments")))
+            state = {name_of(name): v for (_, _, name), v in zip(arguments, values, strict=True)}
+            scope = Scope()
+            statements.follow(field(form, "body"), state, Context(), scope)
+            returned += scope.returned
+        self._statements = outside
+        value = returned[0] if returned else NOTHING
+        for each in returned[1:]:
+            value = joined(value, each)
+        return value, [each for some in statements.additions.values() for each in some]
+
+
+def _may_reject(node: Node, functions: set[str]) -> bool:
+    for each in walk(node):
+        if isinstance(each, str) or len(each) < 2:
+            continue
+        if each[0] in ("Reject", "FatalError"):
+            return True
+        if each[0] in ("FunApp", "NRFunApp") and name_of(each[2]) in functions:
+            return True
+    return False

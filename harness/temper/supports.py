@@ -1,0 +1,235 @@
+"""Stan's densities by name, and whether one is normalised over what a parameter is declared on.
+
+The list is that of the continuous distributions in Stan's functions reference.  A density over
+more or less than the parameter's support does not integrate to 1: ``s ~ normal(0, 1)`` with
+``real<lower=0> s`` integrates to 1/2, but with ``T[0, ]`` to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.temper.elements import Box, Piece
+from harness.temper.parameters import Parameter
+from harness.temper.sums import Density
+from harness.temper.text import as_text
+from harness.temper.tree import Node, expr, is_container, items, literal, name_of, tag, type_of
+
+End = float | str
+"""End of a support: a number, or the text of an expression."""
+
+_REAL = {
+    *("normal", "std_normal", "exp_mod_normal", "skew_normal", "student_t", "cauchy"),
+    *("double_exponential", "skew_double_exponential", "logistic", "gumbel"),
+}
+_POSITIVE = {
+    *("lognormal", "chi_square", "inv_chi_square", "scaled_inv_chi_square", "exponential"),
+    *("gamma", "inv_gamma", "weibull", "frechet", "rayleigh", "loglogistic"),
+}
+_UNIT = ("beta", "beta_proportion")
+_FROM_FIRST = ("pareto", "pareto_type_2")
+BETWEEN = ("uniform", *_FROM_FIRST)
+"""Densities that are told the ends of their support."""
+
+_MATRICES = {
+    "dirichlet": ("Simplex",),
+    "lkj_corr": ("Correlation",),
+    "lkj_corr_cholesky": ("CholeskyCorr",),
+    "wishart": ("Covariance",),
+    "inv_wishart": ("Covariance",),
+    "wishart_cholesky": ("CholeskyCov",),
+    "inv_wishart_cholesky": ("CholeskyCov",),
+}
+_VECTORS = {
+    *("multi_normal", "multi_normal_prec", "multi_normal_cholesky", "multi_student_t"),
+    *("multi_student_t_cholesky", "multi_gp", "multi_gp_cholesky"),
+}
+_POSITIVE_GIVEN: Mapping[str, tuple[int, ...]] = {
+    **dict.fromkeys(("exponential", "rayleigh", "chi_square", "inv_chi_square"), (0,)),
+    **dict.fromkeys(("dirichlet", "lkj_corr", "lkj_corr_cholesky"), (0,)),
+    **dict.fromkeys(("normal", "cauchy", "double_exponential", "logistic", "gumbel"), (1,)),
+    **dict.fromkeys(("skew_normal", "lognormal", "von_mises"), (1,)),
+    **dict.fromkeys(("gamma", "inv_gamma", "weibull", "frechet", "loglogistic"), (0, 1)),
+    **dict.fromkeys(("beta", "beta_proportion", "pareto", "scaled_inv_chi_square"), (0, 1)),
+    **dict.fromkeys(("exp_mod_normal", "skew_double_exponential", "pareto_type_2"), (1, 2)),
+    "student_t": (0, 2),
+}
+"""Which of what stands behind a density's bar is positive."""
+
+_UNCONSTRAINED = ("Identity", "Offset", "Multiplier", "OffsetMultiplier")
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """Ends that a density is cut to, and divided by its mass between them; None for none."""
+
+    low: Node | None = None
+    high: Node | None = None
+
+
+def truncation(density: Density) -> Truncation:
+    """Return the ends in ``T[low, high]``."""
+    kind = tag(density.truncation)
+    if kind == "NoTruncate":
+        return Truncation()
+    ends = items(density.truncation)[1:]
+    if kind == "TruncateUpFrom":
+        return Truncation(low=ends[0])
+    if kind == "TruncateDownFrom":
+        return Truncation(high=ends[0])
+    return Truncation(*ends)
+
+
+def problem(
+    density: Density, piece: Piece, whole: Box, parameter: Parameter, cut: Truncation
+) -> str | None:
+    """Say why a density of some elements of a parameter is not known to be normalised.
+
+    Parameters
+    ----------
+    density
+        The density.
+    piece
+        The elements.
+    whole
+        All elements of the parameter.
+    parameter
+        The parameter, as it is declared.
+    cut
+        What the density is cut to.
+
+    Returns
+    -------
+    str or None
+        A few words; None where it integrates to 1 over the support that is declared.
+    """
+    family, constraint = density.family, tag(parameter.transformation)
+    variate, *given = density.args
+    if family in _MATRICES:
+        axes = 1 if constraint == "Simplex" else 2
+        fits = constraint in _MATRICES[family] and piece.box[-axes:] == whole[-axes:]
+        if "Cholesky" in constraint and len(set(whole[-2:])) == 2:
+            fits = False
+    elif family in _VECTORS:
+        fits = constraint in _UNCONSTRAINED
+    else:
+        support = _support(density, cut)
+        if support is None:
+            return f"{family} is not known to be normalised"
+        own = declared_support(parameter)
+        fits = own is not None and (_whole_circle(own) if family == "von_mises" else own == support)
+    if not fits:
+        return f"{family} need not integrate to 1 over the support of {parameter.name}"
+    if (family in _MATRICES or family in _VECTORS) and cut != Truncation():
+        return f"{family} is cut"
+    several = _is_array if family in _MATRICES or family in _VECTORS else is_container
+    if not several(variate) and any(map(several, given)):
+        return "it is several densities of the same"
+    return None
+
+
+def may_fail(density: Density, known: Mapping[str, Parameter]) -> str | None:
+    """Name a parameter that a density wants positive and that may be negative, if there is one."""
+    for place in _POSITIVE_GIVEN.get(density.family, ()):
+        form = expr(density.args[1 + place])
+        while tag(form) in ("Paren", "Indexed"):
+            form = expr(items(form)[1])
+        parameter = known.get(name_of(items(form)[1])) if tag(form) == "Variable" else None
+        support = None if parameter is None else declared_support(parameter)
+        if parameter is not None and support is not None and support[0] == -math.inf:
+            return parameter.name
+    return None
+
+
+def declared_support(parameter: Parameter) -> tuple[End, End] | None:
+    """Ends between which a parameter's elements are declared; None for other constraints."""
+    kind = tag(parameter.transformation)
+    if kind in _UNCONSTRAINED:
+        return -math.inf, math.inf
+    if kind not in ("Lower", "Upper", "LowerUpper"):
+        return None
+    ends = [end(each) for each in items(parameter.transformation)[1:]]
+    return (
+        ends[0] if kind != "Upper" else -math.inf,
+        ends[-1] if kind != "Lower" else math.inf,
+    )
+
+
+def volume(parameter: Parameter) -> float | None:
+    """Volume of what one element of a parameter is declared on, if that is a known number."""
+    support = declared_support(parameter)
+    if support is None:
+        return None
+    low, high = support
+    if isinstance(low, str) or isinstance(high, str):
+        return None
+    return high - low
+
+
+def end(node: Node) -> End:
+    """Return a bound as a number, or else as text."""
+    number = _number(node)
+    return as_text(node).replace(" ", "") if number is None else number
+
+
+def _number(node: Node) -> float | None:
+    form = expr(node)
+    kind = tag(form)
+    value = literal(node)
+    if value is not None:
+        return value
+    if kind == "Paren":
+        return _number(items(form)[1])
+    if kind == "PrefixOp" and tag(items(form)[1]) == "PMinus":
+        value = _number(items(form)[2])
+        return None if value is None else -value
+    if kind == "FunApp" and name_of(items(form)[2]) == "pi":
+        return math.pi
+    if kind == "BinOp" and tag(items(form)[2]) in ("Times", "Divide"):
+        left, right = _number(items(form)[1]), _number(items(form)[3])
+        if left is None or not right:
+            return None
+        return left * right if tag(items(form)[2]) == "Times" else left / right
+    return None
+
+
+def _support(density: Density, cut: Truncation) -> tuple[End, End] | None:
+    """Ends between which a density is normalised."""
+    family, given = density.family, density.args[1:]
+    low: End = -math.inf
+    high: End = math.inf
+    if family in _POSITIVE:
+        low = 0.0
+    elif family in _UNIT:
+        low, high = 0.0, 1.0
+    elif family in _FROM_FIRST:
+        low = end(given[0])
+    elif family == "uniform":
+        low, high = map(end, given)
+    elif family not in _REAL | {"von_mises"}:
+        return None
+    for node, at_low in ((cut.low, True), (cut.high, False)):
+        if node is None:
+            continue
+        given_end, own = end(node), low if at_low else high
+        if isinstance(given_end, str) or isinstance(own, str):
+            if not (isinstance(own, float) and math.isinf(own)) and given_end != own:
+                return None
+            new: End = given_end
+        else:
+            new = max(own, given_end) if at_low else min(own, given_end)
+        low, high = (new, high) if at_low else (low, new)
+    return low, high
+
+
+def _whole_circle(support: tuple[End, End]) -> bool:
+    low, high = support
+    if isinstance(low, str) or isinstance(high, str):
+        return False
+    return math.isclose(high - low, 2 * math.pi, rel_tol=1e-12)
+
+
+def _is_array(node: Node) -> bool:
+    return tag(type_of(node)) == "UArray"

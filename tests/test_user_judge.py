@@ -1,0 +1,120 @@
+"""What follows from comparisons: neither NUTS nor a pilot nor a tempered run is the truth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from harness.diagnosis import Severity
+from harness.evidence import LogEvidence
+from harness.user.compare import Comparison, Population, compare
+from harness.user.judge import cannot_temper, from_both, judge, judge_alone, missed_by_tempered
+from harness.user.scout import Scouted
+
+RNG = np.random.default_rng(11)
+LEFT = -4 + RNG.normal(size=(16, 64))
+RIGHT = 4 + RNG.normal(size=(16, 64))
+BOTH = np.where(RNG.random((16, 64)) < 0.5, LEFT, RIGHT)
+
+
+def population(values: np.ndarray) -> Population:
+    return Population({"x": values}, np.zeros(len(values)))
+
+
+def scouted(search: np.ndarray | None, near: np.ndarray | None) -> Scouted:
+    return Scouted(
+        search=None if search is None else population(search),
+        near=None if near is None else population(near),
+        path=None,
+        origin="the prior",
+        estimates={"the prior": (LogEvidence(0.0, 0.1),)},
+        constant=LogEvidence(0.0, 0.0),
+        prior=None,
+        failures={} if search is not None else {"search": "it ran out of time"},
+        gradients=0,
+        seconds=0.0,
+        starts={},
+    )
+
+
+def nuts(values: np.ndarray) -> dict[str, np.ndarray]:
+    return {"x": values.reshape(4, -1)}
+
+
+def compared(draws: np.ndarray, other: np.ndarray) -> Comparison:
+    return compare(nuts(draws), population(other))
+
+
+def test_a_mode_where_nuts_stays_is_tempered() -> None:
+    found = judge(compared(RIGHT, BOTH), scouted(BOTH, RIGHT), nuts_stays=True)
+    assert found.temper
+    assert found.nuts_misses
+    assert found.search_is_sound
+    assert [each.severity for each in found.findings] == [Severity.WARNING]
+
+
+def test_particles_that_nuts_leaves_do_not_overrule_it() -> None:
+    """The pilot was left behind at places of next to no mass, as on the way from a vague prior."""
+    found = judge(compared(RIGHT, LEFT), scouted(LEFT, RIGHT), nuts_stays=False)
+    assert not found.temper
+    assert not found.search_is_sound
+    assert all(each.severity == Severity.WARNING for each in found.findings)
+
+
+def test_a_region_that_the_search_misses_speaks_against_the_search() -> None:
+    draws = np.where(np.arange(BOTH.size).reshape(BOTH.shape) % 2, LEFT, RIGHT)
+    found = judge(compared(draws, RIGHT), scouted(RIGHT, draws), nuts_stays=False)
+    assert not found.temper
+    assert not found.search_is_sound
+    assert any("missed a region that plain NUTS found" in each.sentence for each in found.findings)
+
+
+def test_chains_that_disagree_are_tempered() -> None:
+    apart = np.where(np.arange(16)[:, None] < 8, LEFT, RIGHT)
+    assert judge(compared(apart, BOTH), scouted(BOTH, apart), nuts_stays=False).temper
+    assert judge_alone(nuts(apart), scouted(None, apart)).temper
+    assert not judge_alone(nuts(RIGHT), scouted(None, RIGHT)).temper
+
+
+def test_agreement_is_fine_and_says_so() -> None:
+    other = 4 + np.random.default_rng(12).normal(size=(16, 64))
+    found = judge(compared(RIGHT, other), scouted(other, RIGHT), nuts_stays=False)
+    assert not found.temper
+    assert [each.severity for each in found.findings] == [Severity.FINE]
+
+
+def test_other_proportions_of_the_same_modes_are_a_warning() -> None:
+    mostly_left = np.where(np.random.default_rng(13).random((16, 64)) < 0.9, LEFT, RIGHT)
+    even = np.where(np.arange(BOTH.size).reshape(BOTH.shape) % 2, LEFT, RIGHT)
+    found = judge(compared(even, mostly_left), scouted(mostly_left, even), nuts_stays=False)
+    assert not found.temper
+    assert [each.severity for each in found.findings] == [Severity.WARNING]
+    assert "different probabilities" in found.findings[0].sentence
+
+
+def test_a_tempered_run_that_misses_what_nuts_found() -> None:
+    even = np.where(np.arange(BOTH.size).reshape(BOTH.shape) % 2, LEFT, RIGHT)
+    lost = missed_by_tempered(compared(even, RIGHT), scouted(None, even))
+    assert lost is not None
+    assert lost.severity == Severity.PROBLEM
+    # A chain of NUTS that was stuck where next to nothing of the posterior is does not count.
+    assert missed_by_tempered(compared(even, RIGHT), scouted(None, RIGHT)) is None
+    assert missed_by_tempered(compared(even, BOTH), scouted(None, even)) is None
+
+
+def test_chains_start_from_particles_and_draws_by_turns() -> None:
+    particles = {"x": np.arange(6.0), "v": np.arange(12.0).reshape(6, 2)}
+    draws = {"x": 100 + np.arange(8.0).reshape(2, 4), "v": 100 + np.arange(16.0).reshape(2, 4, 2)}
+    mixed = from_both(particles, draws)
+    # Both chains' last draws first.
+    np.testing.assert_array_equal(mixed["x"][:6], [0, 103, 1, 107, 2, 102])
+    np.testing.assert_array_equal(mixed["v"][1], [106, 107])
+
+
+def test_nothing_takes_the_place_of_nuts_where_there_is_no_path() -> None:
+    found = judge(compared(RIGHT, BOTH), scouted(BOTH, RIGHT), nuts_stays=True)
+    added = found.adding(cannot_temper("no\npath"))
+    assert added.findings[-1].severity == Severity.PROBLEM
+    assert "(no path)" in added.findings[-1].sentence
+    assert replace(added, findings=found.findings) == found

@@ -1,0 +1,305 @@
+"""Programs whose log Z is known, and which once came out wrong without a word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import gammaln, logsumexp
+from scipy.stats import dirichlet, gamma, halfnorm, multivariate_normal, norm
+from stan_density import stanli
+
+from harness.diagnosis import Severity
+from harness.user import Method, UserFit, sample
+
+assert stanli is not None
+
+TEMPERED: list[Method] = [each for each in get_args(Method) if each != "nuts"]
+
+
+def run(folder: Path, program: str, data: dict[str, Any], method: Method, seed: int = 1) -> UserFit:
+    (folder / "program.stan").write_text(program)
+    (folder / "data.json").write_text(json.dumps(data))
+    paths = folder / "program.stan", folder / "data.json"
+    return sample(*paths, method=method, seed=seed, engine="stanli", progress=False)
+
+
+def check(result: UserFit, truth: float, largest_error: float) -> None:
+    """Within four of the errors that it states, and these not so large that all is within them."""
+    found = result.log_evidence
+    assert found is not None
+    assert 0 < found.mcse < largest_error
+    assert abs(found.value - truth) < 4 * found.mcse
+
+
+def sentences(result: UserFit, severity: Severity) -> list[str]:
+    return [each.sentence for each in result.diagnosis if each.severity == severity]
+
+
+SEEN = """
+data { int K; array[K] vector[2] k; array[K] int seen; }
+parameters { vector[2] x; }
+model {
+  x ~ normal(0, 10);
+  for (i in 1 : K) {
+    seen[i] ~ bernoulli(exp(-dot_self(x - k[i]) / (2 * 0.1 ^ 2)));
+  }
+}
+"""
+SEEN_DATA: dict[str, Any] = {
+    "K": 3,
+    "k": [[0.4, 0.5], [0.6, 0.4], [0.5, 0.7]],
+    "seen": [1, 1, 1],
+}
+
+
+def seen_truth() -> float:
+    """The product of three Gaussian bumps and the prior, by the trapezium rule."""
+    grid = np.linspace(-0.5, 1.5, 801)
+    x, y = np.meshgrid(grid, grid, indexing="ij")
+    log = norm.logpdf(x, 0, 10) + norm.logpdf(y, 0, 10)
+    for a, b in SEEN_DATA["k"]:
+        log -= ((x - a) ** 2 + (y - b) ** 2) / 0.02
+    return float(logsumexp(log) + 2 * np.log(grid[1] - grid[0]))
+
+
+@pytest.mark.parametrize("method", TEMPERED)
+def test_a_likelihood_that_underflows_over_most_of_the_prior(
+    method: Method, tmp_path: Path
+) -> None:
+    """On 93% of it: log Z came out 2.7 too high, with every finding fine."""
+    result = run(tmp_path, SEEN, SEEN_DATA, method)
+    check(result, seen_truth(), 0.8 if method == "ct" else 0.3)
+    if method == "auto":
+        assert any(
+            "The likelihood is zero on 9" in each for each in sentences(result, Severity.FINE)
+        )
+
+
+@pytest.mark.parametrize("method", TEMPERED)
+def test_a_likelihood_with_an_edge(method: Method, tmp_path: Path) -> None:
+    """Uniform below theta, which is exponential: log Z came out 2.4 too high."""
+    program = """
+    data { real y; }
+    parameters { real<lower=0> theta; }
+    model { theta ~ exponential(1); y ~ uniform(0, theta); }
+    """
+    truth = np.log(quad(lambda t: np.exp(-t) / t, 2, 60)[0])
+    check(run(tmp_path, program, {"y": 2.0}, method), truth, 0.3)
+
+
+@pytest.mark.parametrize("method", TEMPERED)
+def test_a_likelihood_that_rejects(method: Method, tmp_path: Path) -> None:
+    """What is rejected cannot be reached at any inverse temperature: half of the prior here."""
+    program = """
+    data { real y; }
+    parameters { real x; }
+    model {
+      x ~ normal(0, 2);
+      real s = x > 0.5 ? x - 0.5 : -1;
+      y ~ normal(0, s);
+    }
+    """
+    truth = np.log(quad(lambda x: norm.pdf(x, 0, 2) * norm.pdf(1.0, 0, x - 0.5), 0.5, 20)[0])
+    check(run(tmp_path, program, {"y": 1.0}, method), truth, 0.4)
+
+
+@pytest.mark.parametrize("method", TEMPERED)
+def test_data_that_are_an_index(method: Method, tmp_path: Path) -> None:
+    """Words drawn from a Dirichlet's probabilities, their likelihood written with an index."""
+    program = """
+    data { int N; array[N] int w; real y; }
+    parameters { simplex[3] p; real m; }
+    model {
+      p ~ dirichlet(rep_vector(1, 3));
+      m ~ normal(0, 1);
+      for (n in 1 : N) {
+        target += log(p[w[n]]);
+      }
+      y ~ normal(m, 1);
+    }
+    """
+    count = np.array([3, 2, 1])
+    of_words = gammaln(3) + gammaln(1 + count).sum() - gammaln(3 + count.sum())
+    truth = of_words + norm.logpdf(0.7, 0, np.sqrt(2))
+    data = {"N": 6, "w": [1, 1, 2, 3, 1, 2], "y": 0.7}
+    result = run(tmp_path, program, data, method)
+    check(result, truth, 0.3)
+    mean = result.fit.expectation(lambda draws: draws["p"])
+    exact = dirichlet(1 + count).mean()
+    assert np.all(np.abs(mean.value - exact) < 4 * mean.mcse + 1e-9)
+
+
+def regression() -> tuple[dict[str, Any], float]:
+    """Coefficients integrated out by hand, the scale by the trapezium rule."""
+    rng = np.random.default_rng(1)
+    n = 60
+    x = rng.normal(size=(n, 3)) * np.array([1, 5, 0.2])
+    y = 2 + x @ [1, -0.5, 3] + 0.8 * rng.normal(size=n)
+    prior = 100 * (np.ones((n, n)) + x @ x.T)
+    scale = np.exp(np.linspace(-1.2, 0.6, 300))
+    log = [
+        multivariate_normal(np.zeros(n), prior + s**2 * np.eye(n)).logpdf(y)
+        + halfnorm.logpdf(s, scale=10)
+        + np.log(s)
+        for s in scale
+    ]
+    truth = float(logsumexp(log) + np.log(np.log(scale[1] / scale[0])))
+    return {"n": n, "X": x.tolist(), "y": y.tolist()}, truth
+
+
+def test_a_regression_with_vague_priors(tmp_path: Path) -> None:
+    """The prior of the scale is a half normal, which integrates to a half as it is written."""
+    program = """
+    data { int n; matrix[n, 3] X; vector[n] y; }
+    parameters { real a; vector[3] b; real<lower=0> s; }
+    model { a ~ normal(0, 10); b ~ normal(0, 10); s ~ normal(0, 10); y ~ normal(a + X * b, s); }
+    """
+    data, truth = regression()
+    for seed in (1, 2, 3):
+        result = run(tmp_path, program, data, "auto", seed)
+        assert result.method == "nuts"
+        check(result, truth, 0.3)
+    assert any("integrates to exp(-0." in each for each in sentences(result, Severity.FINE))
+
+
+def growth() -> tuple[dict[str, Any], float]:
+    """Intercepts, slope and mean integrated out by hand, both precisions by the trapezium rule."""
+    rng = np.random.default_rng(3)
+    groups, each = 10, 5
+    t = np.arange(each) - 2.0
+    a = rng.normal(3, 1, size=groups)
+    y = a[:, None] + 0.5 * t + 0.3 * rng.normal(size=(groups, each))
+    n = groups * each
+    one, time = np.ones(n), np.tile(t, groups)
+    common = 1e4 * (np.outer(one, one) + np.outer(time, time))
+    of_group = np.kron(np.eye(groups), np.ones((each, each)))
+    # Precisions tau_a = exp(u) and tau_y = exp(v).
+    grid_u, grid_v = np.linspace(-5, 4, 50), np.linspace(0.8, 4, 40)
+
+    def log_joint(u: float, v: float) -> float:
+        covariance = common + np.exp(-u) * of_group + np.exp(-v) * np.eye(n)
+        prior = sum(gamma.logpdf(np.exp(w), 0.001, scale=1000) + w for w in (u, v))
+        return float(multivariate_normal(np.zeros(n), covariance).logpdf(y.ravel()) + prior)
+
+    log = [[log_joint(u, v) for v in grid_v] for u in grid_u]
+    cell = (grid_u[1] - grid_u[0]) * (grid_v[1] - grid_v[0])
+    return {"I": groups, "J": each, "t": t.tolist(), "y": y.tolist()}, float(
+        logsumexp(log) + np.log(cell)
+    )
+
+
+def test_growth_curves_whose_prior_cannot_be_drawn_from(tmp_path: Path) -> None:
+    """Gamma(.001, .001) has next to all its mass at 0: a path from there came out 42 nats off."""
+    program = """
+    data { int I; int J; vector[J] t; matrix[I, J] y; }
+    parameters { real mu; real b; real<lower=0> tau_a; real<lower=0> tau_y; vector[I] a; }
+    model {
+      mu ~ normal(0, 100);
+      b ~ normal(0, 100);
+      tau_a ~ gamma(.001, .001);
+      tau_y ~ gamma(.001, .001);
+      a ~ normal(mu, inv_sqrt(tau_a));
+      for (i in 1 : I) {
+        y[i] ~ normal(a[i] + b * t, inv_sqrt(tau_y));
+      }
+    }
+    """
+    data, truth = growth()
+    result = run(tmp_path, program, data, "auto")
+    assert result.method == "nuts"
+    check(result, truth, 0.5)
+    assert any(
+        "Draws of the prior disagree" in each for each in sentences(result, Severity.WARNING)
+    )
+
+
+def test_a_poisson_regression_whose_likelihood_is_beyond_numbers_under_the_prior(
+    tmp_path: Path,
+) -> None:
+    program = """
+    data { int n; vector[n] x; array[n] int y; }
+    parameters { real a; real b; }
+    model { a ~ normal(0, 50); b ~ normal(0, 50); y ~ poisson_log(a + b * x); }
+    """
+    rng = np.random.default_rng(2)
+    x = 3 * rng.normal(size=40)
+    y = rng.poisson(np.exp(1 + 0.3 * x))
+    a, b = np.meshgrid(np.linspace(0, 2, 400), np.linspace(0, 0.6, 400), indexing="ij")
+    log = norm.logpdf(a, 0, 50) + norm.logpdf(b, 0, 50)
+    for one, count in zip(x, y, strict=True):
+        log += count * (a + b * one) - np.exp(a + b * one) - gammaln(count + 1)
+    truth = float(logsumexp(log) + np.log(2 / 399 * 0.6 / 399))
+    result = run(tmp_path, program, {"n": 40, "x": x.tolist(), "y": y.tolist()}, "auto")
+    assert result.method == "nuts"
+    check(result, truth, 0.3)
+
+
+def test_a_funnel_that_nuts_explores_is_not_replaced(tmp_path: Path) -> None:
+    program = """
+    data { int n; vector[n] y; }
+    parameters { real v; vector[n] x; }
+    model { v ~ normal(0, 3); x ~ normal(0, exp(v / 2)); y ~ normal(x, 1); }
+    """
+    y = [0.1, -0.3, 0.2, 0.0, 0.5, -0.1, 0.05, 0.3, -0.2]
+    result = run(tmp_path, program, {"n": 9, "y": y}, "auto")
+    assert result.method == "nuts"
+
+
+PARTLY_FLAT = """
+data { real y; }
+parameters { vector[2] mu; }
+model { mu[1] ~ normal(0, 1); y ~ normal(mu[1] + mu[2], 1); }
+"""
+
+
+def test_an_element_without_a_prior_makes_the_evidence_no_evidence(tmp_path: Path) -> None:
+    result = run(tmp_path, PARTLY_FLAT, {"y": 0.5}, "auto")
+    assert any("The prior is improper" in each for each in sentences(result, Severity.WARNING))
+    # The integral over mu[2] is 1 for every mu[1].
+    check(result, 0.0, 0.3)
+
+
+def test_what_cannot_be_tempered_is_still_sampled(tmp_path: Path) -> None:
+    """Without data there is nothing to temper; plain NUTS needs none."""
+    program = "parameters { real x; } model { x ~ normal(3, 2); }"
+    result = run(tmp_path, program, {}, "auto")
+    assert result.method == "nuts"
+    assert result.log_evidence is None
+    assert any("did not succeed" in each for each in sentences(result, Severity.WARNING))
+    mean = result.fit.expectation(lambda draws: draws["x"])
+    assert abs(mean.value - 3) < 4 * mean.mcse
+
+
+def test_bounds_that_leave_no_gaussian_base_do_not_lose_the_run(tmp_path: Path) -> None:
+    """A GARCH model: its prior is flat, and bounds depend on other parameters."""
+    rng = np.random.default_rng(5)
+    y, variance = [0.1], 0.3
+    for _ in range(79):
+        variance = 0.1 + 0.3 * y[-1] ** 2 + 0.5 * variance
+        y.append(float(np.sqrt(variance) * rng.normal()))
+    program = """
+    data { int T; array[T] real y; real sigma1; }
+    parameters {
+      real mu;
+      real<lower=0> alpha0;
+      real<lower=0, upper=1> alpha1;
+      real<lower=0, upper=(1 - alpha1)> beta1;
+    }
+    model {
+      array[T] real sigma;
+      sigma[1] = sigma1;
+      for (t in 2 : T) {
+        sigma[t] = sqrt(alpha0 + alpha1 * square(y[t - 1] - mu) + beta1 * square(sigma[t - 1]));
+      }
+      y ~ normal(mu, sigma);
+    }
+    """
+    result = run(tmp_path, program, {"T": 80, "y": y, "sigma1": 0.5}, "auto")
+    assert set(result.posterior) == {"mu", "alpha0", "alpha1", "beta1"}
+    assert result.log_evidence is not None
+    assert any("The prior is improper" in each for each in sentences(result, Severity.WARNING))
