@@ -19,11 +19,10 @@ transformed parameters {
   // Pure tempering has finite mass only if beta is bounded away from 0, by
   // g_knot[1]: x is not bounded.
   vector[N] log_gamma = flower_log_density(x, r, A, w, s);
-  vector[B ? N : 0] log_base; // b = 1 without a Gaussian base
-  if (B) {
-    log_base = gaussian_base_log_density(x, N, whitened_mean, whiten,
-                 base_constant);
-  }
+  vector[B ? N : 0] log_base = B
+                               ? gaussian_base_log_density(x, N,
+                                   whitened_mean, whiten, base_constant)
+                               : zeros_vector(0); // b = 1
 }
 model {
   #include pseudo_extended/model.stanblock

@@ -19,11 +19,10 @@ parameters {
 transformed parameters {
   // Pure tempering has finite mass near beta = 0, as the box bounds x.
   vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
-  vector[B ? N : 0] log_base; // b = 1 without a Gaussian base
-  if (B) {
-    log_base = gaussian_base_log_density(x, N, whitened_mean, whiten,
-                 base_constant);
-  }
+  vector[B ? N : 0] log_base = B
+                               ? gaussian_base_log_density(x, N,
+                                   whitened_mean, whiten, base_constant)
+                               : zeros_vector(0); // b = 1
 }
 model {
   #include pseudo_extended/model.stanblock
