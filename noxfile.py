@@ -31,11 +31,22 @@ def experiments(session: nox.Session) -> None:
     session.run("harness", "run", *session.posargs)
 
 
+# A process of tests on each core; one that has nothing left to do takes tests from another.
+EACH_CORE = ["-n", "logical", "--dist", "worksteal"]
+# Processes share the cores already: their linear algebra must not start threads of its own.
+ONE_THREAD = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"], "1")
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests, compiled ones included; the slow ones with `-- -m slow`."""
     install(session, "tests")
-    session.run("pytest", *(session.posargs or ["-m", "not slow"]))
+    options = session.posargs
+    if not options:
+        # On all cores, so that no test waits for a compiler; what fails here fails in a test, too.
+        session.run("python", "tests/programs.py")
+        options = ["-m", "not slow", "--compiled-before"]
+    session.run("pytest", *EACH_CORE, *options, env=ONE_THREAD)
 
 
 @nox.session
@@ -68,11 +79,12 @@ def pages(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """Build the documentation into docs/_build/html; a warning is an error."""
-    install(session, "docs")
+    """Build the documentation into docs/_build/html (a warning is an error); run its examples."""
+    install(session, "docs", "tests")
     # With a fresh environment: pages that have not changed would not warn again.
     options = ["--fail-on-warning", "--keep-going", "--fresh-env", "--builder", "html"]
     session.run("sphinx-build", *options, "docs", "docs/_build/html", *session.posargs)
+    session.run("pytest", *EACH_CORE, "tests/docs", env=ONE_THREAD)
 
 
 @nox.session(default=False)

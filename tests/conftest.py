@@ -48,16 +48,15 @@ def quiet_cmdstanpy() -> Iterator[None]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> TinyWorld:
     """World with a whole run of the tiny experiment, by one worker; not to be changed.
 
-    Made once for all processes of a session: what others compare with must not depend on which of
-    them came first.
+    Made once for all of pytest's processes.
     """
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "undisturbed"
     with FileLock(folder.with_suffix(".lock")):
-        made = folder.is_dir()
-        tiny = TinyWorld(folder)
-        if not made:
+        tiny, made = TinyWorld(folder), folder / "made"
+        if not made.exists():
             tiny.quick_run(workers=1)
+            made.touch()
     return tiny
 
 

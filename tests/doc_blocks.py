@@ -23,6 +23,8 @@ from harness import cli
 from harness.plan.catalogue import experiment_names
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _VARIABLES = ("CMDSTAN", "HARNESS_CACHE")
 

@@ -18,9 +18,12 @@ from unittest.mock import patch
 import psutil
 import pytest
 import survival_driver
+from click.testing import CliRunner, Result
 from survival_method import permit_path, sampled_log
 
 import harness
+from harness.cli import main
+from harness.plan import catalogue
 
 TESTS = Path(__file__).parent
 # Where the tests import the package from, so that what they start imports the same one.
@@ -70,12 +73,20 @@ class TinyWorld:
         with self.start(*arguments, **environment) as process:
             return finish(process)
 
-    def quick_run(self, workers: int = 2) -> None:
-        """Run the smoke grid with no report, to a good end, in this process.
+    def invoke(self, *arguments: object) -> Result:
+        """Run a command in this process, for what it says and leaves behind.
 
-        A process of its own takes seconds to start; ``start("quick-run")`` is for those that a
-        test watches or stops.
+        A process of its own takes seconds to start; :meth:`start` and :meth:`call` are for runs
+        that are watched, stopped, or have to end well.
         """
+        with (
+            patch.dict(os.environ, self.environment),
+            patch.object(catalogue, "shipped", survival_driver.tiny_folder),
+        ):
+            return CliRunner().invoke(main, list(map(str, arguments)))
+
+    def quick_run(self, workers: int = 2) -> None:
+        """Run the smoke grid with no report, in this process."""
         with patch.dict(os.environ, self.environment):
             survival_driver.quick_run(self.store, workers)
 

@@ -19,19 +19,19 @@ pytest.importorskip("distributed")
 
 
 class Cluster:
-    """A scheduler and two worker processes of one thread each, without nannies."""
+    """A scheduler and worker processes of one thread each, without nannies."""
 
-    def __init__(self, world: TinyWorld, environment: dict[str, str]) -> None:
+    def __init__(self, world: TinyWorld, environment: dict[str, str], workers: int) -> None:
         self.folder = world.folder
         self.environment = {**environment, "TINY_SECONDS": "0.1"}
         self.file = world.folder / "scheduler.json"
         self.processes: list[subprocess.Popen[bytes]] = []
         self.start("scheduler", "--host", "127.0.0.1", "--port", "0")
-        until(self.is_written, "the scheduler", seconds=60)
+        until(self.is_written, "the scheduler")
         self.address = str(json.loads(self.file.read_text())["address"])
-        for _ in range(2):
+        for _ in range(workers):
             self.start_worker()
-        until(lambda: self.log().count("Registered to") == 2, "two workers", seconds=60)
+        until(lambda: self.log().count("Registered to") == workers, "its workers")
 
     def is_written(self) -> bool:
         """Tell whether the scheduler has said where it is, to the end."""
@@ -58,11 +58,13 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster_of(world: TinyWorld, environment: dict[str, str]) -> Iterator[Cluster]:
+def cluster_of(
+    world: TinyWorld, environment: dict[str, str], workers: int = 2
+) -> Iterator[Cluster]:
     cluster = Cluster.__new__(Cluster)
     cluster.processes = []
     try:
-        Cluster.__init__(cluster, world, environment)
+        Cluster.__init__(cluster, world, environment, workers)
         yield cluster
     finally:
         for process in reversed(cluster.processes):
@@ -87,7 +89,7 @@ def held_run(
         ) as run,
     ):  # fmt: skip
         one, other = (process.pid for process in cluster.processes[1:])
-        until(lambda: {pid for _, pid, _ in world.executed()} == {one, other}, "both", seconds=60)
+        until(lambda: {pid for _, pid, _ in world.executed()} == {one, other}, "both")
         yield cluster, run, one, other
 
 
@@ -103,18 +105,18 @@ def test_a_cluster_gives_the_same_table_and_survives_its_worker(
     world = TinyWorld(tmp_path / "tiny")
     with held_run(world) as (cluster, run, dying, lasting):
         world.permit(lasting, 3)
-        until(lambda: len(world.records()) == 3, "three fits", seconds=60)
+        until(lambda: len(world.records()) == 3, "three fits")
         world.permit(dying, 3)
-        until(lambda: len(world.records()) == 6, "six fits", seconds=60)
-        until(lambda: len(world.executed()) == 8, "both fourth fits to begin", seconds=60)
+        until(lambda: len(world.records()) == 6, "six fits")
+        until(lambda: len(world.executed()) == 8, "both fourth fits to begin")
         finished = set(world.records())
         (in_hand,) = {seed for seed, pid, _ in world.executed() if pid == dying} - finished
         cluster.processes[1].kill()
         cluster.processes[1].wait()
         cluster.start_worker()
-        until(lambda: world.executed()[-1][1] not in (dying, lasting), "its successor", seconds=60)
+        until(lambda: world.executed()[-1][1] not in (dying, lasting), "its successor")
         world.open_gate()
-        result = finish(run, 120)
+        result = finish(run)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["tasks"]["tiny"] == {"finished": 24}
     once = Counter(dict.fromkeys(world.records(), 1))
@@ -123,6 +125,7 @@ def test_a_cluster_gives_the_same_table_and_survives_its_worker(
     assert world.results() == undisturbed.results()
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_at_full_swing_takes_no_finished_fit_along(
     tmp_path: Path, undisturbed: TinyWorld
 ) -> None:
@@ -130,10 +133,10 @@ def test_a_worker_that_dies_at_full_swing_takes_no_finished_fit_along(
     world = TinyWorld(tmp_path / "tiny")
     with held_run(world) as (cluster, run, dying, _):
         world.open_gate()
-        until(lambda: len(world.fits("task.json")) >= 5, "five tasks", seconds=60)
+        until(lambda: len(world.fits("task.json")) >= 5, "five tasks")
         finished = set(world.records())
         cluster.processes[1].kill()
-        result = finish(run, 120)
+        result = finish(run)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["tasks"]["tiny"] == {"finished": 24}
     executed = world.times_executed()
@@ -150,12 +153,12 @@ def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, undisturbed: TinyWo
     world = TinyWorld(tmp_path / "tiny")
     options = ("run", "tiny", "--profile", "smoke", "--store", world.store)
     with (
-        cluster_of(world, world.environment) as cluster,
+        cluster_of(world, world.environment, workers=1) as cluster,
         world.start(*options, "--scheduler", cluster.address) as run,
     ):
-        until(lambda: len(world.fits("task.json")) >= 5, "five tasks", seconds=60)
+        until(lambda: len(world.fits("task.json")) >= 5, "five tasks")
         cluster.processes[0].kill()
-        result = finish(run, 120)
+        result = finish(run)
     assert result.returncode == 1, result.stderr
     finished = set(world.records())
     last = result.stderr.splitlines()[-2:]
@@ -166,8 +169,8 @@ def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, undisturbed: TinyWo
     ]
     assert "Traceback" not in result.stderr
     assert not world.fits("*.failed.json")
-    again = world.call(*options)
-    assert again.returncode == 0, again.stderr
+    again = world.invoke(*options, "--workers", 1)
+    assert again.exit_code == 0, again.stderr
     assert all(world.times_executed()[seed] == 1 for seed in finished)
     assert world.results() == undisturbed.results()
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from log_gaussian import log_gaussian
 
+from harness.engine import stanli_package
+from harness.engine.program import StanProgram
 from harness.errors import DataError, ToolchainError
 from harness.model import Model
 from harness.model.density import StanDensity, TargetDensity
@@ -54,6 +56,34 @@ def test_in_a_box_the_density_is_the_targets_own_and_outside_it_there_is_none() 
     assert np.array_equal(value == -np.inf, gone)
     assert np.all(gradient[gone] == 0)
     assert np.all(np.isfinite(value[~gone]))
+
+
+def test_a_program_is_compiled_again_when_its_text_or_an_include_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the data; the density is always that of the files as they are."""
+    compiled: list[StanProgram] = []
+    compile_program = stanli_package._compile
+
+    def compiling(program: StanProgram) -> str:
+        compiled.append(program)
+        return compile_program(program)
+
+    monkeypatch.setattr(stanli_package, "_compile", compiling)
+    stan, include = tmp_path / "target.stan", tmp_path / "part.stan"
+    stan.write_text(
+        "data { real a; } parameters { real y; } model {\n#include part.stan\ntarget += a * y; }"
+    )
+
+    def slope(a: float) -> float:
+        return StanDensity(StanProgram(stan, (tmp_path,)), {"a": a}).value(np.ones(1))
+
+    include.write_text("target += y;")
+    assert (slope(1.0), slope(2.0), len(compiled)) == (2, 3, 1)
+    include.write_text("target += 5 * y;")
+    assert (slope(1.0), slope(2.0), len(compiled)) == (6, 7, 2)
+    stan.write_text(stan.read_text().replace("a * y", "10 * a * y"))
+    assert (slope(1.0), slope(2.0), len(compiled)) == (15, 25, 3)
 
 
 def program(folder: Path, text: str, dimension: int = 1) -> Model:

@@ -112,7 +112,7 @@ def test_processes_do_python_tasks_and_end_with_a_killed_run(tiny: TinyWorld) ->
 
 
 def test_what_a_killed_run_left_ends_before_its_tasks_run_again(
-    tiny: TinyWorld, undisturbed: TinyWorld
+    tiny: TinyWorld, undisturbed: TinyWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A process outlives the run that waits for it, until the next run on that store."""
     left: list[psutil.Process] = []
@@ -128,9 +128,8 @@ def test_what_a_killed_run_left_ends_before_its_tasks_run_again(
             run.kill()
             run.communicate()
         assert [runs(process) for process in left] == [True, True]
-        again = tiny.call("quick-run", tiny.store, 2)
-        assert again.returncode == 0, again.stderr
-        assert "tiny: ended 2 processes that a killed run had left" in again.stderr
+        tiny.quick_run()
+        assert "tiny: ended 2 processes that a killed run had left" in capsys.readouterr().err
         assert [runs(process) for process in left] == [False, False]
         assert other.poll() is None
     finally:

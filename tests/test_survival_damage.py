@@ -51,14 +51,14 @@ def test_a_read_only_store_is_one_line(tiny: TinyWorld, undisturbed: TinyWorld) 
         assert mount("-o", "remount,ro", str(tiny.store))
         options = ("--profile", "smoke", "--store", tiny.store)
         for command in ("run", "report"):
-            refused = tiny.call(command, "tiny", *options)
-            assert refused.returncode == 1
+            refused = tiny.invoke(command, "tiny", *options)
+            assert refused.exit_code == 1
             assert refused.stderr.splitlines() == [
                 f"harness: cannot write results to {tiny.store}: Read-only file system; "
                 "name another folder with --store"
             ]
-        told = tiny.call("status", "tiny", *options, "--json")
-        assert told.returncode == 0, told.stderr
+        told = tiny.invoke("status", "tiny", *options, "--json")
+        assert told.exit_code == 0, told.stderr
         cells = json.loads(told.stdout)["tiny"]
         assert sum(cell["finished"] for cell in cells.values()) == 24
     assert tiny.executed() == []
@@ -66,8 +66,8 @@ def test_a_read_only_store_is_one_line(tiny: TinyWorld, undisturbed: TinyWorld) 
 
 def test_a_store_that_cannot_be_is_one_line(tiny: TinyWorld) -> None:
     (tiny.folder / "file").touch()
-    result = tiny.call("run", "tiny", "--store", tiny.folder / "file" / "store")
-    assert result.returncode == 1
+    result = tiny.invoke("run", "tiny", "--store", tiny.folder / "file" / "store")
+    assert result.exit_code == 1
     assert result.stderr.startswith("harness: cannot write results to ")
     assert len(result.stderr.splitlines()) == 1
 
@@ -120,7 +120,7 @@ def no_fit(folder: Path, _: Path) -> Path:
 
 
 def test_damage_is_reported_moved_aside_and_recomputed(
-    tiny: TinyWorld, undisturbed: TinyWorld
+    tiny: TinyWorld, undisturbed: TinyWorld, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All kinds at once, each on another task; what was moved keeps its bytes."""
     shutil.copytree(undisturbed.store, tiny.store)
@@ -137,9 +137,8 @@ def test_damage_is_reported_moved_aside_and_recomputed(
     damaged = {way(folders[n], folders[-1]): folders[n] for n, way in enumerate(ways)}
     content = [path.read_bytes() for path in damaged]
     shutil.rmtree(tiny.store / "tiny" / "tables")
-    result = tiny.call("quick-run", tiny.store, 2)
-    assert result.returncode == 0, result.stderr
-    said = [line for line in result.stderr.splitlines() if "moved to" in line]
+    tiny.quick_run()
+    said = [line for line in capsys.readouterr().err.splitlines() if "moved to" in line]
     assert len(said) == len(ways)
     assert all(any(str(folder) in line for line in said) for folder in damaged.values())
     kept = [
@@ -153,8 +152,8 @@ def test_damage_is_reported_moved_aside_and_recomputed(
 def test_a_report_of_damaged_draws_is_refused(tiny: TinyWorld, undisturbed: TinyWorld) -> None:
     shutil.copytree(undisturbed.store, tiny.store)
     path = flip_byte(tiny.fits("fit.nc")[0].parent, Path())
-    result = tiny.call("report", "tiny", "--profile", "smoke", "--store", tiny.store)
-    assert result.returncode == 1
+    result = tiny.invoke("report", "tiny", "--profile", "smoke", "--store", tiny.store)
+    assert result.exit_code == 1
     assert result.stderr.splitlines()[-1].startswith(f"harness: {path} is damaged")
 
 
@@ -178,14 +177,15 @@ def test_failing_tasks_do_not_stop_the_others(tiny: TinyWorld) -> None:
 
     executed = len(tiny.executed())
     tiny.mended.touch()
-    again = tiny.call("run", *options, "--json")
+    # One worker: the report's pages are then made by the run itself, with no further processes.
+    again = tiny.invoke("run", *options, "--json", "--workers", 1)
     assert json.loads(again.stdout)["tasks"]["tiny"] == {"failed before": 4, "found": 6}
     assert len(tiny.executed()) == executed
-    status = tiny.call("status", *options, "--json")
+    status = tiny.invoke("status", *options, "--json")
     cells = json.loads(status.stdout)["tiny"]
     assert sum(cell["failed"] for cell in cells.values()) == 4
 
-    retried = tiny.call("run", *options, "--json", "--retry-failed")
+    retried = tiny.invoke("run", *options, "--json", "--workers", 1, "--retry-failed")
     assert json.loads(retried.stdout)["tasks"]["tiny"] == {"found": 6, "finished": 4}
     assert len(tiny.executed()) == executed + 4
     assert list(tiny.store.glob("tiny/fits/*/*.failed.json")) == []
@@ -194,11 +194,11 @@ def test_failing_tasks_do_not_stop_the_others(tiny: TinyWorld) -> None:
 def test_summaries_have_the_metrics_of_all_draws(tiny: TinyWorld, tmp_path: Path) -> None:
     stores = {"draws": tiny.store, "summaries": tmp_path / "summaries"}
     for keep, store in stores.items():
-        result = tiny.call(
+        result = tiny.invoke(
             "run", "tiny", "--profile", "quick", "--only", "key=thread-long",
             "--store", store, "--keep", keep,
         )  # fmt: skip
-        assert result.returncode == 0, result.stderr
+        assert result.exit_code == 0, result.stderr
     index = {keep: (store / "tiny" / "index.csv").read_bytes() for keep, store in stores.items()}
     assert index["draws"] == index["summaries"]
     whole, thinned = (sorted(store.rglob("fit.nc")) for store in stores.values())

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import threading
 import time
+from multiprocessing import parent_process
 
 import psutil
 
@@ -18,6 +21,23 @@ def terminate_descendants(pid: int | None = None) -> None:
         for child in psutil.Process(pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
                 child.terminate()
+
+
+def end_with_parent() -> None:
+    """End this worker process when its parent is killed, or it would wait for work for ever.
+
+    The ``initializer`` of a pool of processes; Ctrl-C is left to the parent from then on.
+    """
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    # Ctrl-C reaches the whole group; the parent decides what ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def end_descendants() -> None:

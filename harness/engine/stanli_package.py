@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from harness.engine.compile import source_digest
 from harness.engine.program import StanProgram
 from harness.engine.stan_data import plain_data
 from harness.engine.stan_library import StanSource, load_library
-from harness.errors import DataError, ToolchainError
+from harness.errors import CompileError, DataError, ToolchainError
 
 HOW_TO_INSTALL_STANLI = "pip install 'stanli==0.24.*'"
 """The releases that are tested, as among the optional dependencies."""
@@ -68,12 +70,7 @@ def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
     """
     stanli = require_stanli()
     try:
-        return stanli.Model(
-            str(program.path),
-            data=plain_data(data),
-            include_paths=[str(path) for path in program.include_paths],
-            seed=_SEED,
-        )
+        return stanli.Model(mir=_compiled(program), data=plain_data(data), seed=_SEED)
     except (RuntimeError, ValueError) as error:
         raise DataError(f"{program.name}: {error}") from error
 
@@ -90,17 +87,40 @@ def stanli_source(program: StanProgram, data: Mapping[str, Any]) -> StanSource:
     """
     stanli = require_stanli()
     try:
-        compiled = stanli.stan_to_mir(
-            program.path.read_text(encoding="utf-8"),
-            [str(path) for path in (*program.include_paths, program.path.parent)],
-        )
+        mir = _compiled(program)
         # The library reads the program under this name, which no variable of Stan's can have.
-        own = {"build_id": stanli.build_id(), "mir": compiled, "name": program.path.stem}
+        own = {"build_id": stanli.build_id(), "mir": mir, "name": program.path.stem}
         document = json.dumps({**plain_data(data), "__stanli": own}, default=_plain_json)
     except (RuntimeError, ValueError, TypeError) as error:
         raise DataError(f"{program.name}: {error}") from error
     library = next((Path(stanli.__file__).parent / "_bin").glob("*stanli.*"))
     return StanSource(load_library(library), document.encode(), program.name)
+
+
+def _compiled(program: StanProgram) -> str:
+    """Return a program as stanli's compiler writes it, compiled once while its text stays the same.
+
+    Compiling takes longer than all else that a model with other data needs.
+    """
+    try:
+        digest = source_digest(program)
+    except CompileError:  # a file that stanli alone may find, or says in its own words is missing
+        return _compile(program)
+    return _compile_text(program, digest)
+
+
+@lru_cache(maxsize=64)
+def _compile_text(program: StanProgram, digest: str) -> str:
+    """Compile a program whose text and includes have this digest."""
+    return _compile(program)
+
+
+def _compile(program: StanProgram) -> str:
+    compiled: str = require_stanli().stan_to_mir(
+        program.path.read_text(encoding="utf-8"),
+        [str(path) for path in (*program.include_paths, program.path.parent)],
+    )
+    return compiled
 
 
 def _plain_json(value: Any) -> Any:

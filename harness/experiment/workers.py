@@ -7,7 +7,6 @@ import contextlib
 import importlib
 import logging
 import os
-import signal
 import threading
 import time
 from concurrent.futures import (
@@ -18,11 +17,11 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from harness.engine.processes import terminate_descendants
+from harness.engine.processes import end_with_parent, terminate_descendants
 from harness.errors import DataError
 from harness.experiment.job import Job, Outcome, perform
 
@@ -122,26 +121,12 @@ class LocalWorkers:
             for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
                 os.environ.setdefault(variable, "1")
             process = ProcessPoolExecutor(
-                1, mp_context=get_context("spawn"), initializer=_end_with_parent
+                1, mp_context=get_context("spawn"), initializer=end_with_parent
             )
             self._of_thread.process = process
             self._processes.append(process)
         found: ProcessPoolExecutor = self._of_thread.process
         return found
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent is killed: it would wait for work for ever."""
-
-    def watch() -> None:
-        parent = parent_process()
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    # Ctrl-C reaches the whole group; the parent decides what ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=watch, daemon=True).start()
 
 
 class DaskWorkers:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from harness.diagnosis import Finding
+from harness.engine.processes import end_with_parent
 from harness.engine.program import StanProgram
 from harness.errors import DataError
 from harness.files import write_text
@@ -203,7 +204,9 @@ def _written(jobs: Iterator[FitJob], workers: int) -> Iterator[Finding]:
     if workers <= 1:
         yield from map(_write_fit, jobs)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        workers, mp_context=get_context("spawn"), initializer=end_with_parent
+    ) as pool:
         running: list[Future[Finding]] = []
         for job in jobs:
             # Only so many fits in memory as there is work for.
