@@ -28,8 +28,9 @@ from harness.plan.spec import (
 )
 from harness.report.experiment_page import Section, across_runs, build_section
 from harness.report.markdown import write_markdown
-from harness.report.site import remove_report, write_site
+from harness.report.site import write_site
 from harness.report.style import new_figure, to_image
+from harness.report.written import remove_report
 
 MODEL = GaussianMixture(np.array([1.0]), np.array([[0.5]]), np.array([0.6])).model(
     "one", lower=-25, upper=25

@@ -11,8 +11,8 @@ from harness.files import write_bytes, write_text
 from harness.plan.spec import Figure
 from harness.report.experiment_page import Section
 from harness.report.pages import column_names, four_digits, row_name
-from harness.report.site import record_files
 from harness.report.style import media_type
+from harness.report.written import record_files
 
 _PAGE = "report.md"
 _SUFFIX = {"image/png": ".png", "image/svg+xml": ".svg"}
