@@ -165,7 +165,7 @@ def across_runs(results: Results, cell: Cell) -> Finding:
             for name, array in runs[0].items()
         }
     )
-    return r_hat_finding(draws, " across runs", "so a single one is not to be trusted")
+    return r_hat_finding(draws, " across runs", "so no single run can be trusted")
 
 
 def _thinned(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
