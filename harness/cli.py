@@ -68,7 +68,10 @@ def main() -> None:
 def doctor(
     ctx: click.Context, *, build: bool, install: bool, clear_cache: bool, as_json: bool
 ) -> None:
-    """Check CmdStan, the compiler and make, and say what to do if one of them is missing."""
+    """Check CmdStan, the C++ compiler and make.
+
+    If something is missing, this says what to do about it.
+    """
     # Imported here so that `harness --help` stays quick.
     from harness.engine.toolchain import doctor as checks
     from harness.engine.toolchain.assemble import ensure_assembled
@@ -168,7 +171,7 @@ def run(
     time_limit: float | None,
     as_json: bool,
 ) -> None:
-    """Run EXPERIMENTS (all of them if none is named) and write the report.
+    """Run EXPERIMENTS, or all, and write the report.
 
     Fits that are in the store are not made again, so you can continue a run that was stopped.
     """
@@ -232,7 +235,10 @@ def report(
     fits: Literal["one", "all"],
     workers: int,
 ) -> None:
-    """Write tables and the report from the fits in the store, without running anything."""
+    """Write the report from the fits in the store.
+
+    This writes the tables too, and runs nothing.
+    """
     from harness.experiment.session import ReportSettings, Selection, report_session
 
     selection = Selection(experiments, profile, store, only, data_dir)
@@ -255,7 +261,10 @@ def status(
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Say how many tasks of EXPERIMENTS are finished, failed, damaged or still to be done."""
+    """Count finished, failed and other tasks.
+
+    Other tasks of EXPERIMENTS, or of all, have a damaged result or are still to be done.
+    """
     from harness.experiment.session import Selection, status_session
 
     tables = status_session(Selection(experiments, profile, store, only, data_dir))
@@ -331,10 +340,26 @@ def temper(
     help="nuts: plain NUTS; ct: continuous tempering; pe: pseudo-extended; auto: nuts, then pilots "
     "that look for further modes, then ct if nuts misses part of the posterior.",
 )
-@click.option("--chains", type=click.IntRange(min=1), default=4, show_default=True)
-@click.option("--warmup", type=click.IntRange(min=20), default=1000, show_default=True)
-@click.option("--draws", type=click.IntRange(min=4), default=1000, show_default=True)
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True)
+@click.option(
+    "--chains", type=click.IntRange(min=1), default=4, show_default=True, help="Number of chains."
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(min=20),
+    default=1000,
+    show_default=True,
+    help="Warm-up iterations per chain.",
+)
+@click.option(
+    "--draws", type=click.IntRange(min=4), default=1000, show_default=True, help="Draws per chain."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of all random numbers.",
+)
 @click.option(
     "--pseudo-samples",
     type=click.IntRange(min=2),
@@ -449,7 +474,10 @@ def list_experiments(as_json: bool) -> None:
 @STORE
 @click.confirmation_option("--yes", prompt="Remove these results?")
 def clean(experiments: tuple[str, ...], store: Path) -> None:
-    """Remove the results of EXPERIMENTS (all of them if none is named) and the report."""
+    """Remove the results of EXPERIMENTS, or of all.
+
+    This also removes the report.
+    """
     from harness.experiment.session import clean_session
 
     click.echo(f"Freed {clean_session(experiments, store) / 1e6:.1f} MB.")

@@ -21,7 +21,7 @@ POPULATIONS = 8
 _PARTICLES = 512
 _MOST_MOVES = 12
 _RIDGE = 1e-9
-"""Share of a variance that is added to it, so that a covariance of draws in a plane has an inverse."""
+"""Share of each variance that is added to it, in case all draws lie in a plane."""
 
 
 @dataclass(frozen=True)
