@@ -1,8 +1,8 @@
 """The report of a run: an overview, a page per experiment and pages of single fits.
 
 ``FOLDER/index.html``, ``FOLDER/EXPERIMENT/index.html`` and ``FOLDER/EXPERIMENT/CELL-RUN.html``,
-each of which needs no other file.  A list of what was written lies beside them, so that pages of an
-earlier report that this one has not are removed, and nothing else ever is.
+each of which needs no other file.  Beside them lies a list of the files that were written.  The
+next report removes those that it does not write again, and never anything else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.report.fit_page import build_fit_page, render_fit_page
 from harness.report.pages import column_names, render
 
 FitPages = Literal["one", "all"]
-"""Which fits get a page: of each cell the first run, or all runs."""
+"""Which fits get a page: the first run of each cell, or all runs."""
 
 _LISTS = {"html": "files-html.txt", "md": "files-md.txt"}
 _OVERVIEW = "Experiments"
@@ -55,20 +55,20 @@ def write_site(
     fits: FitPages = "one",
     workers: int = 1,
 ) -> Path:
-    """Write the site, each page whole or not at all; what it links to is written first.
+    """Write the site; each page is complete or not there, and follows the pages that it links to.
 
     Parameters
     ----------
     folder
         Folder of the site.
     sections
-        One an experiment.
+        One per experiment.
     facts
-        What was run on what, for the overview: versions, machine, date.
+        Facts about the run for the overview: versions, machine, date.
     fits
         Which fits get a page.
     workers
-        Processes that write pages of fits; the pages do not depend on it.
+        Number of processes that write pages of fits; the pages do not depend on it.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def write_site(
 
 
 def record_files(folder: Path, form: Literal["html", "md"], names: Sequence[str]) -> None:
-    """Remember what a report wrote, and remove what the last one of its form wrote besides.
+    """Record what a report wrote, and remove what only the previous one of its form wrote.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def record_files(folder: Path, form: Literal["html", "md"], names: Sequence[str]
 
 
 def remove_report(folder: Path) -> int:
-    """Remove what a report wrote, and folders that this leaves empty; return the bytes freed."""
+    """Remove what a report wrote and folders that are then empty; return the bytes freed."""
     freed = sum(_remove(folder, {*_recorded(folder, each), each}) for each in _LISTS.values())
     with suppress(OSError):  # something else is in it, or it was never there
         folder.rmdir()
@@ -206,7 +206,7 @@ def _written(jobs: Iterator[FitJob], workers: int) -> Iterator[Finding]:
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         running: list[Future[Finding]] = []
         for job in jobs:
-            # Only so many fits in memory as there is work for.
+            # Keep only as many fits in memory as the workers need.
             running.append(pool.submit(_write_fit, job))
             if len(running) > 2 * workers:
                 yield running.pop(0).result()
