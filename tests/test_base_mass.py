@@ -169,7 +169,7 @@ def test_base_moments_are_compared_with_what_is_left_of_the_base() -> None:
     def told(**settings: Any) -> list[Finding]:
         base = [[0.0], [[1.0]]]
         fit = path_fit(4, cut=True, base=base, base_mass=[MASS, 0.0], **settings)
-        return [each for each in diagnose(fit) if "Means under the base" in each.sentence]
+        return [each for each in diagnose(fit) if "means under the base" in each.sentence]
 
     mean = float(truncnorm(CUT, np.inf).mean())
     assert [each.severity for each in told(base_mean=[mean])] == [Severity.FINE]

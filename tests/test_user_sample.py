@@ -269,9 +269,9 @@ BAD_DATA = {
     "missing": ({"s": 0.5}, "has no y, which the program declares as one number"),
     "shape": ({"s": 0.5, "y": [1, 2]}, "y in .* has shape .2,."),
     "bound": ({"s": -1, "y": 2}, "s is -1"),
-    "text": ({"s": "a", "y": 2}, "s in .* holds what is no number"),
+    "text": ({"s": "a", "y": 2}, "s in .* holds something that is not a number"),
     "nan": ({"s": 0.5, "y": math.nan}, "y in .* holds NaN"),
-    "no object": ([1], "no JSON object"),
+    "no object": ([1], "must hold one JSON object"),
 }
 
 

@@ -422,7 +422,7 @@ def test_a_gaussian_base_wider_than_the_box(
     assert abs(estimate.value) < 4 * estimate.mcse
     assert estimate.mcse < -BOX_MASS / 8
     # The mean under the base is held against that of what is left of it.
-    findings = [each for each in diagnose(fit) if "Means under the base" in each.sentence]
+    findings = [each for each in diagnose(fit) if "means under the base" in each.sentence]
     assert len(findings) == 1
     assert findings[0].severity == 0
 

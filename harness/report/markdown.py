@@ -26,9 +26,9 @@ def write_markdown(folder: Path, sections: Sequence[Section], *, facts: dict[str
     folder
         Folder of the report.
     sections
-        One an experiment.
+        One per experiment.
     facts
-        What was run on what.
+        Facts about the run.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def _section(section: Section, places: dict[str, str]) -> Iterator[str]:
 
 
 def frame_lines(frame: pd.DataFrame) -> list[str]:
-    """Write a table; where columns have two levels, both in one line."""
+    """Write a table; if its columns have two levels, both are in one line."""
     rows = [
         (row_name(row[0]), *(four_digits(value) for value in row[1:]))
         for row in frame.itertuples(name=None)

@@ -29,7 +29,7 @@ from harness.report.pages import column_names
 from harness.report.written import record_files
 
 FitPages = Literal["one", "all"]
-"""Which fits get a page: of each cell the first run, or all runs."""
+"""Which fits get a page: the first run of each cell, or all runs."""
 
 _OVERVIEW = "Experiments"
 
@@ -54,20 +54,20 @@ def write_site(
     fits: FitPages = "one",
     workers: int = 1,
 ) -> Path:
-    """Write the site, each page whole or not at all; what it links to is written first.
+    """Write the site; each page is complete or not there, and follows the pages that it links to.
 
     Parameters
     ----------
     folder
         Folder of the site.
     sections
-        One an experiment.
+        One per experiment.
     facts
-        What was run on what, for the overview: versions, machine, date.
+        Facts about the run for the overview: versions, machine, date.
     fits
         Which fits get a page.
     workers
-        Processes that write pages of fits; the pages do not depend on it.
+        Number of processes that write pages of fits; the pages do not depend on it.
 
     Returns
     -------
@@ -238,7 +238,7 @@ def _written(jobs: Iterator[FitJob], workers: int) -> Iterator[Finding]:
     ) as pool:
         running: list[Future[Finding]] = []
         for job in jobs:
-            # Only so many fits in memory as there is work for.
+            # Keep only as many fits in memory as the workers need.
             running.append(pool.submit(_write_fit, job))
             if len(running) > 2 * workers:
                 yield running.pop(0).result()

@@ -1,4 +1,4 @@
-"""Transformed parameters and generated quantities of the original program, for weighted draws."""
+"""Add the original program's transformed parameters and generated quantities to a tempered fit."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _EXACT_DIGITS = 17
 
 
 def kept_names(blocks: Mapping[str, Mapping[str, Declared]]) -> tuple[list[str], list[str]]:
-    """Names of transformed parameters and generated quantities that results keep, and the others.
+    """Return transformed parameters and generated quantities that results keep, and the others.
 
-    Results have numbers and arrays of them; neither complex numbers nor tuples.
+    Results hold numbers and arrays of numbers, but neither complex numbers nor tuples.
     """
     declared = {**blocks["transformed parameters"], **blocks["generated quantities"]}
     kept = [name for name, each in declared.items() if each.type in ("int", "real")]
@@ -42,10 +42,10 @@ def kept_names(blocks: Mapping[str, Mapping[str, Declared]]) -> tuple[list[str],
 def with_generated(
     fit: Fit, model: Model, names: Iterable[str], *, compiled: CompiledProgram | None, seed: int
 ) -> Fit:
-    """Add what the original program makes of its parameters to a tempered fit.
+    """Add what the original program computes from its parameters to a tempered fit.
 
-    It is evaluated for every raw draw, so that weights apply to it as to the parameters; and
-    ``posterior`` is chosen anew from the raw draws.
+    It is evaluated for every raw draw, so that the weights apply to it as to the parameters, and
+    ``posterior`` is drawn again from the raw draws.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ def with_generated(
     model
         From :func:`harness.temper.tempered_model`.
     names
-        What is added, where the engine has it; see :func:`kept_names`.
+        What to add, if the engine has it; see :func:`kept_names`.
     compiled
         The compiled original, for CmdStan's standalone generated quantities; None for stanli's.
     seed
-        Seed; each chain has one of its own, derived from it.
+        Seed, from which each chain derives its own.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def with_generated(
     }
     wanted = list(names)
     if wanted:
-        # Draws of one chain after each other, pseudo-samples of a draw side by side.
+        # The draws of a chain one after another, the pseudo-samples of a draw side by side.
         rows = {
             name: _rows(np.moveaxis(value, -1, 2) if pseudo else value[:, :, None])
             for name, value in values.items()
@@ -116,8 +116,8 @@ def generate(
 ) -> dict[str, FloatArray]:
     """Evaluate the original program's later blocks at draws of its parameters.
 
-    CmdStan's standalone generated quantities are those alone, so that transformed parameters come
-    from stanli in either case.
+    CmdStan's standalone generated quantities do not include transformed parameters, so these always
+    come from stanli.
 
     Parameters
     ----------
@@ -161,9 +161,9 @@ def _by_cmdstan(
     seeds: Sequence[int],
     compiled: CompiledProgram,
 ) -> list[dict[str, FloatArray]]:
-    """Run CmdStan's standalone generated quantities, a process a chain.
+    """Run CmdStan's standalone generated quantities, one process per chain.
 
-    A seed of its own each: CmdStan before 2.39 gave all chains of one call the same stream.
+    Each has a seed of its own: CmdStan before 2.39 gave all chains of one call the same stream.
     """
     made = []
     with tempfile.TemporaryDirectory(prefix="harness-") as place:
