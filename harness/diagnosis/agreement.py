@@ -91,14 +91,14 @@ def effective_draws(fit: Fit) -> Iterable[Finding]:
         return
     name = min(fewest, key=lambda each: fewest[each])
     chains = fit.posterior.sizes["chain"]
-    count = f"{fewest[name]:,.0f} effective draws"
+    told = f"{fewest[name]:,.0f} effective draws"
     if fewest[name] < EFFECTIVE_PROBLEM * chains:
         what = "Take many more draws. If a few weights dominate, take a base nearer to the target."
-        sentence = f"The mean of {name} cannot be estimated: it rests on only {count}."
+        sentence = f"The mean of {name} cannot be estimated: it rests on only {told}."
         yield Finding(Severity.PROBLEM, sentence, what)
     elif fewest[name] < EFFECTIVE_WARNING * chains:
         what = f"Take more draws: {EFFECTIVE_WARNING * chains} effective ones are enough."
-        sentence = f"The error of the mean of {name} is rough: the mean rests on {count}."
+        sentence = f"The error of the mean of {name} is rough: the mean rests on {told}."
         yield Finding(Severity.WARNING, sentence, what)
     else:
-        yield Finding(Severity.FINE, f"Every mean rests on {count} or more; {name} has the fewest.")
+        yield Finding(Severity.FINE, f"Every mean rests on {told} or more; {name} has the fewest.")

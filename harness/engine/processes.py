@@ -15,20 +15,6 @@ _SECONDS_TO_END = 10.0
 _SECONDS_A_LOOK = 0.1
 
 
-def end_with_parent() -> None:
-    """End this process when its parent is killed: a worker would wait for work for ever."""
-
-    def watch() -> None:
-        parent = parent_process()
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    # Ctrl-C reaches the whole group; the parent decides what ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def terminate_descendants(pid: int | None = None) -> None:
     """Ask every descendant of a process to end; of this one if none is named."""
     with contextlib.suppress(psutil.NoSuchProcess):
