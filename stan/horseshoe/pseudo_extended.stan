@@ -22,11 +22,11 @@ parameters {
 }
 transformed parameters {
   // The base is the prior, or a Gaussian in the unconstrained parameters.
-  vector[N] log_base = horseshoe_log_prior(beta0, z, lambda, tau, c2,
+  vector[N] log_base = horseshoe_log_prior_each(beta0, z, lambda, tau, c2,
                          scale_global, scale_icept, slab_scale, slab_df);
   vector[N] log_gamma = log_base
-                        + horseshoe_log_likelihood(y, X, beta0, z, lambda,
-                            tau, c2);
+                        + horseshoe_log_likelihood_each(y, X, beta0, z,
+                            lambda, tau, c2, N);
   if (B) {
     log_base = gaussian_base_log_density(
                  horseshoe_unconstrained(beta0, z, lambda, tau, c2), N,

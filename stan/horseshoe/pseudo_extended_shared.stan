@@ -47,7 +47,8 @@ transformed parameters {
   vector[N] log_gamma = log_base
                         + logistic_log_likelihood(y, X, beta0,
                             diag_pre_multiply(
-                              horseshoe_width(lambda, tau, c2), z));
+                              horseshoe_width(lambda, tau, c2), z),
+                            N);
 }
 model {
   target += horseshoe_scales_log_prior(lambda, tau, c2, scale_global,

@@ -74,22 +74,23 @@ def _pseudo_extended(model: Model, size: str, num_pseudo_samples: int) -> Compar
 def _others(
     model: Model, size: str, base: GaussianBase | None, fold: Fold | None = None
 ) -> Iterator[Comparison]:
-    """Compare every other program of a model that there is, tempered from a base."""
-    yield _compare(model, size, "target", {})
+    """Compare every other program that a model has, tempered from a base."""
     tempering = tempering_data(model, base)
     joint = {"sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)}
-    yield _compare(model, size, "continuously_tempered", tempering | joint)
-    yield _compare(model, size, "collapsed_tempered", tempering | {"ladder": 0})
-    yield _compare(
-        model,
-        f"{size}, N = 2",
-        "collapsed_pseudo_extended",
-        path_data(model, base) | {"ladder": 0, "N": 2},
-    )
+    two = path_data(model, base) | {"ladder": 0, "N": 2}
+    others: list[tuple[str, str, Mapping[str, Any]]] = [
+        ("target", size, {}),
+        ("continuously_tempered", size, tempering | joint),
+        ("collapsed_tempered", size, tempering | {"ladder": 0}),
+        ("collapsed_pseudo_extended", f"{size}, N = 2", two),
+    ]
     if fold is not None:
         plateau = extended_hamiltonian_data(model, base=base)
-        yield _compare(model, size, "extended_hamiltonian", plateau)
-        yield _compare(model, f"{size}, F = {len(fold.weight)}", "folded", fold.data())
+        others.append(("extended_hamiltonian", size, plateau))
+        others.append(("folded", f"{size}, F = {len(fold.weight)}", fold.data()))
+    for variant, title, data in others:
+        if (model.folder / f"{variant}.stan").is_file():
+            yield _compare(model, title, variant, data)
 
 
 def _base(dimension: int) -> GaussianBase:
@@ -180,7 +181,6 @@ def image_decoder() -> Iterator[Comparison]:
     decoder = digits_autoencoder().decoder
     image = decoder.generate(np.random.default_rng(1), 1).image[0]
     model = decoder.model(image, "digit")
-    yield from (_pseudo_extended(model, "8 x 8 pixels", num) for num in (2, 5))
     yield from _others(model, "8 x 8 pixels", _base(model.dimension))
 
 

@@ -18,7 +18,7 @@ parameters {
 }
 model {
   vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-  vector[N] log_prior = horseshoe_log_prior(beta0, z, lambda, tau, c2,
+  vector[N] log_prior = horseshoe_log_prior_each(beta0, z, lambda, tau, c2,
                           scale_global, scale_icept, slab_scale, slab_df);
   vector[N] log_likelihood = zeros_vector(N);
   for (i in 1 : N) {
