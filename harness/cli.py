@@ -25,10 +25,10 @@ What = Literal["likelihood", "all"]
 
 
 class HarnessGroup(click.Group):
-    """A group whose commands end with one clear message where a user can put things right."""
+    """A group whose commands end with one clear message after an error that a user can correct."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; any other exception is a bug of ours and keeps its traceback."""
+        """Run the command; any other exception is a bug of ours, so it keeps its traceback."""
         try:
             return super().invoke(ctx)
         except HarnessError as error:
@@ -47,33 +47,38 @@ def _factors(
     for text in value:
         pairs = [part.partition("=") for part in text.split(",")]
         if not all(name and sign and wanted for name, sign, wanted in pairs):
-            raise click.BadParameter(f"'{text}' is not of the form FACTOR=VALUE[,FACTOR=VALUE]")
+            raise click.BadParameter(f"'{text}' must have the form FACTOR=VALUE[,FACTOR=VALUE]")
         chosen.append({name.strip(): wanted.strip() for name, _, wanted in pairs})
     return tuple(chosen)
 
 
 @click.group(cls=HarnessGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Sample Stan models that have several modes, and get their evidence."""
+    """Sample Stan models that have several modes, and estimate their evidence."""
 
 
 @main.command()
 @click.option("--build", is_flag=True, help="Assemble CmdStan in the cache folder now.")
 @click.option("--install", is_flag=True, help="Install CmdStan with CmdStanPy's own installer.")
-@click.option("--clear-cache", is_flag=True, help="First remove what harness keeps in its cache.")
+@click.option(
+    "--clear-cache", is_flag=True, help="First remove everything that harness keeps in its cache."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_context
 def doctor(
     ctx: click.Context, *, build: bool, install: bool, clear_cache: bool, as_json: bool
 ) -> None:
-    """Say what is here (CmdStan, compiler, make), and what to do about what is missing."""
+    """Check CmdStan, the C++ compiler and make.
+
+    If something is missing, this says what to do about it.
+    """
     # Imported here so that `harness --help` stays quick.
     from harness.engine.toolchain import doctor as checks
     from harness.engine.toolchain.assemble import ensure_assembled
     from harness.engine.toolchain.clear import clear_cache as clear
 
     if build and install:
-        raise click.UsageError("--build and --install exclude each other.")
+        raise click.UsageError("--build and --install cannot be used together.")
     if clear_cache:
         click.echo(f"Freed {clear():,} bytes of the cache.", err=as_json)
     if install:
@@ -92,33 +97,33 @@ PROFILE = click.option(
     type=click.Choice(["smoke", "quick", "paper"]),
     default="quick",
     show_default=True,
-    help="smoke: seconds, to see that it works; quick: minutes; paper: as published.",
+    help="smoke: takes seconds, checks that it works; quick: takes minutes; paper: as published.",
 )
 STORE = click.option(
     "--store",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("results"),
     show_default=True,
-    help="Folder of fits, tables and the report.",
+    help="Folder for fits, tables and the report.",
 )
 ONLY = click.option(
     "--only",
     multiple=True,
     metavar="FACTOR=VALUE[,...]",
     callback=_factors,
-    help="Only these cells, as method=PE,N=2.  May be given several times.",
+    help="Only these cells, for example method=PE,N=2.  May be given several times.",
 )
 DATA_DIR = click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder with data of your own, for the parts of experiments that need some.",
+    help="Folder with data of your own, for those parts of experiments that need it.",
 )
 INCLUDE_PATHS = click.option(
     "--include-path",
     "include_paths",
     multiple=True,
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of included files.  May be given several times.",
+    help="Folder to search for #include files.  May be given several times.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -133,24 +138,24 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     "--workers",
     type=click.IntRange(min=1),
     default=None,
-    help="CmdStan processes at once.  [default: one a core]",
+    help="Number of CmdStan processes at once.  [default: one per core]",
 )
 @click.option(
     "--scheduler", metavar="tcp://HOST:PORT", help="Send the tasks to this Dask scheduler."
 )
-@click.option("--retry-failed", is_flag=True, help="Run again the tasks that failed before.")
+@click.option("--retry-failed", is_flag=True, help="Run tasks again that failed before.")
 @click.option(
     "--keep",
     type=click.Choice(["draws", "summaries"]),
     default="draws",
     show_default=True,
-    help="summaries: keep at most 1,000 draws a chain once the metrics are computed.",
+    help="summaries: keep at most 1,000 draws per chain once the metrics are computed.",
 )
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="Stop a task's CmdStan after this long and count the task as failed.",
+    help="Stop a task's CmdStan after this many seconds and count the task as failed.",
 )
 @JSON
 def run(
@@ -166,9 +171,9 @@ def run(
     time_limit: float | None,
     as_json: bool,
 ) -> None:
-    """Run EXPERIMENTS (all of them if none is named) and write the report.
+    """Run EXPERIMENTS, or all, and write the report.
 
-    What the store has is not run again, so a run that was stopped goes on where it was.
+    Fits that are in the store are not made again, so you can continue a run that was stopped.
     """
     # Imported here, as below, so that `harness --help` stays quick.
     from harness.experiment.session import Selection, run_session
@@ -204,21 +209,21 @@ def run(
     type=click.Choice(["html", "md"]),
     default="html",
     show_default=True,
-    help="html: a site with a page per experiment and fit; md: one Markdown file, no fits.",
+    help="html: a site with a page per experiment and per fit; md: one Markdown file without fits.",
 )
 @click.option(
     "--fits",
     type=click.Choice(["one", "all"]),
     default="one",
     show_default=True,
-    help="Pages of fits: each cell's first run, or all runs.",
+    help="Fits that get a page: each cell's first run, or all runs.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Processes that write pages of fits.",
+    help="Number of processes that write the pages of fits.",
 )
 def report(
     experiments: tuple[str, ...],
@@ -230,7 +235,10 @@ def report(
     fits: Literal["one", "all"],
     workers: int,
 ) -> None:
-    """Write tables and the report from what the store has; run nothing."""
+    """Write the report from the fits in the store.
+
+    This writes the tables too, and runs nothing.
+    """
     from harness.experiment.session import ReportSettings, Selection, report_session
 
     selection = Selection(experiments, profile, store, only, data_dir)
@@ -253,7 +261,10 @@ def status(
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Say how many tasks of EXPERIMENTS are finished, failed, damaged or still to do."""
+    """Count finished, failed and other tasks.
+
+    Other tasks of EXPERIMENTS, or of all, have a damaged result or are still to be done.
+    """
     from harness.experiment.session import Selection, status_session
 
     tables = status_session(Selection(experiments, profile, store, only, data_dir))
@@ -273,8 +284,8 @@ def status(
     default="pseudo-extended",
     show_default=True,
     help="collapsed: continuous, with the inverse temperature integrated out; "
-    "collapsed-zero-likelihood: the same where the likelihood is zero in places; prior: what is "
-    "not tempered, alone.",
+    "collapsed-zero-likelihood: the same, for a likelihood that is zero in places; prior: only "
+    "what is not tempered.",
 )
 @click.option(
     "--temper",
@@ -282,7 +293,7 @@ def status(
     type=click.Choice(["likelihood", "all"]),
     default="likelihood",
     show_default=True,
-    help="likelihood: the base is the prior; all: it is flat.",
+    help="What is tempered.  likelihood: the base is the prior; all: the base is flat.",
 )
 @INCLUDE_PATHS
 @click.option(
@@ -298,10 +309,10 @@ def temper(
     include_paths: tuple[Path, ...],
     output: Path | None,
 ) -> None:
-    """Write the tempered form of the Stan program MODEL.
+    """Write a tempered form of the Stan program MODEL.
 
-    What is tempered and what not goes to standard error; a comment `// temper: yes` or
-    `// temper: no` on a statement's line of the program overrides it.
+    Standard error says which statements are tempered and why.  If you know better, write a comment
+    `// temper: yes` or `// temper: no` on the statement's line.
     """
     from harness.files import write_text
     from harness.temper import as_table, temper
@@ -319,26 +330,48 @@ def temper(
 @click.option(
     "--data",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File of JSON with the program's data.",
+    help="JSON file with the program's data.",
 )
 @click.option(
     "--method",
     type=click.Choice(["auto", "nuts", "pe", "ct"]),
     default="auto",
     show_default=True,
-    help="nuts: plain; ct: continuous tempering; pe: pseudo-extended; auto: nuts, and ct in its "
-    "place if a pilot shows that nuts misses part of the posterior.",
+    help="nuts: plain NUTS; ct: continuous tempering; pe: pseudo-extended; auto: nuts, then pilots "
+    "that look for further modes, then ct if nuts misses part of the posterior.",
 )
-@click.option("--chains", type=click.IntRange(min=1), default=4, show_default=True)
-@click.option("--warmup", type=click.IntRange(min=20), default=1000, show_default=True)
-@click.option("--draws", type=click.IntRange(min=4), default=1000, show_default=True)
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=1, show_default=True)
+@click.option(
+    "--chains", type=click.IntRange(min=1), default=4, show_default=True, help="Number of chains."
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(min=20),
+    default=1000,
+    show_default=True,
+    help="Warm-up iterations per chain.",
+)
+@click.option(
+    "--draws", type=click.IntRange(min=4), default=1000, show_default=True, help="Draws per chain."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of all random numbers.",
+)
+@click.option(
+    "--target-accept",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Acceptance rate that NUTS aims at.  [default: 0.8; pe: 0.95]",
+)
+@click.option("--max-treedepth", type=click.IntRange(1, 30), default=10, show_default=True)
 @click.option(
     "--pseudo-samples",
     type=click.IntRange(min=2),
     default=2,
     show_default=True,
-    help="Pseudo-samples of pe.",
+    help="Number of pseudo-samples for pe.",
 )
 @click.option(
     "--temper",
@@ -346,7 +379,8 @@ def temper(
     type=click.Choice(["likelihood", "all"]),
     default="likelihood",
     show_default=True,
-    help="likelihood: the path starts from the prior; all: from a wide Gaussian.",
+    help="What is tempered.  likelihood: the path starts from the prior; all: the path starts from "
+    "a wide Gaussian.",
 )
 @INCLUDE_PATHS
 @click.option(
@@ -362,18 +396,18 @@ def temper(
     default=120.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time for pilots, which look for further modes and log Z.",
+    help="Time for all pilots, which look for further modes and estimate log Z.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File of the fit, NetCDF.",
+    help="Write the fit to this NetCDF file.",
 )
 @click.option(
     "--report",
     "page",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File of a page about the fit, HTML.",
+    help="Write a page about the fit to this HTML file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def sample(
@@ -384,6 +418,8 @@ def sample(
     warmup: int,
     draws: int,
     seed: int,
+    target_accept: float | None,
+    max_treedepth: int,
     pseudo_samples: int,
     what: What,
     include_paths: tuple[Path, ...],
@@ -393,9 +429,9 @@ def sample(
     page: Path | None,
     as_json: bool,
 ) -> None:
-    """Sample the Stan program MODEL, tempered where that is needed.
+    """Sample the Stan program MODEL, tempered if that is needed.
 
-    Draws come under the program's own names, with its transformed parameters and generated
+    The result has draws with the program's own names, its transformed parameters and generated
     quantities, log evidence and a diagnosis.
     """
     from harness.user import sample
@@ -408,6 +444,8 @@ def sample(
         chains=chains,
         warmup=warmup,
         draws=draws,
+        target_accept=target_accept,
+        max_treedepth=max_treedepth,
         num_pseudo_samples=pseudo_samples,
         what=what,
         include_paths=include_paths,
@@ -446,7 +484,10 @@ def list_experiments(as_json: bool) -> None:
 @STORE
 @click.confirmation_option("--yes", prompt="Remove these results?")
 def clean(experiments: tuple[str, ...], store: Path) -> None:
-    """Remove the results of EXPERIMENTS (all if none is named) and the report."""
+    """Remove the results of EXPERIMENTS, or of all.
+
+    This also removes the report.
+    """
     from harness.experiment.session import clean_session
 
     click.echo(f"Freed {clean_session(experiments, store) / 1e6:.1f} MB.")

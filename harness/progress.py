@@ -119,9 +119,14 @@ class Progress:
         _say(line, self._bar)
 
 
+def say(line: str) -> None:
+    """Print a line on standard error, above any bar, from whatever thread."""
+    tqdm.write(line, file=sys.stderr)
+
+
 def _say(line: str, bar: tqdm[Any] | None) -> None:
     if bar is not None:
-        bar.write(line, file=sys.stderr)
+        say(line)
     else:
         print(line, file=sys.stderr, flush=True)
 

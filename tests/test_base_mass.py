@@ -169,7 +169,7 @@ def test_base_moments_are_compared_with_what_is_left_of_the_base() -> None:
     def told(**settings: Any) -> list[Finding]:
         base = [[0.0], [[1.0]]]
         fit = path_fit(4, cut=True, base=base, base_mass=[MASS, 0.0], **settings)
-        return [each for each in diagnose(fit) if "Means under the base" in each.sentence]
+        return [each for each in diagnose(fit) if "means under the base" in each.sentence]
 
     mean = float(truncnorm(CUT, np.inf).mean())
     assert [each.severity for each in told(base_mean=[mean])] == [Severity.FINE]
@@ -237,9 +237,11 @@ def test_log_base_mass_of_all_and_of_none() -> None:
     assert WHOLE_BASE.nearly_whole
     with pytest.raises(DataError, match="none of 16 draws"):
         log_base_mass(np.zeros((2, 8), dtype=bool))
-    for shape in ((8,), (2, 3), (1, 8, 1)):
+    for shape in ((8,), (2, 0), (1, 8, 1)):
         with pytest.raises(DataError, match="needs draws"):
             log_base_mass(np.ones(shape))
+    with pytest.raises(DataError, match="4 draws or more"):
+        log_base_mass([[True, False, True]])
 
 
 @pytest.mark.parametrize(

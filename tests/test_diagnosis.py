@@ -138,7 +138,7 @@ def named(fit: Fit, words: str) -> Finding:
 @pytest.mark.parametrize("fit", [tempered_fit(), pseudo_fit(), pseudo_fit(num=3, seed=4)])
 def test_a_sound_run_is_fine(fit: Fit) -> None:
     findings = diagnose(fit)
-    for words in ("R-hat is", "R-hat of the extended", "base are within", "round trips", "Log Z"):
+    for words in ("R-hat is", "R-hat of the extended", "base are within", "round trips", "log Z"):
         assert any(words in each.sentence for each in findings), words
     assert all(each.severity is Severity.FINE for each in findings), findings
     # Which is as far as draws can tell.
@@ -190,7 +190,7 @@ def test_chains_that_disagree() -> None:
     # Means under the base and both sides' log Z may agree within errors that are too small.
     sentences = " ".join(each.sentence for each in diagnose(fit))
     assert "within" not in sentences
-    assert "they agree" not in sentences
+    assert "log Z agree" not in sentences
 
 
 def test_base_moments_that_are_off() -> None:
@@ -199,7 +199,7 @@ def test_base_moments_that_are_off() -> None:
     for make in (tempered_fit, pseudo_fit):
         finding = named(make(base=wrong), "under the base")
         assert finding.severity is Severity.PROBLEM
-        assert "off its known mean" in finding.sentence
+        assert "away from its known mean" in finding.sentence
 
 
 def test_a_base_of_logarithms_is_recognised() -> None:
@@ -244,7 +244,7 @@ def test_a_gap_between_the_two_sides() -> None:
     rng = np.random.default_rng(5)
     x, beta = path_draws(rng, (CHAINS, DRAWS))
     x = np.where((beta > 0.5)[..., None], x + 4, x)
-    finding = named(tempered_fit(x=x, beta=beta), "Log Z")
+    finding = named(tempered_fit(x=x, beta=beta), "two directions")
     assert finding.severity is Severity.PROBLEM
     assert "from the base's side" in finding.sentence
 
@@ -257,7 +257,7 @@ def test_divergences(count: int, severity: Severity) -> None:
     diverging = np.arange(CHAINS * DRAWS).reshape(CHAINS, DRAWS) < count
     finding = named(target_fit(draws, diverging=diverging), "divergent")
     assert finding.severity is severity
-    assert finding.sentence.startswith(f"{count} divergent transitions in 4,000 draws")
+    assert f"{count} divergent transitions in 4,000 draws" in finding.sentence
 
 
 def test_what_the_sampler_says() -> None:
@@ -270,7 +270,7 @@ def test_what_the_sampler_says() -> None:
     deep = np.where(np.arange(DRAWS) < 5, 10, 3) * np.ones((CHAINS, 1), dtype=int)
     finding = named(target_fit(draws, tree_depth=deep), "tree depth")
     assert finding.severity is Severity.WARNING
-    assert finding.sentence.startswith("20 transitions")
+    assert "20 transitions" in finding.sentence
 
 
 def test_effective_draws_of_slow_chains() -> None:

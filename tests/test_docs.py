@@ -69,7 +69,7 @@ def test_every_quoted_sentence_is_one_of_the_diagnosis() -> None:
     text = (DOCS / "diagnosis.md").read_text(encoding="utf-8")
     quoted = re.findall(r"^> (.*)$", text, re.MULTILINE)
     assert len(quoted) > 20
-    pieces = sorted({piece.strip(" .,:()") for piece in said(least=1)}, key=len, reverse=True)
+    pieces = sorted({piece.strip(" .,:;()") for piece in said(least=1)}, key=len, reverse=True)
     for sentence in quoted:
         rest = re.sub(r"\(inv_temp\)|\bx\b", "", sentence)  # names of parameters
         for piece in pieces:

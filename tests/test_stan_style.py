@@ -19,21 +19,19 @@ SOURCES = sorted(
     for path in where.rglob("*.stan*")
     if path.suffix in (".stan", ".stanfunctions")
 )
-BLOCKS = sorted(STAN.rglob("*.standata"))
-TRANSFORMED_DATA = """functions {
-  #include tempering.stanfunctions
-}
-data {
-  #include blocks/base.standata
-}
-transformed data {
-"""
+PROGRAMS = [path for path in SOURCES if path.suffix == ".stan"]
+BLOCKS = {path.relative_to(STAN).as_posix() for path in STAN.rglob("*.stanblock")}
+INCLUDED_BLOCK = re.compile(r"^( *)#include (\S+\.stanblock)$", re.MULTILINE)
+FOR_WRITTEN_PROGRAMS = {"path/own_base.stanblock"}
+"""Blocks that programs of :mod:`harness.temper` alone include."""
 
 # A density whose every statement involves data looks to stanc like a likelihood without a
 # prior; it says itself that this "may be a false positive", and for a target that is handed
 # over as data it is one.
 FALSE_POSITIVE = re.compile(
-    r"Warning in '[^']*', line \d+, column \d+ to column \d+:\s+The parameter \w+ has no priors\."
+    r"Warning in '[^']*', line \d+, column \d+"
+    r"(?: to column \d+|, included from\s+'[^']*', line \d+, column \d+):"
+    r"\s+The parameter \w+ has no priors\."
     r"\s+This means either no prior is provided, or\s+the prior\(s\) depend on data variables\."
     r"\s+In the later case, this may be a\s+false positive\.\s*"
 )
@@ -50,22 +48,52 @@ def test_formatted_by_stanc(source: Path, cmdstan_home: Path) -> None:
     assert source.read_text() == formatted
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda path: path.name)
-def test_blocks_of_data_are_formatted_by_stanc(
-    block: Path, cmdstan_home: Path, tmp_path: Path
-) -> None:
-    head = TRANSFORMED_DATA if block.stem == "whitened_base" else "data {\n"
-    program = tmp_path / "block.stan"
-    program.write_text(f"{head}{indent(block.read_text(), '  ')}}}\n\n")
-    options = ("--auto-format", "--max-line-length=78")
-    assert stanc(cmdstan_home, *options, str(program)).stdout == program.read_text()
+def with_blocks(text: str) -> str:
+    """Write out the blocks that a text includes, each as far in as its include."""
+    return INCLUDED_BLOCK.sub(
+        lambda line: indent(with_blocks((STAN / line[2]).read_text()), line[1]).rstrip(), text
+    )
+
+
+def blocks_of(text: str) -> set[str]:
+    """Return the blocks that a text includes, with those that they include."""
+    names = {name for _, name in INCLUDED_BLOCK.findall(text)}
+    return names.union(*(blocks_of((STAN / name).read_text()) for name in names))
 
 
 @pytest.mark.parametrize(
     "source",
-    [path for path in SOURCES if path.suffix == ".stan"],
+    [path for path in PROGRAMS if STAN in path.parents],
     ids=lambda path: f"{path.parent.name}/{path.name}",
 )
+def test_blocks_are_formatted_by_stanc(source: Path, cmdstan_home: Path, tmp_path: Path) -> None:
+    """In every program that includes them, as they stand there."""
+    program = tmp_path / "written_out.stan"
+    program.write_text(with_blocks(source.read_text()))
+    options = ("--auto-format", "--max-line-length=78")
+    assert stanc(cmdstan_home, *options, str(program)).stdout == program.read_text()
+
+
+def test_every_block_is_included() -> None:
+    included = set().union(*(blocks_of(path.read_text()) for path in PROGRAMS))
+    assert included | FOR_WRITTEN_PROGRAMS == BLOCKS
+
+
+@pytest.mark.parametrize(
+    "source",
+    [path for path in PROGRAMS if STAN in path.parents],
+    ids=lambda path: f"{path.parent.name}/{path.name}",
+)
+def test_a_program_says_what_it_is_and_which_page_explains_its_data(source: Path) -> None:
+    title, page, *_ = source.read_text().splitlines()
+    assert title.startswith("// ")
+    assert len(title) <= 78
+    found = re.fullmatch(r"// (docs/\S+\.md) explains its data\.", page)
+    assert found is not None
+    assert (STAN.parent / found[1]).is_file()
+
+
+@pytest.mark.parametrize("source", PROGRAMS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_no_pedantic_warning(source: Path, cmdstan_home: Path, tmp_path: Path) -> None:
     warnings = stanc(
         cmdstan_home, "--warn-pedantic", f"--o={tmp_path / 'model.hpp'}", str(source)
@@ -75,6 +103,6 @@ def test_no_pedantic_warning(source: Path, cmdstan_home: Path, tmp_path: Path) -
 
 def test_nothing_dropped_where_an_inverse_temperature_multiplies() -> None:
     """A dropped constant c would become c * beta and move weights and evidence."""
-    for source in SOURCES:
+    for source in [*SOURCES, *(STAN / name for name in BLOCKS)]:
         code = re.sub(r"//.*|/\*.*?\*/", "", source.read_text(), flags=re.DOTALL)
         assert not re.search(r"~|_lu?p[dm]f\b(?<=_lupdf|_lupmf)", code), source.name

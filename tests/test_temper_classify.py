@@ -126,6 +126,11 @@ transformed parameters {
   real<lower=a> b = a + 1;
 }
 model { y ~ normal(b, 1); }""": "line 3: the constraint",
+    """functions { int g_lp(real x) { target += x; return 1; } }
+data { real y; } parameters { real a; }
+model {
+  if (g_lp(a)) y ~ normal(a, 1);
+}""": "line 4: a function that adds",
     """functions { real f_lp(real x) { target += x; return x; } }
 data { real y; } parameters { real a; }
 model {
@@ -174,6 +179,30 @@ def test_command_line(tmp_path: Path, cmdstan_home: Path) -> None:
     missing = CliRunner().invoke(main, ["temper", str(tmp_path / "none.stan")])
     assert missing.exit_code == 1
     assert "there is no Stan program" in missing.stderr
+
+
+def test_the_prior_by_the_command_line(tmp_path: Path, cmdstan_home: Path) -> None:
+    text = """data { int N; array[N] int w; }
+parameters { simplex[3] p; real<lower=0> s; }
+model {
+  p ~ dirichlet([1, 1, 1]');
+  s ~ normal(0, 1);
+  target += s * sum(log(p[w]));
+}
+"""
+    path = program(tmp_path, text)
+    run = CliRunner().invoke(main, ["temper", str(path), "--method", "prior"])
+    assert run.exit_code == 0, run.output
+    assert run.stdout.startswith("// Prior of program.stan")
+    assert "dirichlet_lpdf(p |" in run.stdout
+    assert "p[w]" not in run.stdout
+    said = run.stderr.splitlines()
+    assert said[3].startswith("line 6: `target += s * sum(log(p[w]));`: data w only choose")
+    assert said[4] == (
+        "the base is not known to be normalised: line 5, `s ~ normal(0, 1);`: normal need not "
+        "integrate to 1 over the support of s"
+    )
+    assert len(said) == 5
 
 
 def test_the_digest_changes_with_an_include(tmp_path: Path, cmdstan_home: Path) -> None:

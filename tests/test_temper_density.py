@@ -221,9 +221,10 @@ CASES = {
         }
         transformed parameters { simplex[K] share = softmax(k); matrix[2, 2] root = r + o; }
         model {
-          real total = a + b + c + d + sum(e) + sum(f) + sum(g) + sum(h[1]) + sum(h[2]) + sum(i[2])
-                       + j[1] + sum(l) + m[1] + n[1] + sum(p) + sum(q) + s[2, 1] + sum(t[1])
-                       + u[1][1] + u[2][2] + v[1, 1] + sum(root) + share[1] + w[2];
+          real total = a + b + c + d + sum(e) + sum(f) + sum(g) + sum(h[1]) + sum(h[2]) + sum(i[1])
+                       + sum(i[2]) + j[1] + sum(l) + m[1] + n[1] + sum(p) + sum(q) + s[2, 1]
+                       + sum(t[1]) + sum(t[2]) + u[1][1] + u[2][2] + v[1, 1] + sum(root)
+                       + share[1] + w[2];
           target += -square(total) / 50 - 0.5 * dot_self(w) / 9 + log(i[1][1]);
           y ~ normal(0.1 * total + i[1], 1); //L
         }

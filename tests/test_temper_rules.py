@@ -361,14 +361,15 @@ def test_what_is_unsure_is_asked(tmp_path: Path) -> None:
     statement = "`target += - 0.5 * dot_self(phi[a] - phi[b]);`"
     asked = (
         f"line {line}: {statement}: data a, b only choose what it adds, as an index, a bound or a "
-        "size, and nothing else gives phi a density; it is taken to be of the prior. Say "
-        "`// temper: yes` on its line if it is of the likelihood"
+        "size, and nothing else gives phi a density; it is taken as part of the prior. If it is "
+        "part of the likelihood, write `// temper: yes` on its line"
     )
     assert asked in as_table(program).splitlines()
     program = temper(written(tmp_path, CASES["an index"].text()), method="continuous")
     (question,) = [each.question for each in program.statements if each.unsure]
     assert "data N, w only choose" in question
-    assert "it is taken to be of the likelihood. Say `// temper: no`" in question
+    assert "it is taken as part of the likelihood." in question
+    assert "write `// temper: no`" in question
 
 
 @pytest.mark.parametrize(("word", "tempered"), [("yes", True), ("no", False)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 from stan_density import StanDensity
+from temper_fuzz import fuzz_program
 
 from harness.engine.program import StanProgram
 from harness.temper import temper
@@ -381,3 +383,75 @@ def test_bounds_of_all(what: What, tmp_path: Path) -> None:
     path.write_text(Case("real x;", "x ~ normal(0, 1);").text(), encoding="utf-8")
     program = temper(path, method="prior", what=what)
     assert program.base_verdict == ("normalised" if what == "likelihood" else "improper")
+
+
+CONSTRAINTS = {
+    "real<lower=0> v = exp(x) / (1 + square(x));": True,
+    "real<lower=0> v = sqrt(p * s + 0.5);": True,
+    "real<lower=0> v = s ^ x;": True,
+    "real<lower=0> v = x ^ 2;": True,
+    "real<lower=0> v = fmax(x, 0);": True,
+    "real<lower=0> v = flag == 1 ? s : p;": True,
+    "vector<lower=0>[2] v; for (i in 1 : 2) v[i] = i * s;": True,
+    "real<lower=0> v = 1 - p;": True,
+    "real<lower=0, upper=1> v = inv_logit(x) * p;": True,
+    "real<lower=0, upper=1> v = 1 - square(p) * q[1];": True,
+    "vector<lower=0, upper=1>[2] v = rep_vector(p, 2);": True,
+    "real<lower=0> w = s; real<lower=0> v = 2 * w;": True,
+    "simplex[2] v = softmax([x, s]');": True,
+    "simplex[2] v = q;": True,
+    "cov_matrix[2] v = quad_form_diag(r, rep_vector(s, 2));": True,
+    "real v = x;": True,
+    "real<lower=0> v = x;": False,
+    "real<lower=0> v = s - p;": False,
+    "real<lower=1> v = s;": False,
+    "real<lower=s> v = s + p;": False,
+    "real<lower=0> v = x ^ 3;": False,
+    "real<lower=0> v = fmin(x, s);": False,
+    "real<lower=0> v = s * x;": False,
+    "real<upper=0> v = -s;": False,
+    "real<lower=0, upper=1> v = 2 * p;": False,
+    "real<lower=0, upper=1> v = p + p;": False,
+    "real<lower=0, upper=1> v = s;": False,
+    "real<lower=0> v = s; v -= p;": False,
+    "vector<lower=0>[2] v = [s, x]';": False,
+    "simplex[2] v = [p, 1 - p]';": False,
+    "ordered[2] v = [x, s]';": False,
+}
+"""Transformed parameters, and whether their constraints are certain to hold."""
+
+
+@pytest.mark.parametrize("text", CONSTRAINTS)
+def test_constraints_of_transformed_parameters(text: str, tmp_path: Path) -> None:
+    case = Case(
+        "real x; real<lower=0> s; real<lower=0, upper=1> p; simplex[2] q; corr_matrix[2] r;",
+        "x ~ normal(0, 1); s ~ exponential(1); q ~ dirichlet([1, 1]'); r ~ lkj_corr(1);",
+        transformed=text,
+    )
+    path = tmp_path / "program.stan"
+    path.write_text(case.text(), encoding="utf-8")
+    program = temper(path, method="prior")
+    assert (program.base_verdict == "normalised") == CONSTRAINTS[text], program.why
+    assert ("v: its constraint" in program.why) != CONSTRAINTS[text]
+
+
+SMALL = [seed for seed in range(400) if sum(fuzz_program(seed).parameters.values()) == 1][:40]
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_random_programs(chunk: int, tmp_path: Path) -> None:
+    """What is said to be normalised integrates to 1, whatever the program."""
+    verdicts = Counter[str]()
+    for seed in SMALL[chunk::4]:
+        program = fuzz_program(seed)
+        path = tmp_path / "program.stan"
+        path.write_text(program.text, encoding="utf-8")
+        said = temper(path, method="prior")
+        verdicts[said.base_verdict] += 1
+        written = tmp_path / f"prior_{seed}.stan"
+        written.write_text(said.text, encoding="utf-8")
+        if said.base_verdict == "normalised":
+            found = integral(StanDensity(StanProgram(written), program.data))
+            assert found == pytest.approx(1, rel=2e-3), program.text
+        assert said.base_verdict != "improper", program.text
+    assert verdicts["normalised"] >= 2

@@ -301,9 +301,7 @@ def test_ladder_is_exact_enumeration(delta: float) -> None:
 
 
 GAUSSIAN_BASE = (
-    "\n#include blocks/base.standata\n"
-    "} transformed data {\n"
-    "#include blocks/whitened_base.standata\n"
+    "\n#include path/base.stanblock\n} transformed data {\n#include path/whitened_base.stanblock\n"
 )
 
 
@@ -349,8 +347,7 @@ def test_geometric_path() -> None:
     by_hand = [-1.0, 1e4 - 1.5, 0.25 * 0.5 + 0.75 * 0.5, 0.9 * -8.5 + 0.1 * 3]
     together = vector(log_gamma=log_gamma, log_base=log_base, log_zeta=log_zeta, inv_temp=inv_temp)
     np.testing.assert_allclose(together, by_hand, rtol=1e-13)
-    bare = function("geometric_path(vector,real,vector)")
-    alone = bare(log_gamma=log_gamma, log_zeta=log_zeta, inv_temp=inv_temp)
+    alone = vector(log_gamma=log_gamma, log_base=[], log_zeta=log_zeta, inv_temp=inv_temp)
     np.testing.assert_allclose(alone, inv_temp * (log_gamma - log_zeta), rtol=1e-13)
     for g, b, beta, expected in zip(log_gamma, log_base, inv_temp, by_hand, strict=True):
         one = scalar(log_gamma=g, log_base=b, log_zeta=log_zeta, inv_temp=beta)

@@ -81,6 +81,7 @@ def test_no_pilot_with_another_density(tmp_path: Path, monkeypatch: pytest.Monke
     assert result.method == "nuts"
     assert result.log_evidence is None
     [finding] = [each for each in result.diagnosis if "pilot" in each.sentence]
-    assert "stanli, which runs it, and CmdStan differ in log densities" in finding.sentence
+    assert "stanli, which runs the pilots, and CmdStan disagree" in finding.sentence
+    assert "they differ in log densities" in finding.sentence
     with pytest.raises(ToolchainError, match=r"groups.stan: stanli.* differ in .*--method nuts"):
         sample(path, DATA, method="ct", **common)

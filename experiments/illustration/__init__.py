@@ -84,7 +84,7 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     }
     if cell.factors["method"] == "CT" and fit.extended is not None:
         log_z = fit.log_evidence
-        weight = normalised_weights(fit.extended["log_w1"].to_numpy().ravel())
+        weight = normalised_weights(fit.log_weight.ravel())
         cold = fit.extended["inv_temp"].to_numpy().ravel() < 0.5
         found |= {
             "log_z": float(log_z.value),

@@ -45,7 +45,7 @@ def _pseudo_extended(hmc: Fit, pe: Fit) -> Figure:
     axes[0].set_title("HMC on the target", fontsize=10)
     draws = pe.tree["extended"]
     pair = draws["x"].isel(x_dim_0=0).transpose("chain", "draw", ...).to_numpy()[0]
-    weight = normalised_weights(draws["log_weight"].transpose("chain", "draw", ...))[0]
+    weight = normalised_weights(pe.log_weight)[0]
     side = np.linspace(-4, 4, 161)
     x1, x2 = np.meshgrid(side, side)
     axes[1].plot(pair[:, 0], pair[:, 1], ".", color=COLOURS[1], markersize=1, alpha=0.25)
@@ -109,7 +109,7 @@ def _tempering(hmc: Fit, ct: Fit) -> Figure:
     draws = ct.tree["extended"]
     x = draws["x"].to_numpy()[0, :, 0]
     beta = draws["inv_temp"].to_numpy()[0]
-    log_w1 = draws["log_w1"].to_numpy()[0]
+    log_w1 = ct.log_weight[0]
     step = max(1, len(x) // 1500)
     size = 1 + 11 * np.exp(log_w1[::step] - log_w1.max())
     axes[2].scatter(x[::step], beta[::step], s=size, color=COLOURS[1], alpha=0.5, linewidths=0)

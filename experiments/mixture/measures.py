@@ -74,8 +74,7 @@ def cost(fit: Fit) -> dict[str, float]:
     the folded density one for each place.
     """
     attrs = fit.tree.attrs
-    extended = fit.extended
-    each = 1 if extended is None else extended.sizes.get(PSEUDO_SAMPLE, 1)
+    each = fit.pseudo_samples
 
     def part(kind: str, phase: str) -> float:
         return float(np.sum(attrs.get(f"{kind}_{phase}", 0)))

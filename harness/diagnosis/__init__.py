@@ -1,6 +1,7 @@
-"""Say in plain sentences whether a fit can be trusted, and what to try where it cannot.
+"""Say in plain sentences whether a fit can be trusted, and what to try if it cannot.
 
-What is fine here is fine as far as the draws can tell.
+A finding says what is wrong, how it shows, and what to do, in that order.  If all findings are
+fine, the fit is sound as far as its draws can tell.
 
 References
 ----------
@@ -49,13 +50,13 @@ __all__ = [
 
 _UNSEEN = Finding(
     Severity.FINE,
-    "None of this sees a mode that no chain has visited.",
+    "No check can see a mode that no chain has visited.",
     "Start chains in different places to look for one.",
 )
 
 
 def diagnose(fit: Fit) -> list[Finding]:
-    """Look at everything the draws can show.
+    """Check everything that the draws can show.
 
     Parameters
     ----------
@@ -65,23 +66,25 @@ def diagnose(fit: Fit) -> list[Finding]:
     Returns
     -------
     list of Finding
-        Worst first, what is fine last; never empty.
+        The worst first; never empty.
     """
     chains = list(agreement(fit))
     apart = any(each.severity == Severity.PROBLEM for each in chains)
     findings = [
         *_told(fit),
         *chains,
-        # Errors from chains that disagree are too small: what agrees within them says nothing.
+        # Errors from chains that disagree are too small, so agreement within them says nothing.
         *(each for each in path(fit) if not apart or each.severity != Severity.FINE),
         *effective_draws(fit),
         *sampler(fit),
         _UNSEEN,
     ]
-    return sorted(findings, key=lambda finding: -finding.severity)  # stable: else as above
+    return sorted(
+        findings, key=lambda finding: -finding.severity
+    )  # stable: otherwise in the order above
 
 
 def _told(fit: Fit) -> Iterable[Finding]:
-    """What was found when the fit was made, which its draws alone do not show."""
+    """Yield what was found when the fit was made, which its draws alone do not show."""
     for severity, sentence, what_to_try in json.loads(fit.tree.attrs.get("findings", "[]")):
         yield Finding(Severity(severity), sentence, what_to_try)

@@ -1,4 +1,4 @@
-"""Whether chains agree, and how many draws they are worth."""
+"""Whether the chains agree, and how many independent draws they are worth."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import xarray as xr
 from harness import evidence
 from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
 from harness.fit import Fit
+from harness.fit.weighting import WEIGHTS
 
 R_HAT_WARNING = 1.01
 """Above it more draws are needed (Vehtari et al. 2021, section 4)."""
 R_HAT_PROBLEM = 1.1
 """Above it chains are not draws of one distribution (Gelman et al. 2013, section 11.5)."""
 EFFECTIVE_WARNING = 100
-"""Effective draws a chain, below which the errors are not to be relied on (Vehtari et al. 2021)."""
+"""Effective draws per chain, below which errors cannot be relied on (Vehtari et al. 2021)."""
 EFFECTIVE_PROBLEM = 10
-"""Effective draws a chain, below which an estimate is none (Gelman et al. 2013, section 11.5)."""
+"""Effective draws per chain, below which there is no estimate (Gelman et al. 2013)."""
 
 
 def agreement(fit: Fit) -> Iterable[Finding]:
@@ -27,8 +28,10 @@ def agreement(fit: Fit) -> Iterable[Finding]:
     yield r_hat_finding(fit.posterior, "", "so these are not draws of the whole target")
     extended = fit.extended
     if extended is not None:
-        raw = extended.drop_vars(["log_weight", "log_w1", "log_w0"], errors="ignore")
-        yield r_hat_finding(raw, " of the extended draws", "so they do not know the whole path")
+        raw = extended.drop_vars(WEIGHTS, errors="ignore")
+        yield r_hat_finding(
+            raw, " of the extended draws", "so they have not explored the whole path"
+        )
 
 
 def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
@@ -39,11 +42,13 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
     draws
         Axes (chain, draw, ...).
     of_what, consequence
-        Ends of the sentence: whose R-hat it is, and what follows where chains disagree.
+        Parts of the sentence: whose R-hat it is, and what follows if the chains disagree.
     """
     if draws.sizes["draw"] < 8:
         return Finding(
-            Severity.WARNING, f"There are too few draws for R-hat{of_what}.", "Take 8 or more."
+            Severity.WARNING,
+            f"There are too few draws to compute R-hat{of_what}.",
+            "Take 8 or more in each chain.",
         )
     largest = {}
     for name, variable in draws.items():
@@ -52,27 +57,29 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
             largest[str(name)] = float(np.nanmax(value))
     if not largest:
         return Finding(
-            Severity.PROBLEM, "No chain has moved.", "Look at the starting points and step sizes."
+            Severity.PROBLEM,
+            "No chain has moved: every parameter is constant.",
+            "Check the starting points and step sizes.",
         )
     name = max(largest, key=lambda each: largest[each])
     r_hat = largest[name]
     if r_hat > R_HAT_PROBLEM:
         return Finding(
             Severity.PROBLEM,
-            f"R-hat{of_what} reaches {r_hat:.2f} ({name}): the chains disagree, {consequence}.",
+            f"The chains disagree, {consequence}: R-hat{of_what} reaches {r_hat:.2f} ({name}).",
             BETTER_PATH,
         )
     if r_hat > R_HAT_WARNING:
         return Finding(
             Severity.WARNING,
-            f"R-hat{of_what} reaches {r_hat:.3f} ({name}): the chains do not quite agree yet.",
+            f"The chains do not quite agree yet: R-hat{of_what} reaches {r_hat:.3f} ({name}).",
             "Take more draws.",
         )
-    return Finding(Severity.FINE, f"R-hat{of_what} is at most {r_hat:.3f}: the chains agree.")
+    return Finding(Severity.FINE, f"The chains agree: R-hat{of_what} is at most {r_hat:.3f}.")
 
 
 def effective_draws(fit: Fit) -> Iterable[Finding]:
-    """Effective draws behind the target's means, weights and autocorrelation included."""
+    """Count the effective draws behind the target's means, given weights and autocorrelation."""
     if fit.posterior.sizes["draw"] < 4:
         return
     fewest = {}
@@ -84,12 +91,14 @@ def effective_draws(fit: Fit) -> Iterable[Finding]:
         return
     name = min(fewest, key=lambda each: fewest[each])
     chains = fit.posterior.sizes["chain"]
-    sentence = f"The mean of {name} rests on {fewest[name]:,.0f} effective draws"
+    told = f"{fewest[name]:,.0f} effective draws"
     if fewest[name] < EFFECTIVE_PROBLEM * chains:
-        what = "Take many more draws; where few weights dominate, a base nearer to the target."
-        yield Finding(Severity.PROBLEM, f"{sentence}, too few for an estimate.", what)
+        what = "Take many more draws. If a few weights dominate, take a base nearer to the target."
+        sentence = f"The mean of {name} cannot be estimated: it rests on only {told}."
+        yield Finding(Severity.PROBLEM, sentence, what)
     elif fewest[name] < EFFECTIVE_WARNING * chains:
         what = f"Take more draws: {EFFECTIVE_WARNING * chains} effective ones are enough."
-        yield Finding(Severity.WARNING, f"{sentence}: its error is rough.", what)
+        sentence = f"The error of the mean of {name} is rough: the mean rests on {told}."
+        yield Finding(Severity.WARNING, sentence, what)
     else:
-        yield Finding(Severity.FINE, f"{sentence}, and no other mean on fewer.")
+        yield Finding(Severity.FINE, f"Every mean rests on {told} or more; {name} has the fewest.")

@@ -1,4 +1,4 @@
-"""What a diagnosis says: findings, and how bad each is."""
+"""A finding: one sentence of the diagnosis, how bad it is, and what to try."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 BETTER_PATH = (
-    "Try a base nearer to the target, a better guess at log Z, a g that gives the sparse part of "
-    "the path more mass, or starting points in every mode; then a longer run."
+    "Try a base nearer to the target, a better guess at log Z, a g with more mass where the path "
+    "has few draws, or starting points in every mode. Then try a longer run."
 )
-"""What to try where the path itself is at fault."""
+"""What to try if the path itself is at fault."""
 
 
 class Severity(IntEnum):
     """How bad a finding is; larger is worse."""
 
     FINE = 0
-    """Nothing is seen to be wrong."""
+    """The draws show nothing wrong."""
     WARNING = 1
     """Estimates are less precise than they look, or their errors are."""
     PROBLEM = 2
-    """Estimates are not to be used."""
+    """Estimates must not be used."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Finding:
     severity
         How bad it is.
     sentence
-        What was seen, in a plain sentence.
+        What is wrong and how it shows, in a plain sentence.
     what_to_try
         What may help; empty if nothing is wrong.
     """

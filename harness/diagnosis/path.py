@@ -1,4 +1,4 @@
-"""Whether draws follow the path from base to target, and what their weights are worth."""
+"""Whether the draws follow the path from base to target, and whether their weights can be used."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ PARETO_K_WARNING = 0.7
 PARETO_K_PROBLEM = 1.0
 """From here on the weights have no mean (Vehtari et al. 2024)."""
 ROUND_TRIPS_WARNING = 5
-"""Round trips a chain, below which the path's two ends are hardly tied together; ours."""
+"""Round trips per chain, below which base and target are hardly connected; ours."""
 FALSE_ALARM = 1e-3
-"""Probability that base moments of a sound run are called off, over all coordinates; ours."""
+"""Probability that a sound run fails the check of base moments, over all coordinates; ours."""
 GAP_ERRORS = 3.0
-"""Gap between the two estimates of log Z that is more than noise, in standard errors; ours."""
+"""Gap between the two estimates of log Z, in standard errors, that is more than noise; ours."""
 GAP_WARNING, GAP_PROBLEM = 0.1, 1.0
 """Gap that matters, in nats; ours."""
 
 
 def path(fit: Fit) -> Iterable[Finding]:
-    """What draws along the path from base to target show, where there are such."""
+    """Check the draws along the path from base to target, if there are any."""
     try:
         tempered = fit.tempered
     except DataError:
-        extended = fit.extended
-        if extended is not None and "log_w1" in extended and "delta" not in extended:
+        if fit.weighting == "across draws" and not fit.follows_path:
             # Weights that a pass along the path has earned, or populations of particles.
-            yield from _target_weights(extended["log_w1"].to_numpy(), "more inverse temperatures")
+            yield from _target_weights(fit.log_weight, "more inverse temperatures")
         return
     if tempered.delta.shape[1] < 4:
         return
@@ -54,16 +53,16 @@ def _target_weights(log_w1: FloatArray, remedy: str) -> Iterable[Finding]:
     if math.isnan(k):
         return
     threshold = min(1 - 1 / math.log10(log_w1.size), PARETO_K_WARNING)
-    sentence = f"The weights' Pareto k is {k:.2f}"
+    shown = f"the weights' Pareto k is {k:.2f}"
     what = f"Take a base nearer to the target, or {remedy}."
     if k >= PARETO_K_PROBLEM:
-        seen = "a few draws dominate, and estimates have no known error"
-        yield Finding(Severity.PROBLEM, f"{sentence}: {seen}.", what)
+        wrong = "Estimates have no known error, because a few draws dominate"
+        yield Finding(Severity.PROBLEM, f"{wrong}: {shown}.", what)
     elif k >= threshold:
-        seen = "large ones are rare, and errors are underestimated"
-        yield Finding(Severity.WARNING, f"{sentence}: {seen}.", what)
+        wrong = "Errors are underestimated, because large weights are rare"
+        yield Finding(Severity.WARNING, f"{wrong}: {shown}.", what)
     else:
-        yield Finding(Severity.FINE, f"{sentence}, below {threshold:.2f}: no draw dominates.")
+        yield Finding(Severity.FINE, f"No draw dominates: {shown}, below {threshold:.2f}.")
 
 
 def _round_trips(tempered: TemperedDraws) -> Finding:
@@ -73,24 +72,25 @@ def _round_trips(tempered: TemperedDraws) -> Finding:
     stuck, mean = int(np.count_nonzero(of_chain == 0)), float(of_chain.mean())
     if stuck:
         return Finding(
-            # Pseudo-samples take turns at the target, so that each need not travel.
+            # Pseudo-samples take turns at the target, so not every one has to travel.
             Severity.PROBLEM if trips.ndim == 1 else Severity.WARNING,
-            f"In {stuck} of {len(of_chain)} chains the inverse temperature makes no round trip "
-            "between base and target.",
+            f"Some chains do not travel the path: in {stuck} of {len(of_chain)} chains the inverse "
+            "temperature makes no round trip between base and target.",
             BETTER_PATH,
         )
     if mean < ROUND_TRIPS_WARNING:
         return Finding(
             Severity.WARNING,
-            f"The inverse temperature makes {mean:.1f} round trips a chain: base and target are "
-            "hardly tied together.",
+            f"Base and target are hardly connected: the inverse temperature makes only {mean:.1f} "
+            "round trips per chain.",
             BETTER_PATH,
         )
-    return Finding(Severity.FINE, f"The inverse temperature makes {mean:,.0f} round trips a chain.")
+    sentence = f"The inverse temperature makes {mean:,.0f} round trips per chain."
+    return Finding(Severity.FINE, sentence)
 
 
 def outer_tenths(tempered: TemperedDraws) -> tuple[float, float]:
-    """Inverse temperatures below which and above which a tenth of the path lies."""
+    """Return the ends of the lowest and of the highest tenth of the inverse temperatures."""
     start = tempered.log_g[0][0]
     tenth = (1 - start) / 10
     return start + tenth, 1 - tenth
@@ -101,23 +101,23 @@ def _gap(tempered: TemperedDraws) -> Iterable[Finding]:
     if both is None:
         return
     gap, error = abs(float(both.gap.value)), float(both.gap.mcse)
-    sentence = (
-        f"Log Z is {both.forward.value:.2f} from the base's side and {both.backward.value:.2f} "
-        "from the target's"
+    shown = (
+        f"{both.forward.value:.2f} from the base's side, {both.backward.value:.2f} from the "
+        "target's side"
     )
     if gap <= GAP_ERRORS * error or gap < GAP_WARNING:
-        yield Finding(Severity.FINE, f"{sentence}: they agree.")
+        yield Finding(Severity.FINE, f"The two estimates of log Z agree: {shown}.")
         return
     yield Finding(
         Severity.PROBLEM if gap > GAP_PROBLEM else Severity.WARNING,
-        f"{sentence}: a step of the path looks different from its two ends (standard error of "
-        f"the gap {error:.2f}).",
+        "Log Z is unreliable, because the two directions along the path disagree: "
+        f"{shown} (standard error of the gap {error:.2f}).",
         BETTER_PATH,
     )
 
 
 def _base_mass(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
-    """Say how much of the base the path reaches, where that is not next to all of it."""
+    """Say how much of the base the path reaches, if it does not reach nearly all of it."""
     mass = tempered.base_mass
     if mass.nearly_whole:
         return
@@ -127,13 +127,14 @@ def _base_mass(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
     else:
         where, part = "base", "lies where the target's density is above zero"
     sentence = (
-        f"{percent} % of the {where} {part}, and the path starts from that part alone: log Z "
+        f"{percent} % of the {where} {part}; the path starts from that part alone, and log Z "
         f"accounts for the rest (log share {mass.value:.2f}, standard error {mass.mcse:.2f})."
     )
-    islands = "Where that part falls into islands, chains do not pass between them: compare chains."
+    islands = "If that part is made of islands, chains do not cross between them: compare chains."
     if mass.mcse > GAP_WARNING:
-        rough = f"The share is known roughly: take a {where} with less outside. {islands}"
-        yield Finding(Severity.WARNING, sentence, rough)
+        rough = "Log Z is rough, because the share of the base that it needs is known only roughly"
+        what = f"Take a {where} with less mass outside that part. {islands}"
+        yield Finding(Severity.WARNING, f"{rough}: {sentence}", what)
     else:
         yield Finding(Severity.FINE, sentence, islands)
 
@@ -150,26 +151,27 @@ def _base_moments(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
         far = f"{worst:.1f}" if worst < 1e4 else f"{worst:.0e}"
         yield Finding(
             Severity.PROBLEM,
-            f"Means under the base are up to {far} standard errors off its known "
-            f"mean{tail}: the draws do not follow the path.",
+            f"The draws do not follow the path: means under the base are up to {far} standard "
+            f"errors away from its known mean{tail}.",
             BETTER_PATH,
         )
     else:
         yield Finding(
             Severity.FINE,
-            f"Means under the base are within {worst:.1f} standard errors of its known mean{tail}.",
+            "The draws follow the path at the base's end: means under the base are within "
+            f"{worst:.1f} standard errors of its known mean{tail}.",
         )
 
 
 def largest_base_score(count: int) -> float:
-    """Largest of so many scores that a sound run may have: see :data:`FALSE_ALARM`."""
+    """Return the largest score, of so many, that a sound run may have: see :data:`FALSE_ALARM`."""
     return NormalDist().inv_cdf(1 - FALSE_ALARM / 2 / count)
 
 
 def base_scores(fit: Fit, tempered: TemperedDraws) -> FloatArray | None:
-    """How far means under the Gaussian base are from its own, in standard errors.
+    """Return how far means under the Gaussian base are from its own, in standard errors.
 
-    Second moments are left out: in the base's tails w0 grows, and their errors are not known.
+    Second moments are left out, because w0 grows in the base's tails and their errors are unknown.
 
     Returns
     -------
@@ -189,8 +191,8 @@ def base_scores(fit: Fit, tempered: TemperedDraws) -> FloatArray | None:
     score = _scores(draws, tempered, mean)
     positive = (draws > 0).reshape(-1, mean.size).all(axis=0)
     if positive.any():
-        # A Gaussian base of a positive parameter is one of its logarithm.  The draws do not say
-        # which parameters are constrained: the nearer of the two counts.
+        # The Gaussian base of a positive parameter is a Gaussian in its logarithm.  The draws do
+        # not say which parameters are constrained, so the nearer of the two counts.
         logged = _scores(np.log(draws[..., positive]), tempered, mean[positive])
         score[positive] = np.minimum(score[positive], logged)
     return score

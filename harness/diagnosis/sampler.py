@@ -1,4 +1,4 @@
-"""What NUTS says of its own run."""
+"""What NUTS reports about its own run: divergences, energies and tree depths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIVERGENT_PROBLEM = 0.01
 
 
 def sampler(fit: Fit) -> Iterable[Finding]:
-    """Divergences, energies and trajectories."""
+    """Check divergences, energies and trajectories."""
     stats = fit.sample_stats
     if "diverging" in stats:
         yield _divergences(int(stats["diverging"].sum()), stats["diverging"].size)
@@ -28,8 +28,11 @@ def sampler(fit: Fit) -> Iterable[Finding]:
     if "tree_depth" in stats and deepest is not None:
         count = int((stats["tree_depth"] >= deepest).sum())
         sentence = f"{count} transitions reached the largest tree depth, {deepest}."
-        what = "Where draws are correlated, raise max_treedepth." if count else ""
-        yield Finding(Severity.WARNING if count else Severity.FINE, sentence, what)
+        if count:
+            what = "If draws are correlated, raise max_treedepth."
+            yield Finding(Severity.WARNING, f"Trajectories were cut short: {sentence}", what)
+        else:
+            yield Finding(Severity.FINE, sentence)
 
 
 def _divergences(count: int, draws: int) -> Finding:
@@ -38,21 +41,21 @@ def _divergences(count: int, draws: int) -> Finding:
         return Finding(Severity.FINE, f"{sentence}.")
     return Finding(
         Severity.PROBLEM if count > DIVERGENT_PROBLEM * draws else Severity.WARNING,
-        f"{sentence} ({count / draws:.2%}): parts of the target are too sharp for the step.",
-        "Raise target_accept, or parametrise the model anew.",
+        f"Parts of the target are too sharp for the step size: {sentence} ({count / draws:.2%}).",
+        "Raise target_accept, or reparametrise the model.",
     )
 
 
 def _energy(energy: FloatArray) -> Finding:
     with np.errstate(divide="ignore", invalid="ignore"):
         bfmi = np.asarray(array_stats.bfmi(energy))
-    # NaN where the energy stands still, as slow as can be.
+    # NaN if the energy never changes, which is as slow as it can be.
     lowest = float(np.nan_to_num(bfmi, nan=0.0).min())
-    known = f"(below {E_BFMI_WARNING} the energy is explored slowly)"
     if lowest < E_BFMI_WARNING:
         return Finding(
             Severity.WARNING,
-            f"E-BFMI is as low as {lowest:.2f} {known}.",
-            "Take more draws, or parametrise the model so that its tails are lighter.",
+            f"The energy is explored slowly: E-BFMI is as low as {lowest:.2f}, "
+            f"below {E_BFMI_WARNING}.",
+            "Take more draws, or reparametrise the model so that its tails are lighter.",
         )
-    return Finding(Severity.FINE, f"E-BFMI is {lowest:.2f} or more {known}.")
+    return Finding(Severity.FINE, f"E-BFMI is {lowest:.2f} or more, above {E_BFMI_WARNING}.")

@@ -87,12 +87,12 @@ def log_base_mass(reached: npt.ArrayLike) -> LogMass:
     Raises
     ------
     DataError
-        If the shape is another, there are fewer than 4 draws, or none is reached.
+        If the shape is another, none is reached, or some are and there are fewer than 4 draws.
     """
     inside = np.asarray(reached, dtype=np.float64)
-    if inside.ndim != 2 or inside.shape[1] < 4:
+    if inside.ndim != 2 or inside.size == 0:
         raise DataError(
-            f"the mass of a base needs draws (chains, draws >= 4) of it; got shape {inside.shape}"
+            f"the mass of a base needs draws (chains, draws) of it; got shape {inside.shape}"
         )
     share = float(inside.mean())
     if share == 0:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,6 +100,33 @@ def make_plan(
     return Plan(experiment, profile, tasks)
 
 
+def quickest_first(plans: Iterable[Plan], store: Store) -> list[Plan]:
+    """Sort plans by the processor time that is left to spend on them.
+
+    A plan takes what its experiment expects, times the share of its tasks that the store lacks:
+    what is finished comes first.  An experiment that expects nothing comes last.
+    """
+
+    def seconds(plan: Plan) -> float:
+        missing = sum(not store.folder(task).exists() for task in plan.tasks)
+        whole = plan.experiment.processor_seconds.get(plan.profile, math.inf)
+        return whole * missing / len(plan.tasks) if missing else 0.0
+
+    return sorted(plans, key=seconds)
+
+
+def compile_missing(plan: Plan, store: Store, cmdstan: CmdStan) -> None:
+    """Compile, one after the other, the programs of the tasks that the store lacks.
+
+    Raises
+    ------
+    CompileError
+        If a program does not compile.
+    """
+    tasks = [task for task in plan.tasks if not store.folder(task).exists()]
+    compile_programs(_needed(tasks), cmdstan, workers=1)
+
+
 def run_plan(
     plan: Plan,
     store: Store,
@@ -108,6 +136,7 @@ def run_plan(
     retry_failed: bool = False,
     keep: Keep = "draws",
     facts: Mapping[str, Any] | None = None,
+    on_all_sent: Callable[[], None] | None = None,
 ) -> Counter[str]:
     """Run the tasks that the store does not have.
 
@@ -128,6 +157,9 @@ def run_plan(
         computed from all of them.
     facts
         Entries for the records: git revision.
+    on_all_sent
+        Called once when the workers have the last task: slots that become free before it is done
+        can prepare what comes next.
 
     Returns
     -------
@@ -156,7 +188,7 @@ def run_plan(
                 progress.say(f"{name}: ended {ended} processes that a killed run had left")
             if counts["found"]:
                 progress.say(f"{name}: {counts['found']} fits are in the store already")
-            run = _Run(plan, store, keep, facts or {}, progress, counts)
+            run = _Run(plan, store, keep, facts or {}, progress, counts, on_all_sent)
             try:
                 run.perform(missing, programs, workers)
             except CancelledError:
@@ -211,11 +243,16 @@ def _missing(
             yield task
 
 
+def _needed(tasks: Iterable[Task]) -> list[StanProgram]:
+    """Programs of tasks, each once."""
+    return list(dict.fromkeys(t.cell.program for t in tasks if t.cell.program is not None))
+
+
 def _programs(
     name: str, tasks: Sequence[Task], cmdstan: CmdStan, *, remote: bool
 ) -> dict[StanProgram, CompiledProgram | SentProgram]:
     """Compile the programs here, or write them out for another machine."""
-    needed = list(dict.fromkeys(t.cell.program for t in tasks if t.cell.program is not None))
+    needed = _needed(tasks)
     if remote:
         return {
             program: SentProgram(
@@ -241,6 +278,8 @@ class _Run:
         Where the user is told.
     counts
         How many tasks have come to what.
+    on_all_sent
+        As :func:`run_plan` takes it.
     """
 
     plan: Plan
@@ -249,6 +288,7 @@ class _Run:
     facts: Mapping[str, Any]
     progress: Progress
     counts: Counter[str]
+    on_all_sent: Callable[[], None] | None
 
     def perform(
         self,
@@ -258,11 +298,16 @@ class _Run:
     ) -> None:
         """Keep every slot busy with one job more waiting; write each fit as it comes."""
         left_in_cell = Counter(task.cell.key for task in tasks)
-        queue = iter(tasks)
+        queue = deque(tasks)
         running: dict[Future[Outcome], Task] = {}
+        all_sent = self.on_all_sent
         while True:
-            while len(running) < 2 * workers.slots and (task := next(queue, None)) is not None:
+            while queue and len(running) < 2 * workers.slots:
+                task = queue.popleft()
                 running[workers.submit(_job(task, programs))] = task
+            if not queue and all_sent is not None:
+                all_sent()
+                all_sent = None
             if not running:
                 return
             # Waked now and then: a signal that comes just before a wait begins does not end it.

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import platform
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -21,16 +18,25 @@ import pandas as pd
 from harness.engine.nuts import quiet_cmdstanpy
 from harness.engine.toolchain import CmdStan, require_cmdstan
 from harness.errors import DataError
-from harness.experiment.results import read_results, status, write_index
-from harness.experiment.run import Keep, Plan, make_plan, run_plan
+from harness.experiment.live_report import LiveReport
+from harness.experiment.reporting import evaluate, run_facts, tell_claims
+from harness.experiment.results import status
+from harness.experiment.run import (
+    Keep,
+    Plan,
+    compile_missing,
+    make_plan,
+    quickest_first,
+    run_plan,
+)
 from harness.experiment.store import Store
 from harness.experiment.workers import DaskWorkers, LocalWorkers
 from harness.plan.catalogue import experiment_names, load_experiment
 from harness.plan.spec import Profile
-from harness.report.experiment_page import build_section
+from harness.progress import Progress, say
 from harness.report.markdown import write_markdown
-from harness.report.site import FitPages, remove_report, write_site, write_tables
-from harness.report.verdicts import claims_table
+from harness.report.site import FitPages, count_fit_pages, finish_site, write_experiment
+from harness.report.written import remove_report
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,12 @@ class Selection:
             make_plan(e, self.profile, cmdstan, self.only, data_dir=self.data_dir)
             for e in experiments
         ]
+
+    def whole(self, plan: Plan, cmdstan: CmdStan) -> Plan:
+        """Return an experiment's plan with all of its cells, which is what the report shows."""
+        if not self.only:
+            return plan
+        return make_plan(plan.experiment, self.profile, cmdstan, data_dir=self.data_dir)
 
 
 @dataclass(frozen=True)
@@ -158,9 +170,17 @@ def run_session(
     cmdstan = require_cmdstan()
     facts = {"git_revision": git_revision()}
     counts = {}
-    plans = selection.plans(cmdstan)
+    plans = quickest_first(selection.plans(cmdstan), store)
     with _unattended(), DaskWorkers(scheduler) if scheduler else LocalWorkers(workers) as pool:
-        for plan in plans:
+        report = LiveReport(
+            [selection.whole(plan, cmdstan) for plan in plans],
+            store,
+            cmdstan,
+            pool,
+            started=started,
+            data_dir=selection.data_dir,
+        )
+        for plan, following in zip(plans, [*plans[1:], None], strict=True):
             done = run_plan(
                 plan.limited(time_limit),
                 store,
@@ -169,21 +189,56 @@ def run_session(
                 retry_failed=retry_failed,
                 keep=keep,
                 facts=facts,
+                on_all_sent=partial(_compile_beside, following, store, cmdstan, pool),
             )
             counts[plan.experiment.name] = dict(done)
-    # The report shows all that the store has of the profile, not only what was run now.
-    whole = replace(selection, only=()).plans(cmdstan) if selection.only else plans
-    settings = ReportSettings(workers=1 if scheduler else pool.slots)
-    page = _report(whole, selection, cmdstan, started, settings)
+            report.finished(plan)
+        page = report.close()
     return Summary(page, counts, store.size())
+
+
+def _compile_beside(
+    plan: Plan | None, store: Store, cmdstan: CmdStan, workers: LocalWorkers | DaskWorkers
+) -> None:
+    """Compile what the next experiment needs on a slot that has nothing else to do."""
+    # A lone slot would write the page only after it had compiled; elsewhere nothing is compiled.
+    if plan is not None and workers.slots > 1 and not workers.remote:
+        # A program that does not compile is told of when the experiment's turn has come.
+        workers.in_thread(partial(compile_missing, plan, store, cmdstan))
 
 
 def report_session(selection: Selection, settings: ReportSettings) -> Path:
     """Write tables, index and report from what the store has, and return the report's path."""
     started = time.perf_counter()
     cmdstan = require_cmdstan()
-    selection.store.prepare()
-    return _report(selection.plans(cmdstan), selection, cmdstan, started, settings)
+    store = selection.store
+    store.prepare()
+    sections, entries = [], []
+    for plan in selection.plans(cmdstan):
+        name = plan.experiment.name
+        section = evaluate(plan, store, cmdstan, selection.data_dir)
+        if section is None:
+            say(f"{name}: nothing to report yet")
+            continue
+        say(f"{name}: writing the report")
+        sections.append(section)
+        if settings.form == "html":
+            total = count_fit_pages(section, settings.fits)
+            with Progress(total, f"{name}: report", "page") as progress:
+                entries.append(
+                    write_experiment(
+                        store.report,
+                        section,
+                        fits=settings.fits,
+                        workers=settings.workers,
+                        on_page=progress.step,
+                    )
+                )
+        tell_claims(name, section.claims)
+    facts = run_facts(cmdstan, time.perf_counter() - started)
+    if settings.form == "md":
+        return write_markdown(store.report, sections, facts=facts)
+    return finish_site(store.report, entries, facts)
 
 
 def status_session(selection: Selection) -> dict[str, pd.DataFrame]:
@@ -236,46 +291,3 @@ def git_revision() -> str:
     except OSError:
         return ""
     return result.stdout.strip() if result.returncode == 0 else ""
-
-
-def _report(
-    plans: Sequence[Plan],
-    selection: Selection,
-    cmdstan: CmdStan,
-    started: float,
-    settings: ReportSettings,
-) -> Path:
-    sections = []
-    store = selection.store
-    options = "" if selection.data_dir is None else f"--data-dir {selection.data_dir}"
-    for plan in plans:
-        name = plan.experiment.name
-        results = read_results(plan, store)
-        write_index(plan, store, results)
-        if not results.cells:
-            print(f"{name}: nothing to report yet", file=sys.stderr)
-            continue
-        print(f"{name}: writing the report", file=sys.stderr)
-        section = build_section(plan.experiment, results, options=options)
-        claims = claims_table(section, cmdstan.version)
-        write_tables(store.tables(name), [*section.tables, claims])
-        sections.append(section)
-        for claim in section.claims:
-            print(f"{name}: {claim.verdict}: {claim.statement}", file=sys.stderr)
-    facts = _facts(cmdstan, time.perf_counter() - started)
-    if settings.form == "md":
-        return write_markdown(store.report, sections, facts=facts)
-    return write_site(
-        store.report, sections, facts=facts, fits=settings.fits, workers=settings.workers
-    )
-
-
-def _facts(cmdstan: CmdStan, seconds: float) -> dict[str, str]:
-    return {
-        "Made": time.strftime("%Y-%m-%d %H:%M %Z"),
-        "This run took": f"{seconds:.0f} s (fits that were in the store already not counted)",
-        "CmdStan": f"{cmdstan.version} ({cmdstan.source})",
-        "CmdStanPy, ArviZ": f"{version('cmdstanpy')}, {version('arviz-stats')}",
-        "Python": platform.python_version(),
-        "Machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-    }

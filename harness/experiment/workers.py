@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import (
     CancelledError,
     Future,
@@ -17,12 +18,13 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import get_context
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from harness.engine.processes import end_with_parent, terminate_descendants
-from harness.errors import DataError
+from harness.errors import DataError, WorkersError
 from harness.experiment.job import Job, Outcome, perform
 
 _SECONDS_TO_STOP = 5.0
@@ -31,8 +33,15 @@ _SECONDS_A_LOOK = 0.005
 _DASK_LOGGERS = ("distributed", "distributed.client", "tornado", "tornado.application", "asyncio")
 
 
+T = TypeVar("T")
+
+
 class Workers(Protocol):
-    """Something that performs jobs."""
+    """Something that performs jobs, and what else there is to do between them.
+
+    Whatever is given out first begins first, and never more than ``slots`` things are done at
+    once: the seconds that a job takes do not depend on a page that is being written.
+    """
 
     slots: int
     """Jobs that can run at once."""
@@ -41,6 +50,12 @@ class Workers(Protocol):
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Start a job as soon as there is a free slot."""
+
+    def in_thread(self, work: Callable[[], T]) -> Future[T]:
+        """Do other work on this machine as soon as there is a free slot: it waits for processes."""
+
+    def in_process(self, work: Callable[[], T]) -> Future[T]:
+        """Do other work on this machine as soon as there is a free slot: it computes in Python."""
 
     def stop(self) -> None:
         """Give up what waits and end what runs, promptly."""
@@ -70,7 +85,7 @@ class LocalWorkers:
         self._threads = ThreadPoolExecutor(self.slots)
         self._of_thread = threading.local()
         self._processes: list[ProcessPoolExecutor] = []
-        self._running: set[Future[Outcome]] = set()
+        self._running: set[Future[Any]] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -87,11 +102,23 @@ class LocalWorkers:
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Start a job as soon as there is a free slot."""
-        work = perform if job.method.driven_by == "cmdstan" else self._perform_in_process
-        future = self._threads.submit(work, job)
+        if job.method.driven_by == "cmdstan":
+            return self.in_thread(partial(perform, job))
+        return self.in_thread(partial(self._perform_in_process, job))
+
+    def in_thread(self, work: Callable[[], T]) -> Future[T]:
+        """Do other work as soon as there is a free slot: it waits for processes."""
+        future = self._threads.submit(work)
         self._running.add(future)
         future.add_done_callback(self._running.discard)
         return future
+
+    def in_process(self, work: Callable[[], T]) -> Future[T]:
+        """Do other work as soon as there is a free slot, in the process of that slot.
+
+        The future raises WorkersError if the process is killed.
+        """
+        return self.in_thread(partial(self._in_process, work))
 
     def stop(self) -> None:
         """Give up what waits and end the processes that run."""
@@ -107,11 +134,18 @@ class LocalWorkers:
     def _perform_in_process(self, job: Job) -> Outcome:
         started = time.perf_counter()
         try:
-            return self._process().submit(perform, job).result()
+            return self._in_process(partial(perform, job))
+        except WorkersError as error:
+            return Outcome(None, str(error), time.perf_counter() - started)
+
+    def _in_process(self, work: Callable[[], T]) -> T:
+        try:
+            return self._process().submit(work).result()
         except BrokenProcessPool:
             del self._of_thread.process
-            failure = "its process was killed, perhaps because the machine ran out of memory"
-            return Outcome(None, failure, time.perf_counter() - started)
+            raise WorkersError(
+                "its process was killed, perhaps because the machine ran out of memory"
+            ) from None
 
     def _process(self) -> ProcessPoolExecutor:
         """Process of the calling thread."""
@@ -172,6 +206,7 @@ class DaskWorkers:
             raise DataError(f"the Dask scheduler at {address} has no workers")
         self.slots = sum(threads)
         self._sent: set[Any] = set()
+        self._here = LocalWorkers(1)
 
     def __enter__(self) -> Self:
         return self
@@ -183,6 +218,15 @@ class DaskWorkers:
         trace: TracebackType | None,
     ) -> None:
         self._client.close()
+        self._here.__exit__(kind, error, trace)
+
+    def in_thread(self, work: Callable[[], T]) -> Future[T]:
+        """Do other work on this machine, one thing at a time."""
+        return self._here.in_thread(work)
+
+    def in_process(self, work: Callable[[], T]) -> Future[T]:
+        """Do other work on this machine, one thing at a time, in a process."""
+        return self._here.in_process(work)
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Send a job to the cluster."""
@@ -194,6 +238,7 @@ class DaskWorkers:
     def stop(self) -> None:
         """Cancel the jobs that wait; those that run end on their workers and are dropped."""
         self._client.cancel(list(self._sent))
+        self._here.stop()
 
     async def _collect(self, sent: Any) -> Outcome:
         """Fetch what a job came to, and have the cluster forget the job."""

@@ -9,5 +9,16 @@ weights; absent when the target itself was sampled), ``sample_stats`` (the sampl
 from harness.fit.build import build_fit, evidence_attributes, pooled
 from harness.fit.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws
+from harness.fit.weighting import Weighting, in_extended, target_draws
 
-__all__ = ["PSEUDO_SAMPLE", "Fit", "TemperedDraws", "build_fit", "evidence_attributes", "pooled"]
+__all__ = [
+    "PSEUDO_SAMPLE",
+    "Fit",
+    "TemperedDraws",
+    "Weighting",
+    "build_fit",
+    "evidence_attributes",
+    "in_extended",
+    "pooled",
+    "target_draws",
+]

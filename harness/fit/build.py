@@ -12,6 +12,7 @@ import xarray as xr
 from harness.evidence import LogEvidence
 from harness.fit.fit import FORMAT, Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
+from harness.fit.weighting import Weighting, check_weighting, seen_weighting
 
 
 def build_fit(
@@ -21,6 +22,7 @@ def build_fit(
     sample_stats: Mapping[str, np.ndarray],
     constant_data: Mapping[str, Any],
     attrs: Mapping[str, Any],
+    weighting: Weighting | None = None,
     pseudo_samples: bool = True,
 ) -> Fit:
     """Label arrays as a fit.
@@ -38,9 +40,20 @@ def build_fit(
         Data of the model by name.
     attrs
         Strings, numbers and arrays for the root of the tree; ``settings`` may be a dict.
+    weighting
+        How the raw draws are weighted, which the fit remembers; if not given, it is seen from the
+        variables of the extended draws.
     pseudo_samples
         Whether the last axis of the extended arrays runs over pseudo-samples.
+
+    Raises
+    ------
+    DataError
+        If the variable that holds the weights is missing.
     """
+    if weighting is None:
+        weighting = seen_weighting(extended)
+    check_weighting(weighting, extended)
     groups: dict[str, xr.Dataset] = {
         "posterior": _dataset(posterior),
         "sample_stats": _dataset(sample_stats),
@@ -59,7 +72,7 @@ def build_fit(
     tree.attrs = {
         key: json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
         for key, value in attrs.items()
-    } | {"format": FORMAT}
+    } | {"format": FORMAT, "weighting": weighting}
     return Fit(tree)
 
 

@@ -16,7 +16,8 @@ from harness.errors import DataError, StoreError
 from harness.evidence import Estimate, LogEvidence, TwoSidedLogEvidence
 from harness.files import write_bytes
 from harness.fit.netcdf import read_tree, write_tree
-from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws, tempered_draws
+from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws, follows_path, tempered_draws
+from harness.fit.weighting import LOG_WEIGHT, Weighting, seen_weighting
 
 FORMAT = "harness-fit-1"
 """Mark of a fit's file."""
@@ -43,6 +44,38 @@ class Fit:
     def extended(self) -> xr.Dataset | None:
         """Raw draws of the extended target, or None when the target itself was sampled."""
         return self.tree["extended"].to_dataset() if "extended" in self.tree else None
+
+    @property
+    def weighting(self) -> Weighting:
+        """How the raw draws are weighted; see :data:`harness.fit.weighting.Weighting`."""
+        weighting: Weighting | None = self.tree.attrs.get("weighting")
+        return weighting or seen_weighting(self.extended)
+
+    @property
+    def log_weight(self) -> FloatArray:
+        """Log weights that make the raw draws those of the target.
+
+        Shape (chains, draws), 0 where draws are unweighted, with an axis over pseudo-samples where
+        there are any.
+        """
+        extended, weighting = self.extended, self.weighting
+        if extended is None or weighting == "unweighted":
+            return np.zeros(tuple(self.posterior.sizes[axis] for axis in ("chain", "draw")))
+        variable = extended[LOG_WEIGHT[weighting]]
+        last = (PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in variable.dims else ()
+        weights: FloatArray = variable.transpose("chain", "draw", *last).to_numpy()
+        return weights
+
+    @property
+    def pseudo_samples(self) -> int:
+        """Number of pseudo-samples in each raw draw: 1 of forms that have none."""
+        extended = self.extended
+        return 1 if extended is None else int(extended.sizes.get(PSEUDO_SAMPLE, 1))
+
+    @property
+    def follows_path(self) -> bool:
+        """Whether raw draws come with the inverse temperature at which they were drawn."""
+        return follows_path(self.extended)
 
     @property
     def raw(self) -> xr.Dataset:
@@ -152,20 +185,17 @@ class Fit:
             Function of the target's parameters, given as a Dataset by name.  It must act on
             each draw (and each pseudo-sample) by itself, keeping their named axes.
         """
-        extended = self.extended
-        if extended is None:
-            return f(self.posterior).transpose("chain", "draw", ...)
-        if "log_w1" in extended:
+        if self.weighting == "across draws":
             raise DataError(
-                "a continuously tempered fit weighs draws against each other: it has "
-                "no series whose plain average is the estimate"
+                f"a {self.tree.attrs['method']} fit weighs draws against each other: it has no "
+                "series whose plain average is the estimate"
             )
-        parameters = self.raw
+        if self.weighting == "unweighted":
+            return f(self.raw).transpose("chain", "draw", ...)
         weight = xr.DataArray(
-            evidence.normalised_weights(extended["log_weight"].transpose(..., PSEUDO_SAMPLE)),
-            dims=("chain", "draw", PSEUDO_SAMPLE),
+            evidence.normalised_weights(self.log_weight), dims=("chain", "draw", PSEUDO_SAMPLE)
         )
-        return (weight * f(parameters)).sum(PSEUDO_SAMPLE).transpose("chain", "draw", ...)
+        return (weight * f(self.raw)).sum(PSEUDO_SAMPLE).transpose("chain", "draw", ...)
 
     def expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
         """Estimate E_target[f] with its Monte Carlo standard error.
@@ -178,10 +208,9 @@ class Fit:
         f
             As in :meth:`series`.
         """
-        extended = self.extended
-        if extended is None or "log_w1" not in extended:
-            return evidence.expectation(self.series(f).to_numpy())
-        return evidence.weighted_expectation(self._values(f), extended["log_w1"].to_numpy())
+        if self.weighting == "across draws":
+            return evidence.weighted_expectation(self._values(f), self.log_weight)
+        return evidence.expectation(self.series(f).to_numpy())
 
     def effective_draws(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
         """Estimate how many independent draws of the target are as good for E_target[f].
@@ -194,14 +223,9 @@ class Fit:
         f
             As in :meth:`series`.
         """
-        extended = self.extended
-        if extended is None:
-            log_weight = np.zeros(tuple(self.posterior.sizes[axis] for axis in ("chain", "draw")))
-        elif "log_w1" in extended:
-            log_weight = extended["log_w1"].to_numpy()
-        else:
-            within = extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy()
-            log_weight = within - np.logaddexp.reduce(within, axis=-1, keepdims=True)
+        log_weight = self.log_weight
+        if self.weighting == "within draws":
+            log_weight = log_weight - np.logaddexp.reduce(log_weight, axis=-1, keepdims=True)
         return evidence.effective_draws(self._values(f), log_weight)
 
     def base_expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
@@ -225,7 +249,9 @@ class Fit:
         DataError
             If there are none: see :func:`harness.fit.tempered.tempered_draws`.
         """
-        return tempered_draws(self.extended, self.settings, self.tree.attrs["method"])
+        return tempered_draws(
+            self.extended, self.weighting, self.settings, self.tree.attrs["method"]
+        )
 
     @property
     def log_evidence(self) -> LogEvidence:

@@ -18,6 +18,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, TwoSidedLogEvidence
+from harness.fit.weighting import Weighting
 
 PSEUDO_SAMPLE = "pseudo_sample"
 """Name of the axis over pseudo-samples in a fit's ``extended`` group."""
@@ -121,8 +122,13 @@ class TemperedDraws:
             )
 
 
+def follows_path(extended: xr.Dataset | None) -> bool:
+    """Whether a fit's ``extended`` group has inverse temperatures and Delta."""
+    return extended is not None and {"delta", "inv_temp"} <= set(extended)
+
+
 def tempered_draws(
-    extended: xr.Dataset | None, settings: Mapping[str, Any], method: str
+    extended: xr.Dataset | None, weighting: Weighting, settings: Mapping[str, Any], method: str
 ) -> TemperedDraws:
     """Return a fit's draws of the path.
 
@@ -130,6 +136,8 @@ def tempered_draws(
     ----------
     extended
         The fit's ``extended`` group.
+    weighting
+        How its draws are weighted.
     settings, method
         What the fit remembers of its run.
 
@@ -139,7 +147,7 @@ def tempered_draws(
         If the run's draws do not follow a path: the target itself was sampled, inverse
         temperatures were fixed or tied to each other, or there is one pseudo-sample.
     """
-    if extended is None or not {"delta", "inv_temp"} <= set(extended):
+    if extended is None or not follows_path(extended):
         raise DataError(f"a {method} fit has no draws along a path from a base to the target")
     if settings.get("inv_temp") is not None:
         raise DataError(
@@ -152,7 +160,8 @@ def tempered_draws(
     delta, inv_temp = (
         extended[name].transpose(*shape).to_numpy() for name in ("delta", "inv_temp")
     )
-    if "log_w1" in extended:
+    across = weighting == "across draws"
+    if across:
         log_weight = np.zeros(delta.shape)
         log_w1, log_w0 = (extended[name].to_numpy() for name in ("log_w1", "log_w0"))
     else:
@@ -170,7 +179,7 @@ def tempered_draws(
         log_zeta=float(settings["log_zeta"]),
         log_g=log_g,
         ladder=ladder,
-        normalised_base="log_w1" in extended or bool(settings["normalised_base"]),
+        normalised_base=across or bool(settings["normalised_base"]),
         base_mass=LogMass(*settings.get("base_mass", ())),
     )
 

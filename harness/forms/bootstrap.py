@@ -32,13 +32,13 @@ def bootstrap_base(model: Model, fit: Fit) -> GaussianBase:
     fitted, extended = fit.tree.attrs["model"], fit.extended
     if fitted != model.name:
         raise DataError(f"the fit is of the model {fitted}, not of {model.name}")
-    if extended is None or "log_w1" not in extended:
+    if extended is None or fit.weighting != "across draws":
         raise DataError(f"a {fit.tree.attrs['method']} fit was not continuously tempered")
     log_evidence = fit.log_evidence  # refuses a fixed inverse temperature
     draws = {str(name): extended[name].to_numpy() for name in extended.data_vars}
     points = flatten(model, draws, leading=2)
     return weighted_base(
         points.reshape(-1, model.dimension),
-        extended["log_w1"].to_numpy().ravel(),
+        fit.log_weight.ravel(),
         log_zeta=log_evidence.value,
     )

@@ -33,9 +33,6 @@ _PACKAGE = {"cmdstan": "cmdstanpy", "stanli": "stanli"}
 
 PSEUDO_EXTENDED_VARIANTS = ("pseudo_extended", "collapsed_pseudo_extended")
 
-GENERATED = ("inv_temp", "delta", "log_weight", "log_w0", "log_w1")
-"""Names of variables that tempered fits have besides the parameters."""
-
 Inits = Any
 """Initial values as CmdStanPy takes them: a number, or a mapping by name, for each chain or all."""
 
@@ -174,14 +171,6 @@ def _parameters(model: Model, run: NutsRun, names: Mapping[str, str]) -> dict[st
     if names and model.pseudo_axis == "first":
         return {name: np.moveaxis(draws, 2, -1) for name, draws in found.items()}
     return found
-
-
-def in_extended(parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Name parameters for the group of extended draws, which has variables of its own."""
-    return {
-        f"{name}_parameter" if name in GENERATED else name: draws
-        for name, draws in parameters.items()
-    }
 
 
 def _named_as_methods_do(run: NutsRun, aliases: Mapping[str, str]) -> NutsRun:

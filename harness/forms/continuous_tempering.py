@@ -6,18 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from harness import evidence
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, SamplingError
 from harness.evidence import LogG, LogMass
-from harness.fit import Fit, build_fit
+from harness.fit import Fit, build_fit, in_extended, target_draws
 from harness.forms.common import (
     Engine,
     Inits,
     Sampling,
-    in_extended,
     run_attributes,
     run_variant,
 )
@@ -194,14 +192,14 @@ def _sample(
     extended |= {name: variables[name] for name in ("inv_temp", "delta")}
     extended |= {f"log_w{1 - i}": variables["log_weight"][..., i] for i in (0, 1)}
     _require_target(extended["log_w1"], model)
-    index = evidence.resample(extended["log_w1"], np.random.default_rng(sampling.seed))
-    chain = np.arange(len(index))[:, None]
+    rng = np.random.default_rng(sampling.seed)
     return build_fit(
-        posterior={name: draws[chain, index] for name, draws in ran.parameters.items()},
+        posterior=target_draws(ran.parameters, extended["log_w1"], "across draws", rng),
         extended=extended,
         sample_stats=ran.run.sample_stats,
         constant_data=model.data,
         attrs=run_attributes(form.method, model, ran, settings, sampling.seed),
+        weighting="across draws",
         pseudo_samples=False,
     )
 

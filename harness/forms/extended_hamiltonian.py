@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from harness import evidence
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, SamplingError
 from harness.evidence import LogG
-from harness.fit import Fit, build_fit
+from harness.fit import Fit, build_fit, target_draws
 from harness.forms.common import Engine, Inits, Sampling, run_attributes, run_variant
 from harness.forms.method import Method
 from harness.model import Model
@@ -151,17 +150,18 @@ def sample_extended_hamiltonian(
     extended = {name: variables[name] for name in (*model.parameters, "u", "inv_temp")}
     extended["log_w1"] = variables["log_weight"]
     _require_plateau(extended["log_w1"], model)
-    index = evidence.resample(extended["log_w1"], np.random.default_rng(seed))
-    chain = np.arange(len(index))[:, None]
+    raw = {name: extended[name] for name in model.parameters}
+    rng = np.random.default_rng(seed)
     bias = _flat(lowest_inv_temp) if log_g is None else log_g
     settings = path_settings(model, base, log_zeta, bias)
     settings |= {"theta": list(theta), "lowest_inv_temp": lowest_inv_temp}
     return build_fit(
-        posterior={name: extended[name][chain, index] for name in model.parameters},
+        posterior=target_draws(raw, extended["log_w1"], "across draws", rng),
         extended=extended,
         sample_stats=ran.run.sample_stats,
         constant_data=model.data,
         attrs=run_attributes("extended_hamiltonian", model, ran, settings, seed),
+        weighting="across draws",
         pseudo_samples=False,
     )
 

@@ -13,7 +13,6 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from harness import evidence
 from harness.arrays import FloatArray
@@ -21,7 +20,7 @@ from harness.engine.compile import CompiledProgram
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.evidence.bridge import bridge_sampling
-from harness.fit import Fit, build_fit, evidence_attributes
+from harness.fit import Fit, build_fit, evidence_attributes, target_draws
 from harness.forms.common import Engine, Inits, Sampling, run_attributes, run_variant
 from harness.forms.from_pilot import scout
 from harness.forms.method import Method
@@ -102,7 +101,6 @@ def sample_folded(
         )
     )
     places = _parameters(target, fold, ran.run.variables["y"])
-    index = evidence.draw_index(log_weight, np.random.default_rng(seed))
     attrs = run_attributes(
         "folded", model, ran, {"fold": _plain(fold), "bridge_draws": bridge_draws}, seed
     )
@@ -111,11 +109,12 @@ def sample_folded(
         time.perf_counter() - started, nuts.chains
     )
     return build_fit(
-        posterior={name: _chosen(value, index) for name, value in places.items()},
+        posterior=target_draws(places, log_weight, "within draws", np.random.default_rng(seed)),
         extended={**places, "log_weight": log_weight},
         sample_stats=ran.run.sample_stats,
         constant_data=model.data,
         attrs=attrs | evidence_attributes(log_evidence),
+        weighting="within draws",
     )
 
 
@@ -211,11 +210,9 @@ def sample_fold_importance(
     relative = evidence.expectation(np.exp(log_ratio - total))
     places = _parameters(target, found, y)
     # A place of each y, and then of the y as many as their weights ask for.
-    place = evidence.draw_index(log_weight, rng)
-    kept = evidence.resample(log_ratio, rng)
-    group = np.arange(groups)[:, None]
+    one_place = target_draws(places, log_weight, "within draws", rng)
     return build_fit(
-        posterior={name: _chosen(value, place)[group, kept] for name, value in places.items()},
+        posterior=target_draws(one_place, log_ratio, "across draws", rng),
         extended={**places, "log_w1": log_weight},
         sample_stats={"lp": log_ratio},
         constant_data=model.data,
@@ -235,6 +232,7 @@ def sample_fold_importance(
         }
         | cost
         | evidence_attributes(evidence.LogEvidence(total, float(relative.mcse))),
+        weighting="across draws",
     )
 
 
@@ -259,15 +257,6 @@ def _parameters(target: Target, fold: Fold, y: FloatArray) -> dict[str, FloatArr
     """Parameters at every place, (chains, draws, ..., F), of y, (chains, draws, D)."""
     parameters = target.parameters(fold.points(y))
     return {name: np.moveaxis(np.asarray(value), 2, -1) for name, value in parameters.items()}
-
-
-def _chosen(places: FloatArray, index: npt.NDArray[np.intp]) -> FloatArray:
-    """Pick one place a draw: (chains, draws, ..., F), (chains, draws) -> (chains, draws, ...)."""
-    chains, draws = index.shape
-    picked: FloatArray = np.moveaxis(places, -1, 2)[
-        np.arange(chains)[:, None], np.arange(draws), index
-    ]
-    return picked
 
 
 def _share(total: float, chains: int) -> FloatArray:

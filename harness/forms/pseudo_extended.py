@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from harness import evidence
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.evidence import LogG, LogMass
-from harness.fit import Fit, build_fit
+from harness.fit import Fit, build_fit, in_extended, target_draws
 from harness.forms.common import (
     Engine,
     Inits,
     Sampling,
-    in_extended,
     run_attributes,
     run_variant,
 )
@@ -305,13 +303,13 @@ def _sample(
     settings |= form.base_settings(model, shapes)
     # A stream of its own: the sampler's chains use (seed, chain) in Stan's generator.
     rng = np.random.default_rng(sampling.seed)
-    index = evidence.draw_index(generated["log_weight"], rng)
     return build_fit(
-        posterior={name: _take(draws, index) for name, draws in parameters.items()},
+        posterior=target_draws(parameters, generated["log_weight"], "within draws", rng),
         extended=in_extended(parameters) | generated,
         sample_stats=ran.run.sample_stats,
         constant_data=model.data,
         attrs=run_attributes(form.method, model, ran, settings, sampling.seed),
+        weighting="within draws",
     )
 
 
@@ -325,13 +323,6 @@ def _axis_first(model: Model, inits: Inits) -> Inits:
         name: np.moveaxis(np.asarray(value), -1, 0) if name in model.parameters else value
         for name, value in inits.items()
     }
-
-
-def _take(pseudo_samples: FloatArray, index: np.ndarray) -> FloatArray:
-    """Pick one pseudo-sample a draw: (chain, draw, ..., N), (chain, draw) -> (chain, draw, ...)."""
-    shaped = index.reshape(*index.shape, *(1,) * (pseudo_samples.ndim - index.ndim))
-    chosen: FloatArray = np.take_along_axis(pseudo_samples, shaped, axis=-1)[..., 0]
-    return chosen
 
 
 PSEUDO_EXTENDED = Method("pseudo_extended", VARIANT, sample_pseudo_extended)

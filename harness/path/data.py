@@ -24,7 +24,7 @@ def path_data(
     log_zeta: float = 0.0,
     log_g: LogG = UNIFORM,
 ) -> dict[str, Any]:
-    """Return the data of ``stan/blocks``: the base and g, that every tempered program takes.
+    """Return the data of ``stan/path``: the base and g, that every tempered program takes.
 
     Parameters
     ----------

@@ -24,9 +24,8 @@ def _files() -> dict[str, Path]:
     return modules | {path.parent.name: path for path in folder.glob("*/__init__.py")}
 
 
-@cache
-def load_experiment(name: str) -> Experiment:
-    """Import an experiment's module and return its ``EXPERIMENT``.
+def experiment_file(name: str) -> Path:
+    """Return the file that defines an experiment.
 
     Raises
     ------
@@ -38,10 +37,39 @@ def load_experiment(name: str) -> Experiment:
         raise DataError(
             f"there is no experiment '{name}'; the experiments are: {', '.join(experiment_names())}"
         )
+    return files[name]
+
+
+def load_experiment(name: str) -> Experiment:
+    """Import an experiment's module and return its ``EXPERIMENT``.
+
+    Raises
+    ------
+    DataError
+        If there is none of that name, or its file does not define it.
+    """
+    return load_file(name, experiment_file(name))
+
+
+@cache
+def load_file(name: str, file: Path) -> Experiment:
+    """Import an experiment from its file, as another process does that was told of the file.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    file
+        ``NAME.py``, or ``NAME/__init__.py``.
+
+    Raises
+    ------
+    DataError
+        If the file does not define it.
+    """
     # Loaded from its file: in a wheel the folder lies inside the package, in a checkout beside
     # it, and 'experiments' is too common a name for a top-level package of ours.
     module_name = f"harness_experiments.{name}"
-    file = files[name]
     spec = importlib.util.spec_from_file_location(
         module_name,
         file,

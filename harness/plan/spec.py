@@ -312,6 +312,9 @@ class Experiment:
         keep: to what the experiment's functions read.  None keeps fits whole.
     tables, figures, claims
         What the report shows, from finished fits; each copes with cells that are not there.
+    processor_seconds
+        What a whole run of a profile takes on an empty cache, compiling and pages included, to
+        within a factor of two.  The quickest experiment runs first; one that does not say, last.
     """
 
     name: str
@@ -326,3 +329,4 @@ class Experiment:
     claims: Callable[[Results], list[Claim]]
     user_grid: Callable[[Profile, Path], tuple[Cell, ...]] | None = None
     condense: Callable[[Cell, Fit], Fit] | None = None
+    processor_seconds: Mapping[Profile, float] = field(default_factory=dict)

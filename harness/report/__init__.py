@@ -1,4 +1,4 @@
-"""The report: what is shown of fits and experiments, as pages, figures and tables.
+"""The report on fits and experiments: pages, figures and tables.
 
 >>> from harness.report import FitReport
 >>> FitReport(fit).save("fit.html")

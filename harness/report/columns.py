@@ -1,4 +1,4 @@
-"""The coordinates of a fit's draws as labelled columns, and which of them mix worst."""
+"""The coordinates of a fit's draws as labelled columns, and those that mix worst."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import xarray as xr
 from harness import evidence
 from harness.arrays import FloatArray
 
-# R-hat of many coordinates is for choosing among them alone.
+# R-hat of many coordinates only serves to choose among them.
 _DRAWS_TO_CHOOSE_BY = 500
 _FEWEST_FOR_R_HAT = 8
 
@@ -27,7 +27,7 @@ class Columns:
     values
         Shape (chains, draws, K).
     total
-        Coordinates of the whole fit, of which these are some.
+        Number of coordinates of the whole fit.
     """
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class Columns:
         )
 
     def halves(self) -> Columns:
-        """Return a single chain as two, so that there is something to compare it with."""
+        """Return a single chain as two halves, so that there are chains to compare."""
         if len(self.values) > 1:
             return self
         half = self.values.shape[1] // 2
@@ -57,7 +57,7 @@ class Columns:
         return Columns(self.names, both, self.total)
 
     def dataset(self) -> xr.Dataset:
-        """Return each column as a variable of its own, as ArviZ takes them."""
+        """Return each column as a variable of its own, as ArviZ expects it."""
         return xr.Dataset(
             {
                 name: (("chain", "draw"), self.values[..., index])
@@ -74,7 +74,7 @@ def worst_columns(posterior: xr.Dataset, most: int) -> Columns:
     posterior
         Draws, axes (chain, draw, ...).
     most
-        How many at most.
+        Largest number of coordinates.
     """
     values = np.concatenate(
         [
@@ -93,7 +93,7 @@ def worst_columns(posterior: xr.Dataset, most: int) -> Columns:
 
 
 def _r_hat(values: FloatArray) -> FloatArray:
-    """R-hat for sorting, from some of the draws; what stands still comes last."""
+    """R-hat for sorting, from some of the draws; coordinates that never move come last."""
     if values.shape[1] < _FEWEST_FOR_R_HAT:
         return np.zeros(values.shape[-1])
     step = -(-values.shape[1] // _DRAWS_TO_CHOOSE_BY)

@@ -1,4 +1,4 @@
-"""Pictures of a fit's draws of the target: traces, ranks, growth of the effective sample size.
+"""Figures of a fit's draws of the target: traces, ranks, growth of the effective sample size.
 
 References
 ----------
@@ -24,7 +24,7 @@ from harness.plan.spec import Figure
 from harness.report.columns import Columns
 from harness.report.style import BAND, COLOURS, INK, column_figure, to_image
 
-# So many points of all lines together are a small vector picture.
+# A vector figure with more points than this, over all lines, would be large.
 _POINTS_OF_TRACES = 5000
 _MOST_CHAINS = 8
 _RANK_DRAWS = 1000
@@ -35,12 +35,12 @@ _PARTS = 6
 
 
 def draw_figures(columns: Columns) -> list[Figure]:
-    """Draw what the coordinates' draws look like, those with the largest R-hat.
+    """Draw figures of the draws, for the coordinates with the largest R-hat.
 
     Parameters
     ----------
     columns
-        A few coordinates, worst first.
+        A few coordinates, the worst first.
     """
     figures = [traces(columns)]
     if columns.values.shape[1] >= 2 * _RANK_POINTS:
@@ -73,15 +73,15 @@ def traces(columns: Columns) -> Figure:
     of = "" if shown == chains else f" of the first {shown} of {chains} chains"
     return Figure(
         "traces",
-        f"{every}{of}, a colour a chain, of {_what(columns)}. Look for chains that stay at "
-        "different heights, and for long stretches at one place.",
-        f"Traces of {', '.join(columns.names)}, one line a chain.",
+        f"{every}{of}, one colour per chain, of {_what(columns)}. Look for chains that stay at "
+        "different heights, and for long stretches in one place.",
+        f"Traces of {', '.join(columns.names)}, one line per chain.",
         to_image(figure),
     )
 
 
 def ranks(columns: Columns) -> Figure:
-    """Distribution of each chain's ranks among all draws, less the uniform one."""
+    """Draw the distribution of each chain's ranks among all draws, minus the uniform one."""
     step = -(-columns.values.shape[1] // _RANK_DRAWS)
     values = columns.values[:, ::step]
     chains, draws, count = values.shape
@@ -102,16 +102,17 @@ def ranks(columns: Columns) -> Figure:
     return Figure(
         "ranks",
         f"Where each chain's draws rank among those of all chains{thinned}: the distribution of "
-        f"the ranks less the uniform one. Of independent draws of one distribution "
-        f"{_RANK_PROBABILITY:.0%} have all lines in the grey band; lines far outside it are "
-        "chains that disagree, or that move slowly. A single chain is shown as its two halves.",
+        "the ranks minus the uniform distribution. With independent draws from one distribution, "
+        f"all lines stay in the grey band with probability {_RANK_PROBABILITY:.0%}; a line far "
+        "outside it is a chain that disagrees with the others or moves slowly. A single chain is "
+        "shown as its two halves.",
         f"Rank plots of {', '.join(columns.names)} with a simultaneous band.",
         to_image(figure),
     )
 
 
 def rank_differences(values: FloatArray) -> FloatArray:
-    """Distribution of the chains' fractional ranks at evenly spread points, less the uniform one.
+    """Return the distribution of the chains' fractional ranks, minus the uniform one, on a grid.
 
     Parameters
     ----------
@@ -132,11 +133,12 @@ def rank_differences(values: FloatArray) -> FloatArray:
 
 @functools.cache
 def rank_band(chains: int, draws: int) -> FloatArray:
-    """Half-width of the simultaneous band of :func:`rank_differences` for independent draws.
+    """Return the half-width of the simultaneous band of :func:`rank_differences`.
 
-    The number of a chain's draws below a pooled quantile p is hypergeometric; scaled by its
-    standard deviation, the differences of L chains are Brownian bridges that sum to zero, whose
-    largest is simulated (as Säilynoja et al. 2022, section 3, simulate exact counts).
+    The band is that of independent draws.  The number of a chain's draws below a pooled quantile p
+    is hypergeometric.  Scaled by its standard deviation, the differences of L chains are Brownian
+    bridges that sum to zero, and their largest value is simulated (as Säilynoja et al. 2022,
+    section 3, simulate exact counts).
 
     Parameters
     ----------
@@ -164,7 +166,7 @@ def rank_band(chains: int, draws: int) -> FloatArray:
 
 
 def growth_of_ess(columns: Columns) -> Figure:
-    """Effective sample sizes of growing parts of the draws."""
+    """Draw the effective sample sizes of growing parts of the draws."""
     chains, draws, _ = columns.values.shape
     part = np.unique(np.linspace(draws / _PARTS, draws, _PARTS).astype(int))
     figure, (axis,) = column_figure()
@@ -186,8 +188,8 @@ def growth_of_ess(columns: Columns) -> Figure:
     return Figure(
         "ess",
         "Effective sample size of growing parts of the draws, in their bulk and in their tails. "
-        "It should grow in proportion to the draws; where it stays flat, chains disagree or stand "
-        f"still. Above the dotted line, {EFFECTIVE_WARNING} a chain, errors can be relied on.",
+        "It should grow in proportion to the draws; if it stays flat, chains disagree or do not "
+        f"move. Above the dotted line, {EFFECTIVE_WARNING} per chain, you can rely on errors.",
         f"Effective sample size of {', '.join(columns.names)} against the number of draws.",
         to_image(figure),
     )

@@ -1,4 +1,4 @@
-"""A page for one experiment: claims with verdicts, numbers, figures, and where its fits are."""
+"""A page for one experiment: claims with verdicts, numbers, figures, and links to its fits."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from harness.plan.spec import (
 )
 from harness.report.pages import render
 
-# Fits that an experiment's functions and their own pages both read are read once.
+# Fits that both an experiment's functions and their own pages need are read only once.
 _FITS_IN_MEMORY = 16
-# About what is left of a run's draws, all chains together, for R-hat across runs; but of a chain
-# not fewer than these.
+# About how many of a run's draws, over all chains, R-hat across runs uses, and the fewest of one
+# chain.
 _DRAWS_OF_A_RUN = 1000
 _FEWEST_OF_A_CHAIN = 50
 
 
 @dataclass(frozen=True)
 class Section:
-    """All that the report shows of one experiment, its fits' pages apart.
+    """Everything that the report shows of one experiment, except the pages of its fits.
 
     Attributes
     ----------
     experiment, results
-        What was run, and what it came to.
+        What was run, and its results.
     claims, tables, figures
         The experiment's own view of its results.
     across
@@ -104,7 +104,7 @@ def build_section(experiment: Experiment, results: Results, *, options: str = ""
     experiment, results
         What was run, and what it came to.
     options
-        What the command that repeats it has besides name and profile.
+        Options of the command that repeats it, besides name and profile.
 
     Raises
     ------
@@ -143,9 +143,9 @@ def render_experiment_page(
 
 
 def across_runs(results: Results, cell: Cell) -> Finding:
-    """Say whether a cell's runs agree, taken as the chains of one.
+    """Say whether a cell's runs agree, as if they were the chains of one run.
 
-    They need not where every run has a model of its own.
+    They need not agree if every run has a model of its own.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def across_runs(results: Results, cell: Cell) -> Finding:
         If a fit is damaged.
     """
     if cell.models:
-        return Finding(Severity.FINE, "Every run has a model of its own: they need not agree.")
+        return Finding(Severity.FINE, "Every run has a model of its own, so runs need not agree.")
     runs = [_thinned(results.target_draws(cell, each)) for each in results.replications(cell)]
     shortest = min(array.shape[1] for run in runs for array in run.values())
     draws = xr.Dataset(
@@ -165,7 +165,7 @@ def across_runs(results: Results, cell: Cell) -> Finding:
             for name, array in runs[0].items()
         }
     )
-    return r_hat_finding(draws, " across runs", "so a single one is not to be trusted")
+    return r_hat_finding(draws, " across runs", "so no single run can be trusted")
 
 
 def _thinned(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

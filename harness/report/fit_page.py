@@ -1,4 +1,4 @@
-"""A page for one fit: what it says of itself, its draws in pictures, what made it."""
+"""A page for one fit: its diagnosis, figures of its draws, and what made it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COORDINATES_DRAWN = 3
 _FEWEST_FOR_SUMMARY = 4
 _FEWEST_FOR_R_HAT = 8
 _LONGEST_SETTING = 200
-# Shown elsewhere on the page, or of no use to a reader.
+# Shown elsewhere on the page, or of no use to readers.
 _NOT_PROVENANCE = (
     *("settings", "format", "program", "gradients_", "seconds_", "log_evidence"),
     *("findings", "parameters"),
@@ -40,7 +40,7 @@ _NOT_PROVENANCE = (
 
 @dataclass(frozen=True)
 class FitPage:
-    """All that a fit's page shows.
+    """Everything that a fit's page shows.
 
     Attributes
     ----------
@@ -51,9 +51,9 @@ class FitPage:
     evidence
         Log Z in words; empty if there is none.
     summary, summary_caption
-        ArviZ's summary and what it is of.
+        ArviZ's summary, and what it describes.
     draw_figures, path_figures
-        Pictures of the target's draws, and of the way from the base.
+        Figures of the target's draws, and of the path from the base.
     cost
         Gradients and seconds by phase.
     settings, provenance
@@ -88,7 +88,7 @@ def build_fit_page(
     pictures: bool = True,
     rows: int = _ROWS_OF_SUMMARY,
 ) -> FitPage:
-    """Evaluate a fit for its page; what it does not have is left out.
+    """Evaluate a fit for its page; parts that the fit lacks are left out.
 
     Parameters
     ----------
@@ -101,9 +101,9 @@ def build_fit_page(
     command
         What runs it again.
     pictures
-        Whether to draw any.
+        Whether to draw figures.
     rows
-        Coordinates in the summary at most, those with the largest R-hat.
+        Largest number of coordinates in the summary; those with the largest R-hat are shown.
     """
     attrs = fit.tree.attrs
     summary, caption = _summary(fit, rows)
@@ -142,7 +142,7 @@ def render_fit_page(page: FitPage, trail: Sequence[tuple[str, str]] = ()) -> str
 
 @dataclass(frozen=True)
 class FitReport:
-    """What a fit looks like: as a page of its own, and in short where a notebook shows it.
+    """A fit's report: a page of its own, and a summary for notebooks.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class FitReport:
     title: str = ""
 
     def save(self, path: Path | str) -> None:
-        """Write a page about the fit: one HTML file that needs nothing else.
+        """Write a page about the fit: one HTML file that needs no others.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class FitReport:
         write_text(Path(path), render_fit_page(page))
 
     def _repr_html_(self) -> str:
-        """Show a notebook the fit in short."""
+        """Return a summary of the fit for notebooks."""
         page = build_fit_page(self.fit, title=self.title, pictures=False, rows=_ROWS_OF_SNIPPET)
         return render("snippet.html", page=page)
 
@@ -224,7 +224,7 @@ def _summary(fit: Fit, rows: int) -> tuple[pd.DataFrame, str]:
     with np.errstate(divide="ignore", invalid="ignore"):
         summary: pd.DataFrame = arviz_stats.summary(columns.dataset(), round_to="none")
     if posterior.sizes["chain"] == 1 and posterior.sizes["draw"] >= _FEWEST_FOR_R_HAT:
-        # ArviZ gives none for a single chain; our diagnosis compares its halves, too.
+        # ArviZ computes no R-hat for a single chain; our diagnosis compares its halves, too.
         summary["r_hat"] = evidence.r_hat(columns.values)
         caption += " R-hat compares the halves of the single chain."
     return summary, caption
@@ -255,7 +255,7 @@ def _programs(fit: Fit, program: StanProgram | None) -> Sequence[ProgramText]:
 
 
 def _flat(settings: dict[str, Any], above: str = "") -> dict[str, str]:
-    """Settings with those of settings, ``nuts.chains``."""
+    """Flatten nested settings to names such as ``nuts.chains``."""
     flat: dict[str, str] = {}
     for name, value in settings.items():
         if isinstance(value, dict):
@@ -266,7 +266,7 @@ def _flat(settings: dict[str, Any], above: str = "") -> dict[str, str]:
 
 
 def _shown(value: Any) -> str:
-    """Write a value; of a long array its shape."""
+    """Write a value, or the shape of a long array."""
     if value is None:
         return "none"
     if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""Tables of longer runs, kept beside the published numbers with what made them.
+"""Tables of longer runs, kept beside the published numbers, with a note on what made them.
 
-Each is a file ``ours-EXPERIMENT-TABLE.csv`` whose first line says of which profile, when and with
-which Stan its fits were made; the rest is the table as ``harness report`` wrote it.
+Each is a file ``ours-EXPERIMENT-TABLE.csv``.  Its first line gives the profile, the date and the
+version of Stan of its fits; the rest is the table as ``harness report`` wrote it.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class KeptTable:
 
 
 def keep_tables(tables: Path, experiment: str, made: str, folder: Path) -> None:
-    """Copy an experiment's tables from a store, in the place of those of the same name.
+    """Copy an experiment's tables from a store, and replace those of the same name.
 
-    Others that were kept before stay: a run may have been of some cells only.
+    Other tables that were kept before stay, because a run may cover only some cells.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def read_kept(folder: Path) -> list[KeptTable]:
     Raises
     ------
     DataError
-        If one has no first line that says what made it.
+        If the first line of one does not say what made it.
     """
     found = []
     for path in sorted(folder.glob("ours-*-*.csv")):

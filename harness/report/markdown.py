@@ -11,8 +11,8 @@ from harness.files import write_bytes, write_text
 from harness.plan.spec import Figure
 from harness.report.experiment_page import Section
 from harness.report.pages import column_names, four_digits, row_name
-from harness.report.site import record_files
 from harness.report.style import media_type
+from harness.report.written import record_files
 
 _PAGE = "report.md"
 _SUFFIX = {"image/png": ".png", "image/svg+xml": ".svg"}
@@ -26,9 +26,9 @@ def write_markdown(folder: Path, sections: Sequence[Section], *, facts: dict[str
     folder
         Folder of the report.
     sections
-        One an experiment.
+        One per experiment.
     facts
-        What was run on what.
+        Facts about the run.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def _section(section: Section, places: dict[str, str]) -> Iterator[str]:
 
 
 def frame_lines(frame: pd.DataFrame) -> list[str]:
-    """Write a table; where columns have two levels, both in one line."""
+    """Write a table; if its columns have two levels, both are in one line."""
     rows = [
         (row_name(row[0]), *(four_digits(value) for value in row[1:]))
         for row in frame.itertuples(name=None)

@@ -1,4 +1,4 @@
-"""Render the report's templates: each page is one file that needs nothing else."""
+"""Render the report's templates: each page is one file that needs no others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _environment() -> jinja2.Environment:
 
 
 def four_digits(value: object) -> str:
-    """Four significant digits; whole numbers from 1,000 on, without an exponent."""
+    """Write four significant digits, and from 1,000 on whole numbers without an exponent."""
     if not isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, float) and math.isnan(value):
@@ -53,19 +53,19 @@ def four_digits(value: object) -> str:
 
 
 def column_names(frame: pd.DataFrame) -> list[str]:
-    """Names of columns, of two levels each in one."""
+    """Return names of columns; two levels become one name."""
     levels = range(frame.columns.nlevels)
     parts = zip(*(frame.columns.get_level_values(level) for level in levels), strict=True)
     return [": ".join(map(str, part)) for part in parts]
 
 
 def row_name(name: object) -> str:
-    """Name of a table's row, which may have several parts."""
+    """Return the name of a table's row, which may have several parts."""
     return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 def column_groups(frame: pd.DataFrame) -> list[tuple[str, int]]:
-    """Names above runs of columns and how many columns each spans, of a table with two levels."""
+    """Return the upper names of a table with two levels, and how many columns each spans."""
     groups: list[tuple[str, int]] = []
     for top in map(str, frame.columns.get_level_values(0)):
         if groups and groups[-1][0] == top:

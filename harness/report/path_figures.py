@@ -1,4 +1,4 @@
-"""Pictures of a fit's way between base and target: inverse temperatures, weights, log Z."""
+"""Figures of a fit's path between base and target: inverse temperatures, weights, log Z."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import base_scores, largest_base_score, outer_tenths
 from harness.errors import DataError
-from harness.fit import PSEUDO_SAMPLE, Fit, TemperedDraws
+from harness.fit import Fit, TemperedDraws
 from harness.plan.spec import Figure
 from harness.report.style import (
     BAD,
@@ -32,7 +32,7 @@ _PARTS = 12
 
 
 def path_figures(fit: Fit) -> list[Figure]:
-    """Draw what there is of the way between base and target; nothing for the target alone."""
+    """Draw the figures of the path between base and target that a fit has data for, if any."""
     extended = fit.extended
     if extended is None or extended.sizes["draw"] < _FEWEST_DRAWS:
         return []
@@ -48,11 +48,10 @@ def path_figures(fit: Fit) -> list[Figure]:
             figures.append(inv_temp_density(sampled))
             ends = (0.1, 0.9) if tempered is None else outer_tenths(tempered)
             figures.append(inv_temp_traces(sampled, ends))
-    if "log_w1" in extended:
-        figures.append(target_weights(extended["log_w1"].to_numpy(), colour))
-    elif PSEUDO_SAMPLE in extended["log_weight"].dims and extended.sizes[PSEUDO_SAMPLE] > 1:
-        log_weight = extended["log_weight"].transpose(..., PSEUDO_SAMPLE).to_numpy()
-        figures.append(pseudo_sample_weights(log_weight, colour))
+    if fit.weighting == "across draws":
+        figures.append(target_weights(fit.log_weight, colour))
+    elif fit.pseudo_samples > 1:
+        figures.append(pseudo_sample_weights(fit.log_weight, colour))
     if tempered is not None:
         score = base_scores(fit, tempered)
         if score is not None:
@@ -63,7 +62,7 @@ def path_figures(fit: Fit) -> list[Figure]:
 
 
 def inv_temp_density(inv_temp: FloatArray) -> Figure:
-    """Density of the inverse temperature, a curve a pseudo-sample; shape (chains, draws[, N])."""
+    """Draw densities of inverse temperatures (chains, draws[, N]), one per pseudo-sample."""
     curves = inv_temp.reshape(*inv_temp.shape[:2], -1)
     count = curves.shape[-1]
     figure, (axis,) = column_figure()
@@ -82,11 +81,11 @@ def inv_temp_density(inv_temp: FloatArray) -> Figure:
         axis.legend(fontsize=7)
     axis.set(xlabel="inverse temperature β (0 base, 1 target)", ylabel="density", xlim=(0, 1))
     look = (
-        "The curves are those of exchangeable variables and should coincide; mass near 0 is what "
-        "joins the modes."
+        "Pseudo-samples are exchangeable, so the curves should coincide; mass near 0 connects the "
+        "modes."
         if count > 1
-        else "There should be mass everywhere between base and target: a gap is where the chain "
-        "cannot pass."
+        else "There should be mass everywhere between base and target: the chain cannot cross a "
+        "gap."
     )
     return Figure(
         "inv-temp-density",
@@ -98,7 +97,7 @@ def inv_temp_density(inv_temp: FloatArray) -> Figure:
 
 
 def inv_temp_traces(inv_temp: FloatArray, ends: tuple[float, float]) -> Figure:
-    """Way of the first chain's inverse temperature, and round trips of all."""
+    """Draw the first chain's inverse temperature, and count the round trips of all chains."""
     lower, upper = ends
     line = inv_temp.reshape(*inv_temp.shape[:2], -1)[0, :_DRAWS_OF_TRACE, 0]
     trips = evidence.round_trips(inv_temp, lower=lower, upper=upper)
@@ -106,23 +105,23 @@ def inv_temp_traces(inv_temp: FloatArray, ends: tuple[float, float]) -> Figure:
     for bottom, top in ((0, lower), (upper, 1)):
         axis.axhspan(bottom, top, color=BAND, linewidth=0)
     axis.plot(np.arange(len(line)), line, color=COLOURS[0], linewidth=0.7)
-    # A chain that stays at an end is seen there.
+    # Wider than [0, 1], so that a chain that stays at an end is visible.
     axis.set(xlabel="draw", ylabel="inverse temperature β", ylim=(-0.03, 1.03))
     each = "chain" if inv_temp.ndim == 2 else "pseudo-sample of a chain"
     spread = f"{trips.min():,} to {trips.max():,}" if np.ptp(trips) else f"{trips.max():,}"
     which = "the first chain" if inv_temp.ndim == 2 else "the first chain's first pseudo-sample"
     return Figure(
         "inv-temp-traces",
-        f"Inverse temperature in the first {len(line):,} draws of {which}. A round trip leads "
-        "from one grey band, at the base, to the other, at the target, and back: it is what "
-        f"brings news of other modes. All draws: {spread} round trips a {each}.",
+        f"Inverse temperature in the first {len(line):,} draws of {which}. A round trip goes "
+        "from one grey band, at the base, to the other, at the target, and back; only round trips "
+        f"lead to other modes. All draws: {spread} round trips per {each}.",
         "Trace of the inverse temperature with the outer tenths of its range in grey.",
         to_image(figure),
     )
 
 
 def target_weights(log_w1: FloatArray, colour: str) -> Figure:
-    """Distribution of the weights that make draws those of the target."""
+    """Draw the distribution of the weights that turn the draws into draws of the target."""
     finite = log_w1[np.isfinite(log_w1)]
     weight = evidence.normalised_weights(finite)
     relative = np.log10(np.maximum(weight * weight.size, 1e-12))
@@ -140,16 +139,16 @@ def target_weights(log_w1: FloatArray, colour: str) -> Figure:
     )
     return Figure(
         "weights",
-        f"Weights of the draws, over their mean (dotted).{none} A few draws far to the right of "
-        f"all others carry the estimates alone. Pareto k of the right tail {said}: up to 0.7 "
-        "errors are reliable, from 1 on there are none.",
+        f"Weights of the draws, relative to their mean (dotted).{none} If a few draws lie far to "
+        "the right of all others, the estimates depend on them alone. Pareto k of the right tail "
+        f"{said}: up to 0.7 errors are reliable, from 1 on they are unknown.",
         "Histogram of the logarithm of the weights of the draws.",
         to_image(figure),
     )
 
 
 def pseudo_sample_weights(log_weight: FloatArray, colour: str) -> Figure:
-    """Distribution over draws of how evenly pseudo-samples share the weight."""
+    """Draw how evenly the pseudo-samples of a draw share its weight, over all draws."""
     effective = evidence.effective_pseudo_samples(log_weight)
     count = log_weight.shape[-1]
     figure, (axis,) = column_figure()
@@ -161,15 +160,15 @@ def pseudo_sample_weights(log_weight: FloatArray, colour: str) -> Figure:
     return Figure(
         "weights",
         f"Effective number of pseudo-samples, 1 / Σ w², in each draw, between 1 and {count}; "
-        f"{effective.mean():.2f} on average. At 1 a single pseudo-sample carries the draw. "
-        "Weights are compared within a draw alone, so that no draw can dominate.",
+        f"{effective.mean():.2f} on average. At 1 a single pseudo-sample has all of the weight. "
+        "Weights are only compared within a draw, so no draw can dominate.",
         "Histogram of the effective number of pseudo-samples.",
         to_image(figure),
     )
 
 
 def base_moments(score: FloatArray, colour: str) -> Figure:
-    """Means under the base against its own, coordinate by coordinate."""
+    """Compare means under the base with the base's own, coordinate by coordinate."""
     limit = largest_base_score(score.size)
     figure, (axis,) = column_figure()
     axis.axhspan(0, limit, color=BAND, linewidth=0)
@@ -185,7 +184,7 @@ def base_moments(score: FloatArray, colour: str) -> Figure:
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     return Figure(
         "base-moments",
-        "Means under the base, estimated from the run, against the base's own, which are known. "
+        "Means under the base, estimated from the run, against the base's known means. "
         f"All should lie in the grey band, below {limit:.1f} standard errors; a cross above it "
         "means that the draws do not follow the path.",
         f"Distances of base means in {score.size} coordinates; the largest is {score.max():.1f} "
@@ -195,9 +194,9 @@ def base_moments(score: FloatArray, colour: str) -> Figure:
 
 
 def running_log_evidence(tempered: TemperedDraws, colour: str) -> Figure:
-    """Estimate of log Z from growing parts of the draws, with two standard errors."""
+    """Draw the estimate of log Z from growing parts of the draws, with two standard errors."""
     draws = tempered.delta.shape[1]
-    # At first all draws may be where the target's density is zero.
+    # The first draws may all lie where the target's density is zero.
     part = np.unique(np.linspace(max(_FEWEST_DRAWS, draws // _PARTS), draws, _PARTS).astype(int))
     part = part[[bool(np.isfinite(tempered.log_w1[:, :count]).any()) for count in part]]
     estimates = np.array([_first(tempered, count).log_evidence() for count in part])
@@ -206,7 +205,7 @@ def running_log_evidence(tempered: TemperedDraws, colour: str) -> Figure:
     axis.fill_between(part, value - 2 * error, value + 2 * error, color=colour, alpha=0.25, lw=0)
     axis.plot(part, value, "o-", color=colour, markersize=3, linewidth=1.2)
     axis.axhline(value[-1], color=INK, linewidth=0.8, linestyle=":")
-    axis.set(xlabel="draws a chain", ylabel="log Z (nats)")
+    axis.set(xlabel="draws per chain", ylabel="log Z (nats)")
     return Figure(
         "log-evidence",
         f"Estimate of log Z from the first draws of every chain, with two standard errors; "

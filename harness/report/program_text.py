@@ -1,4 +1,4 @@
-"""The Stan program that made a fit, as long as it is still the one that is here."""
+"""The text of the Stan program that made a fit, if it has not changed since."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ProgramText:
     name, digest
         Name and hash that the fit remembers.
     files
-        Name and text of the program and of all that it includes; none if those that are here
-        have another hash.
+        Name and text of the program and of everything that it includes; none if the installed
+        programs have another hash.
     """
 
     name: str
@@ -32,9 +32,9 @@ class ProgramText:
 
 
 def program_text(fit: Fit, program: StanProgram | None = None) -> ProgramText | None:
-    """Return the program that made a fit, or None if it was made by none.
+    """Return the program that made a fit, or None if no program did.
 
-    One that has :func:`kept_programs` is not among them.
+    This is not for fits that have :func:`kept_programs`.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def program_text(fit: Fit, program: StanProgram | None = None) -> ProgramText | 
 
 
 def kept_programs(fit: Fit) -> tuple[ProgramText, ...]:
-    """Return the programs that a fit has kept itself, as those that no package ships.
+    """Return the programs that a fit carries itself, because no package ships them.
 
     Its attribute ``programs`` is JSON: a list of names and texts.  Each hash is its text's.
     """

@@ -1,16 +1,14 @@
 """The report of a run: an overview, a page per experiment and pages of single fits.
 
 ``FOLDER/index.html``, ``FOLDER/EXPERIMENT/index.html`` and ``FOLDER/EXPERIMENT/CELL-RUN.html``,
-each of which needs no other file.  A list of what was written lies beside them, so that pages of an
-earlier report that this one has not are removed, and nothing else ever is.
+each of which needs no other file.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context
@@ -24,15 +22,15 @@ from harness.errors import DataError
 from harness.files import write_text
 from harness.fit import Fit
 from harness.plan.spec import Cell, Table
-from harness.progress import Progress
 from harness.report.experiment_page import CellRow, Section, render_experiment_page
 from harness.report.fit_page import build_fit_page, render_fit_page
-from harness.report.pages import column_names, render
+from harness.report.overview import OVERVIEW, Entry, write_overview
+from harness.report.pages import column_names
+from harness.report.written import record_files
 
 FitPages = Literal["one", "all"]
-"""Which fits get a page: of each cell the first run, or all runs."""
+"""Which fits get a page: the first run of each cell, or all runs."""
 
-_LISTS = {"html": "files-html.txt", "md": "files-md.txt"}
 _OVERVIEW = "Experiments"
 
 
@@ -56,20 +54,20 @@ def write_site(
     fits: FitPages = "one",
     workers: int = 1,
 ) -> Path:
-    """Write the site, each page whole or not at all; what it links to is written first.
+    """Write the site; each page is complete or not there, and follows the pages that it links to.
 
     Parameters
     ----------
     folder
         Folder of the site.
     sections
-        One an experiment.
+        One per experiment.
     facts
-        What was run on what, for the overview: versions, machine, date.
+        Facts about the run for the overview: versions, machine, date.
     fits
         Which fits get a page.
     workers
-        Processes that write pages of fits; the pages do not depend on it.
+        Number of processes that write pages of fits; the pages do not depend on it.
 
     Returns
     -------
@@ -83,44 +81,90 @@ def write_site(
     StoreError
         If a file cannot be written, or a fit is damaged.
     """
-    if fits not in get_args(FitPages):
-        raise DataError(f"pages are of {' or '.join(get_args(FitPages))} fits; got '{fits}'")
-    written = []
-    for section in sections:
-        name = section.experiment.name
-        rows = list(_cell_rows(folder, section, fits, workers))
-        written += [f"{name}/{href}" for row in rows for _, href in row.pages]
-        trail = [(_OVERVIEW, "../index.html")]
-        write_text(folder / section.href, render_experiment_page(section, rows, trail))
-        written.append(section.href)
-    overview = render("index.html", sections=sections, run_facts=facts, trail=())
-    write_text(folder / "index.html", overview)
-    record_files(folder, "html", [*written, "index.html"])
-    return folder / "index.html"
+    entries = [write_experiment(folder, each, fits=fits, workers=workers) for each in sections]
+    return finish_site(folder, entries, facts)
 
 
-def record_files(folder: Path, form: Literal["html", "md"], names: Sequence[str]) -> None:
-    """Remember what a report wrote, and remove what the last one of its form wrote besides.
+def write_experiment(
+    folder: Path,
+    section: Section,
+    *,
+    fits: FitPages = "one",
+    workers: int = 1,
+    on_page: Callable[[], object] = lambda: None,
+) -> Entry:
+    """Write the pages of an experiment's fits, then its own.
 
     Parameters
     ----------
     folder
-        Folder of the report.
-    form
-        Which of the two forms was written; the other one stays.
-    names
-        Files written, relative to it.
+        Folder of the site.
+    section
+        What the page shows.
+    fits
+        Which fits get a page.
+    workers
+        Processes that write pages of fits; the pages do not depend on it.
+    on_page
+        Called for each page of a fit that is written, for progress.
+
+    Returns
+    -------
+    Entry
+        What the overview says of it.
+
+    Raises
+    ------
+    DataError
+        If an argument makes no sense.
+    StoreError
+        If a file cannot be written, or a fit is damaged.
     """
-    _remove(folder, set(_recorded(folder, _LISTS[form])) - set(names))
-    write_text(folder / _LISTS[form], "\n".join(sorted(names)) + "\n")
+    if fits not in get_args(FitPages):
+        raise DataError(f"pages are of {' or '.join(get_args(FitPages))} fits; got '{fits}'")
+    experiment, results = section.experiment, section.results
+    rows = list(_cell_rows(folder, section, fits, workers, on_page))
+    page = render_experiment_page(section, rows, [(_OVERVIEW, f"../{OVERVIEW}")])
+    write_text(folder / section.href, page)
+    return Entry(
+        name=experiment.name,
+        title=experiment.title,
+        source=experiment.source,
+        href=section.href,
+        profile=results.profile,
+        verdicts=section.verdicts,
+        claims=tuple(section.claims),
+        fits=len(results.metrics),
+        planned=results.planned,
+        failed=len(results.failures),
+        written=(
+            *(f"{experiment.name}/{href}" for row in rows for _, href in row.pages),
+            section.href,
+        ),
+    )
 
 
-def remove_report(folder: Path) -> int:
-    """Remove what a report wrote, and folders that this leaves empty; return the bytes freed."""
-    freed = sum(_remove(folder, {*_recorded(folder, each), each}) for each in _LISTS.values())
-    with suppress(OSError):  # something else is in it, or it was never there
-        folder.rmdir()
-    return freed
+def count_fit_pages(section: Section, fits: FitPages = "one") -> int:
+    """Count the pages of fits that an experiment gets."""
+    return sum(map(len, _shown(section, fits).values()))
+
+
+def finish_site(folder: Path, entries: Sequence[Entry], facts: dict[str, str]) -> Path:
+    """Write the overview of pages that are written, and remove those of an earlier report.
+
+    Returns
+    -------
+    Path
+        The overview.
+
+    Raises
+    ------
+    StoreError
+        If a file cannot be written.
+    """
+    overview = write_overview(folder, entries, facts)
+    record_files(folder, "html", [*(name for entry in entries for name in entry.written), OVERVIEW])
+    return overview
 
 
 def write_tables(folder: Path, tables: Sequence[Table]) -> None:
@@ -130,45 +174,30 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
         write_text(folder / f"{table.name}.csv", frame.to_csv())
 
 
-def _recorded(folder: Path, listed: str) -> list[str]:
-    try:
-        names = (folder / listed).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return []
-    # Nothing outside the folder, whatever the list says.
-    return [name for name in names if name and ".." not in name and not name.startswith("/")]
-
-
-def _remove(folder: Path, names: set[str]) -> int:
-    freed = 0
-    for name in names:
-        path = folder / name
-        with suppress(OSError):
-            freed += path.lstat().st_size
-            path.unlink()
-            if path.parent != folder:
-                path.parent.rmdir()  # once it is empty
-    return freed
-
-
-def _cell_rows(folder: Path, section: Section, fits: FitPages, workers: int) -> Iterator[CellRow]:
-    """Write the pages of an experiment's fits and yield its cells."""
+def _shown(section: Section, fits: FitPages) -> dict[str, list[int]]:
+    """Runs of each cell that get a page, by the cell's key."""
     results = section.results
-    shown = {
+    return {
         cell.key: results.replications(cell)[: None if fits == "all" else 1]
         for cell in results.cells
     }
+
+
+def _cell_rows(
+    folder: Path, section: Section, fits: FitPages, workers: int, on_page: Callable[[], object]
+) -> Iterator[CellRow]:
+    """Write the pages of an experiment's fits and yield its cells."""
+    results = section.results
+    shown = _shown(section, fits)
     jobs = (
         _job(folder, section, cell, replication)
         for cell in results.cells
         for replication in shown[cell.key]
     )
-    total = sum(map(len, shown.values()))
-    with Progress(total, f"{section.experiment.name}: report", "page") as progress:
-        worst = []
-        for finding in _written(jobs, min(workers, total)):
-            worst.append(finding)
-            progress.step()
+    worst = []
+    for finding in _written(jobs, min(workers, sum(map(len, shown.values())))):
+        worst.append(finding)
+        on_page()
     of_cell = iter(worst)
     for cell in results.cells:
         pages = [(each, _page_name(cell, each)) for each in shown[cell.key]]
@@ -209,7 +238,7 @@ def _written(jobs: Iterator[FitJob], workers: int) -> Iterator[Finding]:
     ) as pool:
         running: list[Future[Finding]] = []
         for job in jobs:
-            # Only so many fits in memory as there is work for.
+            # Keep only as many fits in memory as the workers need.
             running.append(pool.submit(_write_fit, job))
             if len(running) > 2 * workers:
                 yield running.pop(0).result()

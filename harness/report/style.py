@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MplFigure
 
-# Okabe and Ito's palette, told apart under the common forms of colour blindness.
+# Okabe and Ito's palette, whose colours the common forms of colour blindness can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 _LARGEST_SVG = 150_000
@@ -32,7 +32,7 @@ class MethodStyle:
     label
         Its name in words.
     colour, marker
-        Matplotlib's; the marker tells apart what the colour alone may not.
+        As in Matplotlib; the marker distinguishes methods whose colours look alike.
     """
 
     label: str
@@ -67,7 +67,7 @@ _FROM_PILOT = "_from_pilot"
 
 
 def method_style(method: str) -> MethodStyle:
-    """Return how a method is drawn: one that starts from a pilot as it is without.
+    """Return how a method is drawn; a method that starts from a pilot looks like the one without.
 
     A method that is not listed is grey, under its own name.
     """
@@ -81,9 +81,9 @@ def method_style(method: str) -> MethodStyle:
 def new_figure(
     rows: int = 1, columns: int = 1, *, width: float = 9.0, height: float = 3.2
 ) -> tuple[MplFigure, list[Axes]]:
-    """Return a figure and its axes, row by row, laid out to fit what they hold; sizes in inches.
+    """Return a figure and its axes, row by row, with a layout that fits; sizes in inches.
 
-    Made without pyplot, so nothing global is touched and threads can draw at once.
+    It is made without pyplot, so there is no global state and threads can draw at once.
     """
     figure = MplFigure(figsize=(width, height), layout="constrained")
     return figure, _styled_axes(figure, rows, columns)
@@ -92,9 +92,9 @@ def new_figure(
 def column_figure(
     rows: int = 1, columns: int = 1, *, height: float = 2.8, title: bool = False
 ) -> tuple[MplFigure, list[Axes]]:
-    """Return a figure as wide as a column of a page, with margins that are known beforehand.
+    """Return a figure as wide as a column of a page, with fixed margins.
 
-    Fitting them takes as long as drawing: too long for pages with many pictures.
+    Fitting the margins takes as long as drawing, too long for pages with many figures.
 
     Parameters
     ----------
@@ -133,9 +133,9 @@ def _styled_axes(figure: MplFigure, rows: int, columns: int) -> list[Axes]:
 
 
 def to_image(figure: MplFigure) -> bytes:
-    """Render a figure on a white ground, which reads on light and dark pages alike.
+    """Render a figure on a white background, which is readable on light and on dark pages.
 
-    As SVG where that is small, with text as text; else, with thousands of points, as PNG.
+    The result is SVG with text as text, or PNG if the SVG would have thousands of points.
     """
     points = sum(np.size(line.get_xdata()) for axis in figure.axes for line in axis.lines)
     if points * _BYTES_A_POINT <= _LARGEST_SVG:

@@ -1,11 +1,11 @@
-"""One verdict a claim as data, and the tables of README and documentation made from it.
+"""One verdict per claim, as data, and the tables in README and docs that are made from it.
 
 ``python -m harness.report.verdicts STORE [LONGER ...]`` collects what ``harness report`` wrote to
 ``STORE/EXPERIMENT/tables/claims.csv`` in ``experiments/published/ours-verdicts.csv`` of this
-checkout, and writes README's table and ``docs/results.md`` from that.  Where a longer run has a
-verdict, it is that run's; and the longer runs' tables are kept (:mod:`harness.report.kept`).  A
-longer run whose tables were kept before needs no store any more: its verdicts stay until its
-tables are replaced or removed.  So do those of experiments that ``STORE`` has not.
+checkout, and writes README's table and ``docs/results.md`` from that.  A longer run's verdict
+replaces that of ``STORE``, and the longer run's tables are kept (:mod:`harness.report.kept`).  Once
+its tables are kept, a longer run needs no store any more: its verdicts stay until its tables are
+replaced or removed.  Verdicts of experiments that are not in ``STORE`` stay as well.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COMMAND = "python -m harness.report.verdicts"
 
 
 def claims_table(section: Section, stan_version: str) -> Table:
-    """Return an experiment's claims, a row each.
+    """Return an experiment's claims, one per row.
 
     Parameters
     ----------
@@ -103,15 +103,14 @@ def collect_verdicts(store: Path) -> pd.DataFrame:
 def keep_verdicts(
     before: pd.DataFrame, now: pd.DataFrame, kept: Sequence[KeptTable]
 ) -> pd.DataFrame:
-    """Of earlier verdicts return those that new ones do not replace.
+    """Return the earlier verdicts that new ones do not replace.
 
     Parameters
     ----------
     before, now
         Claims as collected earlier and now.
     kept
-        Tables that are kept: verdicts of the runs that made them stay where the claim is still
-        made.
+        Tables that are kept: verdicts of the runs that made them stay if the claim is still made.
     """
     made = {(table.experiment, table.made) for table in kept}
     claims = set(zip(now.index, now["claim"], strict=True))
@@ -124,7 +123,7 @@ def keep_verdicts(
 
 
 def _last_word(*frames: pd.DataFrame) -> pd.DataFrame:
-    """Put claims together; of one that several have a verdict on the last one's counts."""
+    """Combine claims; if several runs have a verdict on a claim, the last one counts."""
     collected: dict[tuple[str, str], pd.Series] = {}
     for name, row in pd.concat(frames).iterrows():
         key = str(name), row["claim"]
@@ -135,7 +134,7 @@ def _last_word(*frames: pd.DataFrame) -> pd.DataFrame:
 
 
 def readme_lines(verdicts: pd.DataFrame) -> list[str]:
-    """Write the papers' claims with their verdicts for the README, and above them the counts."""
+    """Write the papers' claims with their verdicts for the README, after a line of counts."""
     not_papers = verdicts["claim"].str.startswith(_NOT_THE_PAPERS)
     papers, ours = verdicts[~not_papers], verdicts.loc[not_papers, "verdict"]
     counts = papers["verdict"].value_counts()
@@ -150,7 +149,7 @@ def readme_lines(verdicts: pd.DataFrame) -> list[str]:
 
 
 def results_page(verdicts: pd.DataFrame, kept: Sequence[KeptTable]) -> str:
-    """Return the documentation's page of results: what was measured for each claim, and tables."""
+    """Return the documentation's page of results: the measurements for each claim, and tables."""
     lines = [
         f"<!-- Written by `{_COMMAND}`. -->",
         "# Results",
@@ -199,7 +198,7 @@ def write_verdicts(checkout: Path, *stores: Path) -> None:
     verdicts = collect_verdicts(stores[0])
     readme = checkout / "README.md"
     if not readme.is_file():
-        raise DataError(f"{checkout} is no checkout of this project: it has no README.md")
+        raise DataError(f"{checkout} is not a checkout of this project: it has no README.md")
     published = checkout / "experiments" / "published"
     if (published / VERDICTS).is_file():
         before = read_verdicts(published / VERDICTS)
@@ -216,7 +215,7 @@ def write_verdicts(checkout: Path, *stores: Path) -> None:
 
 
 def made_by(verdicts: pd.DataFrame) -> str:
-    """Say in a sentence by what verdicts were made, and the tables beside them."""
+    """Say in a sentence which runs made the verdicts and the tables beside them."""
     profile, date, version = (
         ", ".join(sorted(set(verdicts[name]))) for name in ("profile", "date", "stan version")
     )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.evidence import LogEvidence
+from harness.evidence import LogEvidence, log_base_mass
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
@@ -52,7 +52,11 @@ class Sandwich(NamedTuple):
     lower: LogEvidence
     """From the base up: the log of an unbiased estimate of Z."""
     upper: LogEvidence
-    """From exact draws of the target down: minus the log of an unbiased estimate of 1/Z."""
+    """From exact draws of the target down: minus the log of an unbiased estimate of 1/Z.
+
+    Where the target's support cuts the base, the share that is left, as the passes up have found
+    it, is divided out.
+    """
     forward: Fit
     """The fit of the way up; its cost includes the way down."""
     log_weight_down: FloatArray
@@ -156,7 +160,9 @@ def bidirectional(
     fit = run.forward()
     log_weight = run.reverse(exact)
     down = _log_mean(-log_weight)
-    upper = LogEvidence(base.log_zeta - down.value, down.mcse)
+    # Passes down end only in what the target's support leaves of the base: Z over its mass there.
+    mass = log_base_mass(np.isfinite(fit.tree["extended"]["log_w1"].to_numpy()))
+    upper = mass.added_to(LogEvidence(base.log_zeta - down.value, down.mcse))
     fit.tree.attrs |= run.cost()
     return Sandwich(fit.log_evidence, upper, fit, log_weight)
 

@@ -235,7 +235,7 @@ def _product(
 def _annealed(fit: Fit, images: ImageSet) -> Fit:
     extended = fit.tree["extended"]
     count = len(images.image)
-    log_weight = _by_image(extended["log_w1"].to_numpy().T, count)[..., 0]
+    log_weight = _by_image(fit.log_weight.T, count)[..., 0]
     ends = extended["z"].to_numpy()[0].reshape(-1, count, images.decoder.dimension)
     index = evidence.resample(log_weight, np.random.default_rng(fit.tree.attrs["seed"]))
     z = ends[index.T, np.arange(count)][None]

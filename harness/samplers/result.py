@@ -11,7 +11,7 @@ import numpy as np
 from harness import evidence
 from harness.arrays import FloatArray
 from harness.evidence import LogEvidence
-from harness.fit import Fit, build_fit, evidence_attributes
+from harness.fit import Fit, build_fit, evidence_attributes, target_draws
 from harness.samplers.path import Path
 
 
@@ -91,17 +91,18 @@ def weighted_fit(
         # In random order, so that every chain of the posterior has draws of every population.
         pooled = rng.permutation(evidence.resample(log_w1.reshape(1, -1), rng)[0])
         chain, index = np.divmod(pooled.reshape(log_w1.shape), log_w1.shape[1])
+        posterior = {name: value[chain, index] for name, value in parameters.items()}
     else:
-        index = evidence.resample(log_w1, rng)
-        chain = np.arange(len(index))[:, None]
+        posterior = target_draws(parameters, log_w1, "across draws", rng)
     return build_fit(
-        posterior={name: value[chain, index] for name, value in parameters.items()},
+        posterior=posterior,
         extended={**parameters, **extended},
         sample_stats=dict(stats or {"lp": np.zeros(points.shape[:2])}),
         constant_data=path.target.data,
         attrs=_attributes(method, path, points.shape[0], settings, seed)
         | evidence_attributes(log_evidence)
         | dict(found or {}),
+        weighting="across draws",
         pseudo_samples=False,
     )
 

@@ -1,7 +1,16 @@
 """Temper anybody's Stan program: write the programs that our methods run."""
 
+from harness.temper.base import BaseVerdict
 from harness.temper.classify import Statement, What
 from harness.temper.model import tempered_model
 from harness.temper.program import TemperedProgram, as_table, temper
 
-__all__ = ["Statement", "TemperedProgram", "What", "as_table", "temper", "tempered_model"]
+__all__ = [
+    "BaseVerdict",
+    "Statement",
+    "TemperedProgram",
+    "What",
+    "as_table",
+    "temper",
+    "tempered_model",
+]

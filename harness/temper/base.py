@@ -10,19 +10,18 @@ but what it integrates to is not to be seen in the text.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from harness.temper.additions import Addition, Branch, Notes
+from harness.temper.additions import Notes
 from harness.temper.elements import Box, Piece, told
+from harness.temper.entries import Entry, Kept, entries, settled
 from harness.temper.order import ordered
 from harness.temper.ranges import may_cut
-from harness.temper.supports import Truncation, may_fail, problem, truncation, volume
+from harness.temper.supports import volume
 from harness.temper.syntax import Syntax
-from harness.temper.text import as_text, statement_text
-from harness.temper.tree import Node, is_container, tag
+from harness.temper.tree import tag
 
 BaseVerdict = Literal["normalised", "unknown_constant", "improper"]
 """What is known of the base's integral: it is 1; it is not known; it is infinite."""
@@ -50,14 +49,6 @@ class Base:
     uncovered: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Kept:
-    """What one statement adds to the base."""
-
-    node: Node
-    additions: tuple[Addition, ...]
-
-
 def base_of(syntax: Syntax, notes: Notes, kept: Iterable[Kept]) -> Base:
     """Judge what is left of a program.
 
@@ -73,16 +64,6 @@ def base_of(syntax: Syntax, notes: Notes, kept: Iterable[Kept]) -> Base:
     return _Judge(syntax, notes, tuple(kept)).base()
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A density in the base, or something else that is added to it."""
-
-    additions: tuple[Addition, ...]
-    pieces: tuple[Piece, ...] | None
-    path: tuple[Branch, ...]
-    problem: str | None
-
-
 _TOGETHER = ("Covariance", "CholeskyCov", "SumToZero")
 """Unbounded constraints whose elements are not free one by one."""
 
@@ -93,8 +74,8 @@ class _Judge:
     def __init__(self, syntax: Syntax, notes: Notes, kept: tuple[Kept, ...]) -> None:
         self._syntax = syntax
         self._notes = notes
-        self._entries = [each for some in kept for each in self._read(some)]
-        self._settled = _settled(self._entries)
+        self._entries = [each for some in kept for each in entries(notes, some)]
+        self._settled = settled(self._entries)
 
     def base(self) -> Base:
         flat: list[str] = []
@@ -123,64 +104,6 @@ class _Judge:
             return Base("unknown_constant", shown, (), tuple(uncovered))
         why_not = "each parameter has one density that is normalised over its support"
         return Base("normalised", why_not, (), tuple(uncovered))
-
-    # What statements add
-
-    def _read(self, kept: Kept) -> list[_Entry]:
-        """Return the densities of a statement, with the masses that they are divided by."""
-        entries: list[_Entry] = []
-        cut: dict[int, Truncation] = {}
-        additions: list[Addition] = []
-        for each in kept.additions:
-            before = additions[-1] if additions else None
-            mass = None if before is None else _mass(before, each, cut.get(id(before)))
-            if before is not None and mass is not None:
-                cut[id(before)] = mass
-            else:
-                additions.append(each)
-        for each in additions:
-            pieces = each.pieces()
-            why = self._problem(each, pieces, cut.get(id(each)))
-            if why is not None:
-                line = self._syntax.line(kept.node)
-                why = f"line {line.number}, `{statement_text(kept.node)}`: {why}"
-            if why is not None or each.sign != "+":
-                pieces = pieces if each.sign == "+" else None
-            entries.append(_Entry((each,), pieces, each.context.path, why))
-        return entries
-
-    def _problem(
-        self, addition: Addition, pieces: tuple[Piece, ...] | None, cut: Truncation | None
-    ) -> str | None:
-        density = addition.density
-        if addition.jacobian:
-            return "a change of variables"
-        if density is None or density.cumulative:
-            return "not a density that is known by name"
-        if density.own:
-            return "a density of the program's own"
-        if addition.sign != "+" or density.factor != 1:
-            return "a multiple of a density"
-        if pieces is None:
-            return "not a density of a parameter as it is declared"
-        if not all(each.known for each in pieces):
-            return "the text does not tell of which elements"
-        raw = addition.value.itself or ()
-        if any(each.over(addition.context.loops)[1] for each in raw):
-            return "given to the same elements more than once"
-        used = cut or truncation(density)
-        if addition.called and used != Truncation():
-            return "cut in a function"
-        negative = may_fail(density, self._notes.declared.parameters)
-        if negative is not None and not addition.called:
-            return f"{density.family} rejects a negative {negative}"
-        for each in pieces:
-            parameter = self._notes.declared.parameters[each.parameter]
-            whole = self._notes.wholes[each.parameter]
-            found = problem(density, each, whole, parameter, used)
-            if found is not None:
-                return found
-        return None
 
     # Elements
 
@@ -217,7 +140,7 @@ class _Judge:
             return missing, [f"{name}: not each element has one density"]
         return missing, []
 
-    def _touched(self, entry: _Entry) -> list[Piece]:
+    def _touched(self, entry: Entry) -> list[Piece]:
         """Elements that something in the base depends on, but for what stands behind bars."""
         found: list[Piece] = []
         for each in entry.additions:
@@ -235,7 +158,7 @@ class _Judge:
                     found += [p.over(each.context.loops)[0] for p in behind]
         return found
 
-    def _again(self, entry: _Entry) -> bool:
+    def _again(self, entry: Entry) -> bool:
         """Whether another density is, or may be, of the same elements."""
         return any(
             not mine.disjoint(theirs)
@@ -281,46 +204,3 @@ class _Judge:
 
 
 _SHOWN = 2
-
-
-def _mass(density: Addition, mass: Addition, cut: Truncation | None) -> Truncation | None:
-    """Return the ends that a term cuts the density before it to, or None."""
-    one, other = density.density, mass.density
-    if one is None or other is None or cut is not None or one.cumulative or not other.cumulative:
-        return None
-    if tag(one.truncation) != "NoTruncate" or one.family != other.family or mass.sign != "-":
-        return None
-    same = list(map(as_text, one.args[1:])) == list(map(as_text, other.args[1:]))
-    if not same or other.factor != 1 or any(map(is_container, (*one.args, *other.args))):
-        return None
-    at = other.args[0]
-    return Truncation(low=at) if other.name.endswith("_lccdf") else Truncation(high=at)
-
-
-def _settled(entries: Sequence[_Entry]) -> list[_Entry]:
-    """Make one entry of those in two branches that are densities of the same elements."""
-    settled = list(entries)
-    while True:
-        inner = max((each.path for each in settled), key=len, default=())
-        if not inner:
-            return settled
-        prefix, condition = inner[:-1], inner[-1][0]
-        here = [
-            e for e in settled if e.path and (e.path[:-1], e.path[-1][0]) == (prefix, condition)
-        ]
-        settled = [e for e in settled if all(e is not each for each in here)]
-        yes, no = ([e for e in here if e.path[-1][1] == number] for number in (0, 1))
-        same = len(yes) + len(no) == len(here) and _elements(yes) == _elements(no) is not None
-        why = None if same else "something is added under a condition alone"
-        if same:
-            why = next((e.problem for e in here if e.problem), None)
-        settled += [
-            replace(e, path=prefix, problem=e.problem or why) for e in (yes if same else here)
-        ]
-
-
-def _elements(entries: Sequence[_Entry]) -> Counter[Piece] | None:
-    """Return what entries are densities of; None if one is of anything else."""
-    if not all(each.pieces for each in entries):
-        return None
-    return Counter(replace(piece, open=None) for each in entries for piece in each.pieces or ())

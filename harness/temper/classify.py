@@ -1,8 +1,8 @@
-"""Which statements of a program give data their density, and which are of the prior.
+"""Which statements of a program are its likelihood, and which are its prior.
 
 The rules are those of :mod:`harness.temper.rules`; a comment ``// temper: yes`` or
-``// temper: no`` on a statement's line comes before them.  Terms of a sum in one statement are
-taken apart where some of them are densities of parameters.
+``// temper: no`` on a statement's line overrides them.  The terms of a sum in one statement are
+classified separately if some of them are densities of parameters.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Literal
 
 from harness.errors import DataError
 from harness.temper.additions import Addition
-from harness.temper.base import Base, Kept, base_of
+from harness.temper.base import Base, base_of
+from harness.temper.entries import Kept
 from harness.temper.interpret import notes
 from harness.temper.rules import Finding, Rules, listed
-from harness.temper.sums import signed
+from harness.temper.sums import one_distribution, signed
 from harness.temper.syntax import Syntax
-from harness.temper.text import as_text, statement_text
+from harness.temper.text import statement_text
 from harness.temper.tree import Node, has_field, inner_statements, stmt, tag
 
 What = Literal["likelihood", "all"]
@@ -42,7 +43,7 @@ class Statement:
     file
         Name of the file that holds the line.
     unsure
-        Whether the text does not decide it, so that a comment should.
+        Whether the text does not decide it, so that a comment should decide.
     """
 
     line: int
@@ -54,12 +55,12 @@ class Statement:
 
     @property
     def question(self) -> str:
-        """What somebody who knows the model should look at, in one sentence or two."""
+        """What to ask somebody who knows the model, in one sentence or two."""
         part, other = ("likelihood", "prior") if self.tempered else ("prior", "likelihood")
         word = "no" if self.tempered else "yes"
         return (
-            f"line {self.line}: `{self.text}`: {self.why}; it is taken to be of the {part}. Say "
-            f"`// temper: {word}` on its line if it is of the {other}"
+            f"line {self.line}: `{self.text}`: {self.why}; it is taken as part of the {part}. If "
+            f"it is part of the {other}, write `// temper: {word}` on its line"
         )
 
 
@@ -73,12 +74,12 @@ class Term:
 
 @dataclass(frozen=True)
 class Classification:
-    """What each statement adds to, by the identity of its node, and the same for people."""
+    """The part that each statement adds to, by the identity of its node, and a list for people."""
 
     terms: Mapping[int, tuple[Term, ...]]
     statements: tuple[Statement, ...]
     base: Base
-    """What is left where nothing of what is tempered counts."""
+    """What is left of the program without the part that is tempered."""
 
 
 def classify(syntax: Syntax, what: What) -> Classification:
@@ -133,9 +134,13 @@ class _Classifier:
             parts = tuple((a.sign, a.node) for a in each.additions) if each.part else ()
             before = terms.get(id(each.node), ())
             terms[id(each.node)] = (*before, Term(each.finding.tempered, parts))
-        left = [Kept(each.node, each.additions) for each in groups if not each.finding.tempered]
-        base = base_of(self._syntax, self._notes, left)
-        return Classification(terms, tuple(map(self._told, groups)), base)
+        told = tuple(map(self._told, groups))
+        left = [
+            Kept(f"line {said.line}, `{said.text}`", each.additions)
+            for each, said in zip(groups, told, strict=True)
+            if not said.tempered
+        ]
+        return Classification(terms, told, base_of(self._syntax, self._notes, left))
 
     def _adding(self, node: Node, inherited: bool | None) -> Iterator[tuple[Node, bool | None]]:
         """Yield the statements that add something, with what comments say of them."""
@@ -152,14 +157,15 @@ class _Classifier:
             return inherited
         if word not in ("yes", "no"):
             raise DataError(
-                f"{self._syntax.line(node)}: '// temper:' is followed by yes or no, not by '{word}'"
+                f"{self._syntax.line(node)}: '// temper:' must be followed by yes or no, not by "
+                f"'{word}'"
             )
         return word == "yes"
 
     def _told(self, group: _Group) -> Statement:
         text = statement_text(group.node)
         if inner_statements(stmt(group.node)):
-            text = text.partition(" {")[0]  # a loop, whose bounds call a function that adds
+            text = text.partition(" {")[0]  # a loop whose bounds call a function that adds
         if group.part:
             text = f"target += {signed(tuple((a.sign, a.node) for a in group.additions))};"
         line, finding = self._syntax.line(group.node), group.finding
@@ -169,7 +175,7 @@ class _Classifier:
 
 
 def _grouped(node: Node, additions: list[Addition], rules: Rules) -> list[_Group]:
-    """Classify what a statement adds: as one, or the densities of parameters by themselves."""
+    """Classify what a statement adds: as a whole, or with the densities of parameters apart."""
     if any(each.called for each in additions) or not additions:
         return [_Group(node, tuple(additions), _called(additions, rules), part=False)]
     groups: list[list[Addition]] = []
@@ -177,7 +183,7 @@ def _grouped(node: Node, additions: list[Addition], rules: Rules) -> list[_Group
     rest: list[Addition] | None = None
     for each in additions:
         if groups and (rules.is_constant(each) or _normalises(each, groups[-1])):
-            # What normalises a truncated density goes with it.
+            # A term that normalises a truncated density goes with it.
             groups[-1].append(each)
             continue
         finding = rules.finding(each)
@@ -204,9 +210,9 @@ def _grouped(node: Node, additions: list[Addition], rules: Rules) -> list[_Group
 def _normalises(addition: Addition, group: list[Addition]) -> bool:
     """Whether a term is the mass that a truncated density before it is divided by."""
     mass, density = addition.density, group[-1].density
-    if mass is None or density is None or not mass.cumulative or mass.family != density.family:
+    if mass is None or density is None:
         return False
-    return list(map(as_text, mass.args[1:])) == list(map(as_text, density.args[1:]))
+    return mass.cumulative and one_distribution(mass, density)
 
 
 def _called(additions: list[Addition], rules: Rules) -> Finding:
@@ -229,7 +235,7 @@ def _called(additions: list[Addition], rules: Rules) -> Finding:
 
 
 def _something_tempered(groups: list[_Group]) -> list[_Group]:
-    """Take what is unsure for the likelihood where nothing else is."""
+    """Classify unsure statements as likelihood if nothing else is."""
     if any(each.finding.tempered for each in groups):
         return groups
     unsure = any(each.finding.unsure for each in groups)

@@ -8,8 +8,9 @@ from dataclasses import replace
 from harness.temper.additions import Addition, Context, Notes
 from harness.temper.declared import declared, limit, sizes_of
 from harness.temper.elements import Affine
-from harness.temper.evaluate import Expressions, full
+from harness.temper.evaluate import Expressions
 from harness.temper.flow import NOTHING, Value, joined, union
+from harness.temper.standard import full
 from harness.temper.statements import Scope, Statements, Variables
 from harness.temper.syntax import Syntax
 from harness.temper.text import as_text

@@ -1,9 +1,9 @@
-"""What a tempered program takes from ours: functions of tempering, and the data of a path."""
+"""What a tempered program takes from ours: functions of tempering, and blocks of a form."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from harness.folders import shipped
 
@@ -11,7 +11,11 @@ _DEFINED = re.compile(r"^(?:int|real|vector|matrix) (\w+)\(", re.MULTILINE)
 _CALLED = re.compile(r"\b(\w+)\(")
 _WORD = re.compile(r"\b[A-Za-z]\w*")
 _ENDS = ("_lpdf", "_lpmf", "_rng", "_lp")
-_DECLARED = re.compile(r"(\w+);")
+_TYPE = r"(?:int|real|vector|matrix|simplex|positive_ordered)(?:<[^>]*>)?(?:\[[^=;]*\])?"
+_DECLARED = re.compile(
+    rf"^ *(?:array\[\w+\] )?{_TYPE} (\w+)(?=;| =)|\bfor \((\w+) in", re.MULTILINE
+)
+_INCLUDE = re.compile(r"^#include (\S+)\n", re.MULTILINE)
 
 
 class Names:
@@ -51,30 +55,47 @@ class Names:
         return {name: self.ours[name] for name in wanted if self.ours.get(name, name) != name}
 
 
-def functions(wanted: Iterable[str], names: Names) -> str:
-    """Text of functions of ``stan/tempering.stanfunctions``, and of those that they call."""
+def functions(text: str, names: Names) -> str:
+    """Text of the functions of ``stan/tempering.stanfunctions`` that a text needs."""
     source = (shipped("stan") / "tempering.stanfunctions").read_text(encoding="utf-8")
     # A comment, and the functions of one name that it is about.
     chunks = re.split(r"\n\n(?=/\*\*)", source.strip())
     defined = {name: chunk for chunk in chunks for name in _DEFINED.findall(_code(chunk))}
     needed: set[str] = set()
-    waiting = list(wanted)
+    waiting = _CALLED.findall(_code(text))
     while waiting:
         name = waiting.pop()
-        if name not in needed:
+        if name in defined and name not in needed:
             needed.add(name)
-            waiting += [each for each in _CALLED.findall(_code(defined[name])) if each in defined]
+            waiting += _CALLED.findall(_code(defined[name]))
     kept = [chunk for chunk in chunks if needed & set(_DEFINED.findall(_code(chunk)))]
-    text = "\n\n".join(kept)
-    return _renamed(text, {name: names.of(name) for name in sorted(needed)})
+    return _renamed("\n\n".join(kept), {name: names.of(name) for name in sorted(needed)})
 
 
-def data(blocks: Iterable[str], names: Names) -> tuple[str, list[str]]:
-    """Text of blocks of data of ``stan/blocks``, and our names of what they declare."""
-    folder = shipped("stan") / "blocks"
-    text = "".join((folder / f"{name}.standata").read_text(encoding="utf-8") for name in blocks)
-    declared = [name for row in text.splitlines() for name in _DECLARED.findall(row.split("//")[0])]
-    return _renamed(text, {name: names.of(name) for name in declared}), declared
+def block(path: str, instead: Mapping[str, str | None]) -> str:
+    """Text of a file of ``stan/`` with its includes written out; empty if there is no such file.
+
+    Parameters
+    ----------
+    path
+        The file, below ``stan/``.
+    instead
+        Files to include in place of others; None for nothing.
+    """
+    file = shipped("stan") / path
+    if not file.is_file():
+        return ""
+
+    def included(line: re.Match[str]) -> str:
+        other = instead.get(line[1], line[1])
+        return "" if other is None else block(other, instead)
+
+    return _INCLUDE.sub(included, file.read_text(encoding="utf-8"))
+
+
+def declared(text: str) -> list[str]:
+    """Names that a text declares, with those of loops' variables."""
+    return [name or variable for name, variable in _DECLARED.findall(text)]
 
 
 def renaming(names: Names) -> Callable[[str], str]:
@@ -86,6 +107,6 @@ def _renamed(text: str, given: dict[str, str]) -> str:
     return _WORD.sub(lambda word: given.get(word[0], word[0]), text)
 
 
-def _code(chunk: str) -> str:
-    """A chunk without its comment."""
-    return chunk.split("*/", 1)[-1]
+def _code(text: str) -> str:
+    """A text without its comments."""
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)

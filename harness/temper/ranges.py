@@ -76,10 +76,14 @@ class _Ranges:
                     constraint = field(stmt(node), "transformation")
                     self._constraints |= dict.fromkeys(declared_names(node), constraint)
         self._made: dict[str, list[Node]] = {}
+        self._counting: set[str] = set()
         for node in walk(syntax.blocks["transformedparameters"]):
             if isinstance(node, str) or not node:
                 continue
-            if node[0] == "VarDecl":
+            if node[0] == "For":
+                if (literal(field(node, "lower_bound")) or -1) >= 0:
+                    self._counting.add(name_of(field(node, "loop_variable")))
+            elif node[0] == "VarDecl":
                 for each in items(field(node, "variables")):
                     initial = items(field(each, "initial_value"))
                     self._make(name_of(field(each, "identifier")), initial)
@@ -161,6 +165,8 @@ class _Ranges:
         return False
 
     def _variable(self, name: str, wanted: Range) -> bool:
+        if name in self._counting:
+            return wanted == "positive"
         constraint = self._constraints.get(name, "Identity")
         kind = tag(constraint)
         if kind in _SHARES:

@@ -86,6 +86,12 @@ def density_call(expression: Node) -> Density | None:
     return None
 
 
+def one_distribution(one: Density, other: Density) -> bool:
+    """Whether two densities, or masses, are of one distribution with the same parameters."""
+    texts = [list(map(as_text, each.args[1:])) for each in (one, other)]
+    return one.family == other.family and texts[0] == texts[1]
+
+
 def densities_in(expression: Node) -> list[Node]:
     """Return what is given a density within an expression."""
     return [

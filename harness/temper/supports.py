@@ -30,6 +30,9 @@ _POSITIVE = {
 }
 _UNIT = ("beta", "beta_proportion")
 _FROM_FIRST = ("pareto", "pareto_type_2")
+BETWEEN = ("uniform", *_FROM_FIRST)
+"""Densities that are told the ends of their support."""
+
 _MATRICES = {
     "dirichlet": ("Simplex",),
     "lkj_corr": ("Correlation",),

@@ -1,13 +1,16 @@
-"""What stands around a program's own statements in its tempered forms.
+"""What stands around a program's own statements in its tempered forms: the files of ``stan/FORM/``.
 
-In these texts, as in ``stan/``, log_base is log b and log_ratio is log gamma - log b, of one point
-or of each pseudo-sample.
+A program that is written stands alone, so the files are read with their includes written out.  They
+say what log_base and log_gamma are: log b and log gamma of one point, or of each pseudo-sample.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal
+
+from harness.temper import library
 
 Variant = Literal[
     "target",
@@ -24,141 +27,57 @@ Variant = Literal[
 and ``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` where the likelihood is zero in
 places: see :mod:`harness.temper.twice`."""
 
-_COLLAPSED = ("log_tempered_mass", "inv_temp_rng", "continuous_tempering_log_weight")
+_FOLDER: Mapping[Variant, str] = {"collapsed_tempered_zero_likelihood": "collapsed_tempered"}
+"""Folder of a form in ``stan/`` where it does not have the form's name."""
 
-FUNCTIONS: Mapping[Variant, tuple[str, ...]] = {
-    "target": (),
-    "pseudo_extended": (
-        "geometric_path",
-        "pseudo_extended_log_density",
-        "pseudo_extended_log_weight",
-        "is_uniform",
-        "log_inv_temp_density",
-        "stratified_log_density",
-    ),
-    "continuously_tempered": (
-        "geometric_path",
-        "is_uniform",
-        "piecewise_linear",
-        "continuous_tempering_log_weight",
-    ),
-    "collapsed_tempered": _COLLAPSED,
-    "collapsed_tempered_zero_likelihood": _COLLAPSED,
-    "collapsed_pseudo_extended": (
-        "log_tempered_mass",
-        "inv_temp_rng",
-        "pseudo_extended_log_density",
-        "pseudo_extended_log_weight",
-    ),
+_NO_GAUSSIAN_BASE = {
+    "path/base.stanblock": "path/own_base.stanblock",
+    "path/whitened_base.stanblock": None,
 }
 
-DATA: Mapping[Variant, tuple[str, ...]] = {
-    "target": (),
-    "pseudo_extended": ("g", "pseudo_samples"),
-    "continuously_tempered": ("g", "inv_temp"),
-    "collapsed_tempered": ("g", "ladder"),
-    "collapsed_tempered_zero_likelihood": ("g", "ladder"),
-    "collapsed_pseudo_extended": ("g", "ladder"),
-}
 
-_COLLAPSED_MODEL = """
-target += log_base
-  + log_tempered_mass(log_zeta - log_ratio, g_knot, log_g, ladder);
-"""
+@dataclass(frozen=True)
+class FormText:
+    """What a form adds to each block of a program, in our names.
 
-MODEL: Mapping[Variant, str] = {
-    "target": "target += log_base + log_ratio;",
-    "pseudo_extended": """
-vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-vector[N] log_gamma = log_base + log_ratio;
-vector[N] log_q = geometric_path(log_gamma, log_base, log_zeta, beta);
-if (!uniform_pi) {
-  log_gamma += log_inv_temp_density(beta, pi_knot, log_pi, pi_shape);
-}
-if (!uniform_g) {
-  log_q += log_inv_temp_density(beta, g_knot, log_g, g_shape);
-}
-target += pseudo_extended_log_density(log_gamma, log_q);
-if (g_correlation != 0) {
-  target += stratified_log_density(
-    (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
-}
-""",
-    "continuously_tempered": """
-real beta = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
-target += geometric_path(log_base + log_ratio, log_base, log_zeta, beta);
-if (!uniform_g) {
-  target += sum(piecewise_linear([beta]', g_knot, log_g));
-}
-""",
-    "collapsed_tempered": _COLLAPSED_MODEL,
-    "collapsed_tempered_zero_likelihood": _COLLAPSED_MODEL,
-    "collapsed_pseudo_extended": """
-vector[N] log_q = log_base;
-for (i in 1 : N) {
-  log_q[i] += log_tempered_mass(log_zeta - log_ratio[i], g_knot, log_g, ladder);
-}
-target += pseudo_extended_log_density(log_base + log_ratio, log_q);
-""",
-}
+    Attributes
+    ----------
+    data, prepared, parameters, model, generated
+        Text for the blocks: data, transformed data, parameters, model, generated quantities.
+    """
 
-_COLLAPSED_GENERATED = """
-real delta = log_zeta - log_ratio; // log b + log zeta - log gamma
-real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
-vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, ladder);
-"""
+    data: str = ""
+    prepared: str = ""
+    parameters: str = ""
+    model: str = ""
+    generated: str = ""
 
-GENERATED: Mapping[Variant, str] = {
-    "target": "",
-    "pseudo_extended": """
-vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-vector[N] delta = log_zeta - log_ratio; // log b + log zeta - log gamma
-vector[N] log_weight;
-{
-  vector[N] log_gamma = log_base + log_ratio;
-  log_weight = pseudo_extended_log_weight(
-    log_gamma + log_inv_temp_density(inv_temp, pi_knot, log_pi, pi_shape),
-    geometric_path(log_gamma, log_base, log_zeta, inv_temp)
-    + log_inv_temp_density(inv_temp, g_knot, log_g, g_shape));
-}
-""",
-    "continuously_tempered": """
-real inv_temp = sample_inv_temp ? free_inv_temp[1] : fixed_inv_temp[1];
-real delta = log_zeta - log_ratio; // log b + log zeta - log gamma
-vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, 0);
-""",
-    "collapsed_tempered": _COLLAPSED_GENERATED,
-    "collapsed_tempered_zero_likelihood": _COLLAPSED_GENERATED,
-    "collapsed_pseudo_extended": """
-vector[N] inv_temp; // drawn from its conditional under q
-vector[N] delta = log_zeta - log_ratio; // log b + log zeta - log gamma
-vector[N] log_weight;
-{
-  vector[N] log_q = log_base;
-  for (i in 1 : N) {
-    log_q[i] += log_tempered_mass(delta[i], g_knot, log_g, ladder);
-    inv_temp[i] = inv_temp_rng(delta[i], g_knot, log_g, ladder);
-  }
-  log_weight = pseudo_extended_log_weight(log_base + log_ratio, log_q);
-}
-""",
-}
+    def __str__(self) -> str:
+        return "".join((self.data, self.prepared, self.parameters, self.model, self.generated))
 
-FREE: Mapping[Variant, str] = {
-    "target": "",
-    "pseudo_extended": ("vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;"),
-    "continuously_tempered": "vector<lower=0, upper=1>[sample_inv_temp] free_inv_temp;",
-    "collapsed_tempered": "",
-    "collapsed_tempered_zero_likelihood": "",
-    "collapsed_pseudo_extended": "",
-}
+    @property
+    def public(self) -> list[str]:
+        """Names of its data, its parameters and what it generates, by which methods know them."""
+        return library.declared(self.data + self.parameters + self.generated)
 
-NUMBER = "int<lower=1> N; // number of pseudo-samples"
 
-TRANSFORMED_DATA: Mapping[Variant, str] = {
-    "pseudo_extended": """
-int uniform_g = is_uniform(log_g, g_shape);
-int uniform_pi = is_uniform(log_pi, pi_shape);
-""",
-    "continuously_tempered": "int uniform_g = is_uniform(log_g, ones_vector(2));",
-}
+def form_text(variant: Variant, *, gaussian: bool) -> FormText:
+    """Read a form from ``stan/``.
+
+    Parameters
+    ----------
+    variant
+        The form; ``target`` adds nothing but the density.
+    gaussian
+        Whether a program in this form takes Gaussian bases.
+    """
+    if variant == "target":
+        return FormText(model="target += log_gamma;\n")
+    folder = _FOLDER.get(variant, variant)
+    instead = {} if gaussian else _NO_GAUSSIAN_BASE
+    return FormText(
+        *(
+            library.block(f"{folder}/{name}.stanblock", instead)
+            for name in ("data", "prepared", "parameters", "model", "generated")
+        )
+    )

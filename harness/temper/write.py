@@ -18,16 +18,7 @@ from harness.temper.coordinates import (
 from harness.temper.library import Names
 from harness.temper.parameters import JACOBIANS, Parameter, Repeated, parameters
 from harness.temper.syntax import Syntax
-from harness.temper.templates import (
-    DATA,
-    FREE,
-    FUNCTIONS,
-    GENERATED,
-    MODEL,
-    NUMBER,
-    TRANSFORMED_DATA,
-    Variant,
-)
+from harness.temper.templates import Variant, form_text
 from harness.temper.text import StanText
 from harness.temper.transformed import LocalStatements, kept_names
 from harness.temper.tree import (
@@ -41,33 +32,6 @@ from harness.temper.tree import (
     walk,
 )
 from harness.temper.twice import Copies, Guarded, can_be_copied, first_pass, left_out
-
-_OUTPUTS = ("inv_temp", "delta", "log_weight")
-_OWN = (
-    "beta",
-    "log_gamma",
-    "log_q",
-    "uniform_g",
-    "uniform_pi",
-    "free_inv_temp",
-    "B",
-    "log_zeta",
-    "N",
-    "i",
-    "log_base",
-    "log_ratio",
-    "whiten",
-    "whitened_mean",
-    "base_constant",
-)
-
-_BASE = "log_base; // log b"
-_RATIO = "log_ratio; // log gamma - log b"
-
-_NO_BASE = """
-int<lower=0, upper=0> B; // the base is the program's own
-real log_zeta; // guess at log Z
-"""
 
 
 @dataclass(frozen=True)
@@ -114,13 +78,11 @@ class _Writer:
         self._what = what
         self._coordinates = base_coordinates(syntax)
         self._gaussian = self._coordinates.reason is None and variant != "target"
-        for mine in (*_OUTPUTS, *_OWN):
+        self._form = form_text(variant, gaussian=self._gaussian)
+        for mine in ("log_base", "log_gamma", *library.declared(str(self._form))):
             self._names.of(mine)
-        base = ("whitener", "gaussian_base_lpdf") if self._gaussian else ()
-        self._library = library.functions((*FUNCTIONS[variant], *base), self._names)
-        blocks = (("base",) if self._gaussian else ()) + DATA[variant]
-        self._data, declared = library.data(blocks, self._names)
-        self._public = (*declared, *_OUTPUTS, "free_inv_temp", "B", "log_zeta", "N")
+        called = "gaussian_base_lpdf()" if self._gaussian else ""
+        self._library = library.functions(f"{self._form}{called}", self._names)
         self._parameters = parameters(syntax)
         self._variants: dict[str, str] = {}
         if self._each:
@@ -146,21 +108,15 @@ class _Writer:
             self._syntax.blocks["function"], str(self._syntax.path), self._names.pick
         )
         transformed = plain.statements(self._syntax.blocks["transformeddata"])
-        if self._gaussian:
-            transformed += "\n" + ours(library.data(("whitened_base",), self._names)[0])
-        transformed += ours(TRANSFORMED_DATA.get(self._variant, ""))
+        form = self._form
         blocks = {
             "functions": f"{self._library}\n{defined}",
-            "data": plain.statements(self._syntax.blocks["data"])
-            + "\n"
-            + ("" if self._gaussian or self._variant == "target" else ours(_NO_BASE))
-            + self._data
-            + (ours(NUMBER) if self._variant == "collapsed_pseudo_extended" else ""),
-            "transformed data": transformed,
-            "parameters": f"{self._declarations()}\n{ours(FREE[self._variant])}",
+            "data": f"{plain.statements(self._syntax.blocks['data'])}\n{ours(form.data)}",
+            "transformed data": f"{transformed}\n{ours(form.prepared)}",
+            "parameters": f"{self._declarations()}\n{ours(form.parameters)}",
             "transformed parameters": self._transformed(functions),
-            "model": ours(MODEL[self._variant]),
-            "generated quantities": ours(GENERATED[self._variant]),
+            "model": ours(form.model),
+            "generated quantities": ours(form.generated),
         }
         if self._variant == "target" and not self._kept and not self._changes_variables():
             # All in the model block: what adds to the target there is quicker in stanli.
@@ -168,11 +124,11 @@ class _Writer:
                 "transformed parameters": "",
                 "model": self._statements(functions, lambda _: "target", {}),
             }
-        text = "\n".join(f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body)
+        text = "\n".join(f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body.strip())
         parameters = {
             each.name: self._variants.get(each.name, each.name) for each in self._parameters
         }
-        return Written(text, self._names.changed(self._public), parameters)
+        return Written(text, self._names.changed(form.public), parameters)
 
     # Parameters
 
@@ -231,9 +187,8 @@ class _Writer:
                 for each in self._parameters
                 if each.depends
             ]
-            rows.append(ours(f"vector[N] {_BASE}\nvector[N] {_RATIO}"))
-        else:
-            rows.append(ours(f"real {_BASE}\nreal {_RATIO}"))
+        kind = "vector[N]" if self._each else "real"
+        rows.append(ours(f"{kind} log_base;\n{kind} log_gamma;"))
         inner = self._inner(functions, kept, index)
         if self._each:
             rows.append(f"for ({index} in 1 : {size[0]}) {{\n{inner}\n}}")
@@ -329,15 +284,13 @@ class _Writer:
         return any(map(is_jacobian, walk(self._syntax.blocks["transformedparameters"])))
 
     def _ends(self, rest: str, tempered: str, at: str) -> str:
-        """Text that sets log b and log gamma - log b of a point."""
-        base, ratio = self._names.of("log_base") + at, self._names.of("log_ratio") + at
-        own = f"{base} = {rest};\n{ratio} = {tempered};"
+        """Text that sets log b and log gamma of a point."""
+        base, gamma = self._names.of("log_base") + at, self._names.of("log_gamma") + at
+        own, both = f"{base} = {rest};", f"{gamma} = {rest} + {tempered};"
         if not self._gaussian:
-            return own
+            return f"{own}\n{both}"
         local = {name: self._names.of(name) for name in GAUSSIAN_NAMES}
-        gaussian = local["gaussian"]
         return (
             f"if ({local['B']}) {{\n{gaussian_base(self._coordinates, local)}\n"
-            f"{base} = {gaussian};\n{ratio} = {rest} + {tempered} - {gaussian};\n}} "
-            f"else {{\n{own}\n}}"
+            f"{base} = {local['gaussian']};\n}} else {{\n{own}\n}}\n{both}"
         )

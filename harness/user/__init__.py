@@ -1,4 +1,4 @@
-"""Sample anybody's Stan program: one call from program and data to draws, log Z and a diagnosis.
+"""Sample a user's Stan program: one call from program and data to draws, log Z and a diagnosis.
 
 >>> from harness.user import sample
 >>> result = sample("model.stan", "data.json", method="auto", seed=1)

@@ -1,4 +1,4 @@
-"""Whether stanli, which runs pilots, and a program that CmdStan runs have one log density."""
+"""Whether stanli, which runs pilots, and CmdStan agree on the log density of a program."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from harness.model.density import StanDensity
 _POINTS = 3
 _ATTEMPTS = 100
 _RADIUS = 2.0
-"""Stan's own: random starts are uniform within it, and are drawn so often."""
+"""As in Stan, random starting points are uniform within this radius, with this many attempts."""
 _TOLERANCE = 1e-3
-"""Solvers of equations differ by their tolerances, a wrong density by as much as it is large."""
+"""Solvers differ by their tolerances; a wrong density differs by much more."""
 
 Evaluated = tuple[FloatArray, FloatArray]
 """Log densities, shape (n,), and their gradients, shape (n, D)."""
@@ -37,27 +37,27 @@ def disagreement(
     *,
     seed: int,
 ) -> str | None:
-    """Say in what stanli's log density differs from that of a compiled program, if it does.
+    """Say how stanli's log density differs from that of a compiled program, if it does.
 
-    They are compared at three random points of the unconstrained space where stanli's is finite,
-    up to one constant, since a compiled program leaves out those of ``~``.  Where there are no
-    such points nothing is said: then stanli finds no start either, and says so.
+    They are compared at three random points of the unconstrained space where stanli's density is
+    finite, up to one constant, because a compiled program drops the constants of ``~``.  If there
+    are no such points, nothing is reported: stanli then finds no starting point either and says so.
 
     Parameters
     ----------
     compiled
         Program that CmdStan runs.
     program
-        Program that stanli evaluates: the same, or one of the same density.
+        Program that stanli evaluates: the same, or one with the same density.
     data
-        Data of either.
+        Data of both programs.
     seed
         Seed of the points.
 
     Returns
     -------
     str or None
-        What differs, in words; None if they do not.
+        What differs, in words; None if they agree.
 
     Raises
     ------
@@ -70,23 +70,23 @@ def disagreement(
     try:
         theirs = _by_cmdstan(compiled, data, points)
     except SamplingError as error:
-        return f"a point that only CmdStan rejects ({error})"
+        return f"one point, which only CmdStan rejects ({error})"
     return difference(ours, theirs)
 
 
 def difference(ours: Evaluated, theirs: Evaluated) -> str | None:
-    """Say in what two evaluations at the same points differ by more than one constant.
+    """Say how two evaluations at the same points differ by more than one constant.
 
     Parameters
     ----------
     ours, theirs
-        Of stanli and of CmdStan.
+        Those of stanli and of CmdStan.
     """
     shift = ours[0] - theirs[0]
     apart = float(np.max(np.abs(shift - shift[0])))
     spread = float(np.ptp(theirs[0]))
     if not apart <= _TOLERANCE * (1 + spread):
-        return f"log densities, by {apart:.3g} besides a constant"
+        return f"log densities, by {apart:.3g} beyond a constant"
     steepest = float(np.max(np.abs(theirs[1])))
     apart = float(np.max(np.abs(ours[1] - theirs[1])))
     if not apart <= _TOLERANCE * (1 + steepest):
@@ -95,7 +95,7 @@ def difference(ours: Evaluated, theirs: Evaluated) -> str | None:
 
 
 def _finite_points(density: StanDensity, seed: int) -> tuple[FloatArray, Evaluated]:
-    """Random points as Stan would start from, and what stanli has there."""
+    """Return random points as Stan would start from, and stanli's values there."""
     rng = np.random.default_rng(seed)
     points, values, gradients = [], [], []
     for _ in range(_ATTEMPTS):

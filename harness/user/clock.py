@@ -1,4 +1,4 @@
-"""Steps of a user's job: shown, timed, and otherwise quiet."""
+"""Show and time the steps of a user's job, and keep other programs quiet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.progress import Steps
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep CmdStanPy and stanli from telling what the progress or the findings say."""
+    """Keep CmdStanPy and stanli from repeating what the progress and the findings say."""
     with quiet_cmdstanpy(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="stanli:", category=RuntimeWarning)
         yield

@@ -1,7 +1,7 @@
-"""Where two sets of draws of one posterior differ: what one visits and the other does not.
+"""Where two sets of draws of one posterior differ: regions that one visits and the other does not.
 
 Draws of plain NUTS are compared with a pilot's particles, or with a tempered run's draws, one
-coordinate after the other.  Neither is taken for the truth: each may miss a region.
+coordinate after the other.  Neither is assumed to be right: each may miss a region.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from harness.diagnosis import R_HAT_PROBLEM
 from harness.evidence import normalised_weights
 
 FALSE_ALARM = 1e-3
-"""Probability that a sound run of NUTS is called off, over all comparisons."""
+"""Probability that a sound run of NUTS fails the comparison, over all coordinates."""
 LEAST_SHARE = 0.1
-"""Probability, or difference of two, that matters."""
+"""Smallest probability, or difference of two, that matters."""
 EMPTY = 0.05
-"""A region is empty where its share is at most this part of what the other draws give it."""
+"""A region is empty if its share is at most this fraction of what the other draws give it."""
 _DECILES = np.linspace(0.1, 0.9, 9)
 
 
@@ -39,7 +39,7 @@ class Population:
     log_weight
         Log weight of each population, shape (populations,).
     effective
-        Number of independent draws that all of them are worth, where that is known: few draws
+        Number of independent draws that all of them are worth, if that is known: few draws may
         leave a region empty by chance.
     """
 
@@ -102,20 +102,20 @@ class Region:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the comparison of NUTS with other draws says.
+    """Result of comparing NUTS with other draws.
 
     Attributes
     ----------
     r_hat, worst
         Largest R-hat of NUTS's chains, and the parameter that has it.
     missed_by_nuts
-        Region that the other draws visit and NUTS does not, the largest; None if there is none.
+        The largest region that the other draws visit and NUTS does not; None if there is none.
     missed_by_other
         Region that NUTS visits and the other draws do not.
     differs
-        Where both have been, but give different probabilities.
+        Region that both visit, but with different probabilities.
     unsure
-        Where they differ by as much, but within their errors.
+        Region where they differ by as much, but within their errors.
     largest
         Largest difference of two probabilities.
     coordinates
@@ -141,7 +141,7 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
     """Compare NUTS with other draws, coordinate by coordinate, between quantiles of both together.
 
     The error of NUTS's share of draws in a region takes autocorrelation into account; that of the
-    others' is the spread of the populations.  Of a region that NUTS misses no error is asked, since
+    others' is the spread of the populations.  A region that NUTS misses counts whatever its error:
     a few populations that found it are reason enough to look (:mod:`harness.user.confirm`).
 
     Parameters
@@ -213,15 +213,15 @@ class _Coordinate:
         )
 
     def empty_in_nuts(self) -> list[Region]:
-        """Where the other draws are and NUTS is not."""
+        """Return the region that the other draws visit and NUTS does not."""
         return self._empty(self._in_nuts, self._in_other)
 
     def empty_in_other(self) -> list[Region]:
-        """Where NUTS is and the other draws are not."""
+        """Return the region that NUTS visits and the other draws do not."""
         return self._empty(self._in_other, self._in_nuts)
 
     def below_thresholds(self) -> list[Region]:
-        """Below each threshold."""
+        """Return the region below each threshold."""
         return [self._region(((-np.inf, float(each)),)) for each in self._thresholds]
 
     def _empty(self, here: FloatArray, there: FloatArray) -> list[Region]:
@@ -249,7 +249,7 @@ class _Coordinate:
             float(of_nuts.value),
             nuts_error if np.isfinite(nuts_error) else 0.0,
             other,
-            # Never below that of one particle, also where all are on one side.
+            # Never below that of one particle, even if all particles are on one side.
             max(error, 1.0 / self._points.size),
         )
 
@@ -286,7 +286,7 @@ def _largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:
     largest = {}
     for name, values in nuts.items():
         r_hat = np.asarray(evidence.r_hat(values))
-        # A chain that stands still has none.
+        # A chain that never moves has no R-hat.
         largest[name] = float(np.nanmax(r_hat)) if not np.isnan(r_hat).all() else np.nan
     known = {name: value for name, value in largest.items() if not np.isnan(value)}
     if not known:

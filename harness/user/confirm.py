@@ -1,7 +1,7 @@
-"""Whether a region where a pilot has particles and NUTS has no draws is one of the posterior.
+"""Whether a region where a pilot has particles and NUTS has no draws belongs to the posterior.
 
-Particles may be left behind on the way from a vague prior, in a place with next to no mass.  NUTS
-that starts from them leaves such a place; in a mode it stays.
+On the way from a vague prior, particles may be left behind in a place with hardly any mass.  If
+NUTS starts from them, it leaves such a place; in a mode it stays.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from harness.user.scout import starting_values
 _CHAINS = 4
 _SETTINGS = NutsSettings(chains=_CHAINS, warmup=150, draws=150, parallel_chains=2)
 _STAYS = 0.25
-"""Share of the draws in the region from which on NUTS counts as having stayed there."""
+"""Share of the draws in the region above which NUTS counts as having stayed there."""
 
 
 def nuts_stays(model: Model, region: Region, particles: Population, seed: int) -> bool:
-    """Whether short runs of NUTS that start at particles in a region stay in it.
+    """Whether short runs of NUTS stay in a region when they start from particles in it.
 
     Parameters
     ----------
     model
         From :func:`harness.temper.tempered_model`.
     region
-        Where the particles are and plain NUTS is not.
+        Where there are particles but no draws of plain NUTS.
     particles
-        The particles, of which some lie in the region.
+        The particles; some of them lie in the region.
     seed
-        Seed; same seed, same answer.
+        Seed.  The same seed gives the same answer.
     """
     rng = np.random.default_rng([seed, 6])
     weight = np.where(region.holds(particles.values), particles.share[:, None], 0.0).ravel()

@@ -1,4 +1,4 @@
-"""Data of somebody's program, from a file or a mapping, checked against what it declares."""
+"""Data of a user's program, from a file or a mapping, checked against its declarations."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from harness.errors import DataError
 
 
 def read_data(given: Path | str | Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:
-    """Return data by name, and what messages call them.
+    """Return data by name, and how messages refer to them.
 
     Parameters
     ----------
     given
-        A file of JSON with one object, or the data; None for a program that takes none.
+        A JSON file with one object, or the data; None for a program without data.
 
     Raises
     ------
     DataError
-        If the file is missing, or holds no JSON object.
+        If the file is missing or does not hold a JSON object.
     """
     if given is None:
         return {}, "the data"
@@ -40,7 +40,7 @@ def read_data(given: Path | str | Mapping[str, Any] | None) -> tuple[dict[str, A
     except ValueError as error:
         raise DataError(f"{path} is not JSON: {error}") from error
     if not isinstance(content, dict):
-        raise DataError(f"{path} holds no JSON object with the data's names: write {{...}}")
+        raise DataError(f"{path} must hold one JSON object, with data by name: {{...}}")
     return content, str(path)
 
 
@@ -49,8 +49,8 @@ def checked_data(
 ) -> dict[str, Any]:
     """Return the data that a program declares, as arrays and numbers.
 
-    Whole numbers that JSON wrote with a decimal point become integers where the program declares
-    some.  Names that the program does not declare are left out.
+    Whole numbers that are written with a decimal point in JSON become integers if the program
+    declares integers.  Names that the program does not declare are left out.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ def checked_data(
     Raises
     ------
     DataError
-        If data are missing, or of another type or shape than declared.
+        If data are missing, or have another type or shape than declared.
     """
     return {name: _checked(name, declared, given, where) for name, declared in inputs.items()}
 
 
 def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str) -> None:
-    """Have stanli check sizes and bounds of the data, which takes no compiling.
+    """Let stanli check the sizes and bounds of the data, which needs no compiler.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str
     data
         Its data, from :func:`checked_data`.
     where
-        What messages call the data.
+        How messages refer to the data.
 
     Raises
     ------
@@ -111,7 +111,8 @@ def _checked(name: str, declared: Declared, given: Mapping[str, Any], where: str
         ) from None
     if not numeric:
         raise DataError(
-            f"{name} in {where} holds what is no number; the program declares it as {declared}"
+            f"{name} in {where} holds something that is not a number; the program declares it as "
+            f"{declared}"
         )
     if array.ndim != declared.dimensions and array.size:
         raise DataError(
@@ -121,6 +122,9 @@ def _checked(name: str, declared: Declared, given: Mapping[str, Any], where: str
         raise DataError(f"{name} in {where} holds NaN: correct it or leave it out")
     if declared.type == "int":
         if np.any(array != np.floor(array)):
-            raise DataError(f"{name} in {where} holds what is no integer; it is declared as one")
+            raise DataError(
+                f"{name} in {where} holds a number that is not an integer; the program declares it "
+                f"as {declared}"
+            )
         array = array.astype(np.int64)
     return array if array.ndim else array.item()

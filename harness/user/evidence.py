@@ -1,4 +1,4 @@
-"""Log Z of somebody's program from the pilots of both legs, and whether they agree on it."""
+"""Log Z of a user's program from the pilots of both legs, and whether the legs agree on it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from harness.model import Model
 from harness.user.scout import Scouted
 
 _DISAGREE = 1e-3
-"""Probability that sound legs differ as much, below which they disagree."""
+"""Probability that sound legs differ by as much, below which they disagree."""
 _MATTERS = 0.3
-"""Difference in nats that is worth a word."""
+"""Difference in nats that is worth reporting."""
 _NEGLIGIBLE_CONSTANT = 0.05
 
 
 def pilots_evidence(
     model: Model, scouted: Scouted, *, search_is_sound: bool, nuts_is_sound: bool
 ) -> tuple[LogEvidence | None, list[Finding]]:
-    """Combine what both legs say of log Z.
+    """Combine the estimates of log Z from both legs.
 
     Parameters
     ----------
@@ -29,15 +29,15 @@ def pilots_evidence(
     scouted
         What its pilots found.
     search_is_sound
-        Whether nothing else speaks against the search; otherwise its log Z is not used.
+        Whether there is no other evidence against the search; if there is, its log Z is not used.
     nuts_is_sound
-        Whether nothing speaks against NUTS, from whose draws the near leg starts: if NUTS misses a
-        mode, so does that leg, and its log Z is too low.
+        Whether there is no evidence against NUTS.  The near leg starts from NUTS's draws: if NUTS
+        misses a mode, so does that leg, and its log Z is too low.
 
     Returns
     -------
     tuple
-        Log Z, None where neither leg has one, and what there is to say about it.
+        Log Z, None if neither leg has one, and findings about it.
     """
     findings = [*_about_the_prior(model, scouted)]
     search = list(scouted.estimates.get(scouted.origin, ()))
@@ -45,12 +45,14 @@ def pilots_evidence(
         search = []
     near = _near(scouted)
     if not search and not near:
-        reasons = "; ".join(scouted.failures.values()) or "the pilots' estimates are not sound"
+        reasons = (
+            "; ".join(scouted.failures.values()) or "the pilots' estimates cannot be relied on"
+        )
         findings.append(
             Finding(
                 Severity.WARNING,
                 f"There is no estimate of log Z: {reasons}.",
-                "Give the pilots more time (--budget), or the parameters less vague priors.",
+                "Give the pilots more time (--budget), or give the parameters less vague priors.",
             )
         )
         return None, findings
@@ -61,15 +63,15 @@ def pilots_evidence(
     if combined.p_value < _DISAGREE and abs(one.value - other.value) > _MATTERS:
         if not nuts_is_sound and other.value < one.value:
             return _with_constant(scouted, search, []), findings
-        shown = "the latter" if nuts_is_sound else "the former"
+        shown = "the second" if nuts_is_sound else "the first"
         findings.append(
             Finding(
                 Severity.WARNING,
-                f"Two ways to log Z disagree: {one.value:.2f} ± {one.mcse:.2f} along a path from "
-                f"{scouted.origin}, {other.value:.2f} ± {other.mcse:.2f} from a Gaussian fitted to "
-                f"draws of NUTS. What follows relies on {shown}, which is right if "
+                f"The two estimates of log Z disagree: {one.value:.2f} ± {one.mcse:.2f} along a "
+                f"path from {scouted.origin}, {other.value:.2f} ± {other.mcse:.2f} along one from "
+                f"a Gaussian fitted to draws of NUTS. The result uses {shown}, which is right if "
                 + ("NUTS has seen every mode." if nuts_is_sound else "that path is not too rough."),
-                "Give parameters less vague priors, so that the path from there is shorter.",
+                "Give the parameters less vague priors, so that the path from there is shorter.",
             )
         )
         kept = ([], near) if nuts_is_sound else (search, [])
@@ -94,7 +96,7 @@ def _near(scouted: Scouted) -> list[LogEvidence]:
 def _with_constant(
     scouted: Scouted, search: list[LogEvidence], near: list[LogEvidence]
 ) -> LogEvidence:
-    """Combine estimates; the constant's error is common to all of the near leg's."""
+    """Combine estimates; all of the near leg's estimates share the constant's error."""
     found = evidence.combined_log_evidence([*search, *near]).estimate
     if not near or scouted.constant is None:
         return found
@@ -107,9 +109,9 @@ def _about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
         return [
             Finding(
                 Severity.WARNING,
-                f"The prior is improper{where}, so that log Z is the integral of the program's "
-                "density and no evidence: it depends on an arbitrary constant.",
-                "Do not compare it with that of another model; give every parameter a prior.",
+                f"The prior is improper{where}, so log Z is not the evidence: it is the integral "
+                "of the program's density, which depends on an arbitrary constant.",
+                "Give every parameter a proper prior, or do not compare log Z between models.",
             )
         ]
     found, prior = [], scouted.prior
@@ -117,19 +119,20 @@ def _about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
         found.append(
             Finding(
                 Severity.WARNING,
-                f"Draws of the prior disagree (R-hat {prior.r_hat:.2f}): the prior is improper, "
-                "very vague, has several modes or a funnel. The search for further modes starts "
-                "from these draws, and is less thorough for it.",
-                "Give parameters less vague priors, or parametrise the prior so that it is easy "
-                "to draw from.",
+                "Draws of the prior disagree, so the search for further modes, which starts from "
+                f"them, is less thorough: R-hat is {prior.r_hat:.2f}. The prior may be improper or "
+                "very vague, or have several modes or a funnel.",
+                "Give the parameters less vague priors, or parametrise the prior so that it is "
+                "easy to draw from.",
             )
         )
     if scouted.constant is None:
         found.append(
             Finding(
                 Severity.WARNING,
-                "The prior's statements do not say what they integrate to, and no estimate of it "
-                f"could be made: {scouted.failures.get('constant', '')}.",
+                "The estimate of log Z from NUTS's draws cannot be used, because it needs the "
+                "integral of the prior, which the program's text does not show and which could not "
+                f"be estimated: {scouted.failures.get('constant', '')}.",
                 "Write the prior with Stan's distributions.",
             )
         )
@@ -147,9 +150,9 @@ def _about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
 
 
 def zero_likelihood(scouted: Scouted) -> list[Finding]:
-    """Say which share of the prior has a likelihood of zero, where that is more than next to none.
+    """Report the share of the prior where the likelihood is zero, unless it is negligible.
 
-    A tempered fit says so itself.
+    The diagnosis of a tempered fit reports this itself.
     """
     if scouted.path is None or not scouted.path.zero_likelihood:
         return []
@@ -163,9 +166,13 @@ def zero_likelihood(scouted: Scouted) -> list[Finding]:
 
 
 def open_questions(model: Model) -> list[Finding]:
-    """Say which statements may belong to the prior or to the likelihood."""
+    """Report the statements that may belong to the prior or to the likelihood."""
     return [
-        Finding(Severity.WARNING, f"The program's text leaves it open: {each}.")
+        Finding(
+            Severity.WARNING,
+            "A statement may belong to the prior or to the likelihood, and log Z depends on which: "
+            f"{each}.",
+        )
         for each in model.questions
     ]
 

@@ -1,4 +1,4 @@
-"""Transformed parameters and generated quantities of the original program, for weighted draws."""
+"""Add the original program's transformed parameters and generated quantities to a tempered fit."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ import numpy as np
 import pandas as pd
 from stanio import parse_header
 
-from harness import evidence
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import CompiledProgram, Declared
 from harness.engine.stan_csv import EXACT
 from harness.engine.stan_data import plain_data
 from harness.errors import SamplingError
-from harness.fit import PSEUDO_SAMPLE, Fit, build_fit
-from harness.forms.common import GENERATED, in_extended
+from harness.fit import PSEUDO_SAMPLE, Fit, build_fit, in_extended, target_draws
+from harness.fit.weighting import GENERATED
 from harness.model import Model
 
 ORIGINAL = "original"
@@ -31,9 +30,9 @@ _EXACT_DIGITS = 17
 
 
 def kept_names(blocks: Mapping[str, Mapping[str, Declared]]) -> tuple[list[str], list[str]]:
-    """Names of transformed parameters and generated quantities that results keep, and the others.
+    """Return transformed parameters and generated quantities that results keep, and the others.
 
-    Results have numbers and arrays of them; neither complex numbers nor tuples.
+    Results hold numbers and arrays of numbers, but neither complex numbers nor tuples.
     """
     declared = {**blocks["transformed parameters"], **blocks["generated quantities"]}
     kept = [name for name, each in declared.items() if each.type in ("int", "real")]
@@ -43,10 +42,10 @@ def kept_names(blocks: Mapping[str, Mapping[str, Declared]]) -> tuple[list[str],
 def with_generated(
     fit: Fit, model: Model, names: Iterable[str], *, compiled: CompiledProgram | None, seed: int
 ) -> Fit:
-    """Add what the original program makes of its parameters to a tempered fit.
+    """Add what the original program computes from its parameters to a tempered fit.
 
-    It is evaluated for every raw draw, so that weights apply to it as to the parameters; and
-    ``posterior`` is chosen anew from the raw draws.
+    It is evaluated for every raw draw, so that the weights apply to it as to the parameters, and
+    ``posterior`` is drawn again from the raw draws.
 
     Parameters
     ----------
@@ -55,11 +54,11 @@ def with_generated(
     model
         From :func:`harness.temper.tempered_model`.
     names
-        What is added, where the engine has it; see :func:`kept_names`.
+        What to add, if the engine has it; see :func:`kept_names`.
     compiled
         The compiled original, for CmdStan's standalone generated quantities; None for stanli's.
     seed
-        Seed; each chain has one of its own, derived from it.
+        Seed, from which each chain derives its own.
 
     Raises
     ------
@@ -68,14 +67,14 @@ def with_generated(
     """
     raw = fit.raw
     extended = fit.tree["extended"].to_dataset()
-    pseudo = PSEUDO_SAMPLE in extended.sizes
+    pseudo = fit.weighting == "within draws"
     last = (PSEUDO_SAMPLE,) if pseudo else ()
     values = {
         str(name): raw[name].transpose("chain", "draw", ..., *last).to_numpy() for name in raw
     }
     wanted = list(names)
     if wanted:
-        # Draws of one chain after each other, pseudo-samples of a draw side by side.
+        # The draws of a chain one after another, the pseudo-samples of a draw side by side.
         rows = {
             name: _rows(np.moveaxis(value, -1, 2) if pseudo else value[:, :, None])
             for name, value in values.items()
@@ -88,20 +87,6 @@ def with_generated(
                 array = np.moveaxis(array.reshape(shape), 2, -1)
             values[name] = array
     rng = np.random.default_rng(fit.tree.attrs["seed"])
-    if pseudo:
-        chosen = evidence.draw_index(
-            extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy(), rng
-        )
-        posterior = {
-            name: np.take_along_axis(
-                value, chosen.reshape(*chosen.shape, *(1,) * (value.ndim - 2)), axis=-1
-            )[..., 0]
-            for name, value in values.items()
-        }
-    else:
-        index = evidence.resample(extended["log_w1"].to_numpy(), rng)
-        chain = np.arange(len(index))[:, None]
-        posterior = {name: value[chain, index] for name, value in values.items()}
     order = ("chain", "draw")
     path = {
         name: extended[name].transpose(*order, ..., *last).to_numpy()
@@ -110,12 +95,13 @@ def with_generated(
     }
     stats = fit.sample_stats
     return build_fit(
-        posterior=posterior,
+        posterior=target_draws(values, fit.log_weight, fit.weighting, rng),
         extended=in_extended(values) | path,
         sample_stats={str(n): stats[n].transpose(*order).to_numpy() for n in stats},
         constant_data=model.data,
         attrs={str(key): value for key, value in fit.tree.attrs.items()}
         | {"parameters": json.dumps(list(model.parameters))},
+        weighting=fit.weighting,
         pseudo_samples=pseudo,
     )
 
@@ -130,8 +116,8 @@ def generate(
 ) -> dict[str, FloatArray]:
     """Evaluate the original program's later blocks at draws of its parameters.
 
-    CmdStan's standalone generated quantities are those alone, so that transformed parameters come
-    from stanli in either case.
+    CmdStan's standalone generated quantities do not include transformed parameters, so these always
+    come from stanli.
 
     Parameters
     ----------
@@ -175,9 +161,9 @@ def _by_cmdstan(
     seeds: Sequence[int],
     compiled: CompiledProgram,
 ) -> list[dict[str, FloatArray]]:
-    """Run CmdStan's standalone generated quantities, a process a chain.
+    """Run CmdStan's standalone generated quantities, one process per chain.
 
-    A seed of its own each: CmdStan before 2.39 gave all chains of one call the same stream.
+    Each has a seed of its own: CmdStan before 2.39 gave all chains of one call the same stream.
     """
     made = []
     with tempfile.TemporaryDirectory(prefix="harness-") as place:

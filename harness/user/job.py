@@ -1,4 +1,4 @@
-"""What is made of somebody's program with its data: its forms, compiled and run."""
+"""A user's program with its data: read, checked, tempered, compiled and run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,29 +48,24 @@ from harness.user.scout import starting_values
 Tempered = Literal["pe", "ct"]
 """Methods that temper; see :data:`harness.user.sample.Method`."""
 
-# Of pseudo-extended runs, whose pseudo-samples move together and one of them is near the prior. At
-# Stan's 0.8 a step that suits one diverges for another in the neck of a hierarchical prior, and
-# log Z is too high without it.
-_TARGET_ACCEPT = 0.95
-
 
 @dataclass
 class Job:
-    """A program with its data and all that is made of it.
+    """A program with its data and everything that is made from it.
 
     Attributes
     ----------
     path
         The program.
     model
-        Its tempered forms and itself; where it cannot be tempered, itself alone.
+        Its tempered forms and the program itself; only the latter if it cannot be tempered.
     why_not_tempered
-        Why it cannot be tempered, or why that was not tried; None if it can.
+        Why it cannot be tempered or why that was not tried; None if it can.
     engine
         What runs NUTS.
     names, left_out
-        Transformed parameters and generated quantities that results keep, and those that they
-        have no place for.
+        Transformed parameters and generated quantities that the results keep, and those that they
+        cannot hold.
     compiled
         Compiled programs by variant.
     """
@@ -86,7 +81,7 @@ class Job:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Call the program by its own name in errors, and not by that of a folder in the cache."""
+        """Name the program in errors by its own name, not by that of a folder in the cache."""
         try:
             yield
         except HarnessError as error:
@@ -94,7 +89,7 @@ class Job:
             raise type(error)(named) from error
 
     def compile(self, variants: Iterable[str], clock: Clock) -> None:
-        """Compile variants where the engine is CmdStan, several at once, unless they are."""
+        """Compile variants that are not compiled yet, several at once, if the engine is CmdStan."""
         programs = {
             self.model.program(each): each for each in variants if each not in self.compiled
         }
@@ -105,9 +100,9 @@ class Job:
         self.compiled |= {programs[program]: each for program, each in made.items()}
 
     def disagreement(self, seed: int) -> str | None:
-        """Say how stanli's density of the original differs from that of the compiled one.
+        """Say how stanli's density of the original differs from the compiled program's.
 
-        None also where nothing is compiled.
+        Returns None if they agree, and also if nothing is compiled.
         """
         compiled = self.compiled.get(ORIGINAL)
         if compiled is None or self.why_not_tempered is not None:
@@ -117,7 +112,7 @@ class Job:
     def tempered_disagreement(
         self, method: Tempered, path: TemperedPath, seed: int, num: int
     ) -> str | None:
-        """Say the same of a tempered form, along the search's path."""
+        """Say the same about a tempered form along the search's path."""
         variant, found = tempered_variant(method, path), path.found
         compiled = self.compiled.get(variant)
         if compiled is None:
@@ -156,7 +151,7 @@ class Job:
         seed: int,
         num: int,
     ) -> Fit:
-        """Run a tempered form along the search's path, its chains from the starting points."""
+        """Run a tempered form along the search's path; its chains start at the starting points."""
         found = path.found
         common: dict[str, Any] = {
             "base": path.base,
@@ -168,7 +163,6 @@ class Job:
             "compiled": self.compiled.get(tempered_variant(method, path)),
         }
         if method == "pe":
-            common["nuts"] = replace(nuts, target_accept=_TARGET_ACCEPT)
             return sample_pseudo_extended(
                 self.model,
                 num_pseudo_samples=num,
@@ -186,7 +180,7 @@ class Job:
         )
 
     def programs(self, fit: Fit) -> list[tuple[str, str]]:
-        """Names and texts of the original and of the tempered form that a fit is of."""
+        """Return names and texts of the original program and of the form that made a fit."""
         variant = fit.tree.attrs["program"].rpartition("-")[2]
         kept = {ORIGINAL: self.path.name}
         if variant != ORIGINAL:
@@ -198,7 +192,7 @@ class Job:
 
     def generated(self, fit: Fit, seed: int) -> Fit:
         """Add the original's transformed parameters and generated quantities."""
-        # CmdStan refuses to generate where there is nothing to be generated.
+        # CmdStan refuses to generate quantities if a program has none.
         compiled = self.compiled.get(ORIGINAL) if self.generates else None
         return with_generated(fit, self.model, self.names, compiled=compiled, seed=seed)
 
@@ -219,23 +213,23 @@ def prepare(
     *,
     tempered: Literal["no", "if possible", "yes"],
 ) -> Job:
-    """Read, check and temper; nothing is compiled yet.
+    """Read, check and temper a program; nothing is compiled yet.
 
     Parameters
     ----------
     path, data, what, include_paths, engine
         As for :func:`harness.user.sample`.
     tempered
-        Whether the program's tempered forms are needed.  Without them neither stanli nor a
-        statement to temper is.
+        Whether the program's tempered forms are needed.  If they are not, neither stanli nor a
+        statement to temper is needed either.
 
     Raises
     ------
     CompileError
         If the program is not valid Stan.
     DataError, ToolchainError
-        If the data do not fit the program, something is missing that it takes, or it cannot be
-        tempered and ``tempered`` is ``"yes"``.
+        If the data do not fit the program, a tool is missing that is needed, or the program cannot
+        be tempered and ``tempered`` is ``"yes"``.
     """
     given, where = read_data(data)
     program = StanProgram(path, (*include_paths, path.parent))
@@ -245,7 +239,7 @@ def prepare(
     chosen = chosen_engine(engine)
     checked = checked_data(blocks["inputs"], given, where)
     model = original_model(path, checked, blocks["parameters"], include_paths)
-    reason: str | None = "plain NUTS was asked for"
+    reason: str | None = "only plain NUTS was asked for"
     if chosen == "stanli" or tempered == "yes":
         accepted_by_stanli(program, checked, where)
     if tempered != "no":
@@ -266,13 +260,13 @@ def original_model(
     parameters: Mapping[str, Declared],
     include_paths: tuple[Path, ...],
 ) -> Model:
-    """Return a model of a program that has no variant but itself, its includes written out."""
+    """Return a model whose only variant is the program itself, with its includes written out."""
     text = self_contained(path, include_paths=include_paths)
     digest = hashlib.sha256(text.encode()).hexdigest()
     folder = cache_folder("original") / digest[:32]
     if not (folder / f"{ORIGINAL}.stan").is_file():
         write_text(folder / f"{ORIGINAL}.stan", text)
-    # Nothing that runs the program itself asks for its dimension.
+    # The dimension is not needed to run the program itself.
     return Model(path.stem, folder, data, tuple(parameters), dimension=0)
 
 
@@ -280,6 +274,6 @@ def _refuse(path: Path, parameters: Mapping[str, Declared]) -> None:
     strange = [name for name, each in parameters.items() if each.type != "real"]
     if strange:
         raise DataError(
-            f"{path}: results have no place for the parameter {strange[0]}, a complex number or "
-            "a tuple; declare its parts as parameters of their own"
+            f"{path}: results cannot hold the parameter {strange[0]}, which is a complex number or "
+            "a tuple; declare its parts as separate parameters"
         )

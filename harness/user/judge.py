@@ -1,8 +1,8 @@
-"""What follows from the comparison of plain NUTS with pilots and with a tempered run.
+"""What to do and to say after plain NUTS is compared with pilots and with a tempered run.
 
-Neither side is taken for the truth.  NUTS misses a region if a pilot has particles there and NUTS,
-started from them, stays.  A pilot or a tempered run misses one if NUTS has draws there and a pilot
-that starts from NUTS's own draws gives it a share of the posterior.
+Neither side is assumed to be right.  NUTS misses a region if a pilot has particles there and NUTS
+stays there when it starts from them.  A pilot or a tempered run misses a region if NUTS has draws
+there and a pilot that starts from NUTS's own draws finds probability there too.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from harness.user.compare import LEAST_SHARE, Comparison, Region, compare
 from harness.user.scout import Scouted
 
 ROUGH = 1.0
-"""Error of the search's log Z, in nats, from which on agreement with its particles says little."""
+"""Error of the search's log Z, in nats, above which agreement with its particles means little."""
 _HIGHER = 4.0
-"""Standard errors by which a pilot's log Z exceeds that of a tempered run that misses something."""
+"""Standard errors by which the pilots' log Z is higher if a tempered run misses something."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Judgement:
     temper
         Whether a tempered run is needed.
     nuts_misses
-        Whether NUTS is known to miss something, or not to mix.
+        Whether NUTS is known to miss something or not to mix.
     search_is_sound
-        Whether nothing speaks against the search's log Z.
+        Whether there is no evidence against the search's log Z.
     findings
         What to say.
     """
@@ -62,7 +62,7 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
     scouted
         What the pilots found.
     nuts_stays
-        Whether NUTS, started in the region that it missed, stays there.
+        Whether NUTS stays in the region that it missed when it starts there.
     """
     findings = list(_disagreement(compared))
     misses = compared.missed_by_nuts
@@ -75,9 +75,9 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
             Finding(
                 Severity.WARNING,
                 f"Plain NUTS misses part of the posterior: {misses} has probability "
-                f"{misses.nuts:.2f} by its draws, but {misses.other:.2f} ± "
-                f"{misses.other_error:.2f} by particles from {scouted.origin}, and NUTS that "
-                "starts there stays.",
+                f"{misses.nuts:.2f} by its draws but {misses.other:.2f} ± "
+                f"{misses.other_error:.2f} by pilots that start from {scouted.origin}, and NUTS "
+                "stays there when it starts there.",
                 "Use the tempered fit.",
             )
         )
@@ -85,9 +85,9 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
         findings.append(
             Finding(
                 Severity.WARNING,
-                f"The search for further modes failed: its particles from {scouted.origin} are at "
-                f"{misses}, and NUTS leaves that place at once if it starts there. Modes that "
-                "plain NUTS misses would not show.",
+                "The search for further modes failed, so it would not show modes that plain NUTS "
+                f"misses: its particles from {scouted.origin} ended at {misses}, and NUTS leaves "
+                "that place when it starts there.",
                 "Compare runs from starting points that are far apart.",
             )
         )
@@ -95,9 +95,9 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
         findings.append(
             Finding(
                 Severity.WARNING,
-                f"The search for further modes missed a region that plain NUTS found: {lost} has "
-                f"probability {lost.nuts:.2f} by NUTS, but {lost.other:.2f} by particles from "
-                f"{scouted.origin}. It may have missed other regions too.",
+                "The search for further modes missed a region that plain NUTS found, so it may "
+                f"have missed others too: {lost} has probability {lost.nuts:.2f} by NUTS but "
+                f"{lost.other:.2f} by pilots that start from {scouted.origin}.",
                 "Compare runs from starting points that are far apart.",
             )
         )
@@ -109,7 +109,7 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
 
 
 def judge_alone(draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
-    """Judge plain NUTS by its chains alone, since the search failed."""
+    """Judge plain NUTS by its chains alone, because the search failed."""
     findings = [search_failed(scouted.failures.get("search", ""))]
     if scouted.near is None:
         return Judgement(False, False, False, tuple(findings))
@@ -119,30 +119,30 @@ def judge_alone(draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
 
 
 def missed_by_tempered(compared: Comparison, scouted: Scouted) -> Finding | None:
-    """Say which region NUTS has visited and a tempered run has not, if there is one.
+    """Report the region that NUTS has visited and a tempered run has missed, if there is one.
 
     Parameters
     ----------
     compared
         NUTS's draws against those of the tempered run.
     scouted
-        What the pilots found: a place where a chain of NUTS was stuck, and where next to none of
-        the posterior is, does not count.
+        What the pilots found.  A place where a chain of NUTS was stuck, but which has hardly any
+        posterior probability, does not count.
     """
     lost = compared.missed_by_other
     if lost is None or not _near_has(lost, scouted):
         return None
     return Finding(
         Severity.PROBLEM,
-        f"The tempered run misses a region that plain NUTS found: {lost} has probability "
-        f"{lost.nuts:.2f} by NUTS and {lost.other:.2f} by the tempered draws. Neither set of draws "
-        "may be complete.",
+        "The tempered run misses a region that plain NUTS found, so both sets of draws may be "
+        f"incomplete: {lost} has probability {lost.nuts:.2f} by NUTS and {lost.other:.2f} by the "
+        "tempered draws.",
         "Run longer (--draws, --warmup), try --method pe, and compare.",
     )
 
 
 def higher_than(fit: Fit, scouted: Scouted, found: LogEvidence | None) -> list[Finding]:
-    """Say if pilots find clearly more evidence than a tempered run does: it misses something."""
+    """Report a tempered run whose log Z is clearly below the pilots': it misses something."""
     if found is None:
         return []
     try:
@@ -156,9 +156,9 @@ def higher_than(fit: Fit, scouted: Scouted, found: LogEvidence | None) -> list[F
     return [
         Finding(
             Severity.PROBLEM,
-            f"Pilots find more evidence than the tempered run: log Z {found.value:.2f} ± "
-            f"{found.mcse:.2f} against {own.value:.2f} ± {own.mcse:.2f}. The run misses part of "
-            "the posterior, or the pilots' errors are too small.",
+            "The tempered run misses part of the posterior, or the pilots' errors are too small: "
+            f"log Z is {found.value:.2f} ± {found.mcse:.2f} by the pilots but only "
+            f"{own.value:.2f} ± {own.mcse:.2f} by the run.",
             "Run longer (--draws, --warmup), and compare with --method pe.",
         )
     ]
@@ -167,15 +167,15 @@ def higher_than(fit: Fit, scouted: Scouted, found: LogEvidence | None) -> list[F
 def from_both(
     particles: Mapping[str, FloatArray], draws: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
-    """Return starting points that are particles and draws of NUTS by turns.
+    """Return starting points that alternate between particles and draws of NUTS.
 
     Parameters
     ----------
     particles
         By parameter, shape (n, ...).
     draws
-        By parameter, shape (chains, draws, ...); the last of each chain and those before it are
-        taken, chain by chain.
+        By parameter, shape (chains, draws, ...).  The last draw of every chain comes first, then
+        the one before it, and so on.
     """
     count = len(next(iter(particles.values())))
     mixed = {}
@@ -189,31 +189,32 @@ def from_both(
 
 
 def no_search(differ: str) -> Finding:
-    """Say that stanli's density is not CmdStan's, so that there was no search."""
+    """Report that stanli and CmdStan disagree on the density, so that there was no search."""
     return Finding(
         Severity.WARNING,
-        f"There was no search for further modes, and there is no log Z: stanli, which would run "
-        f"it, and CmdStan differ in {differ}.",
-        "Report the program to the authors of stanli; meanwhile compare runs from far starts.",
+        "There was no search for further modes and there is no log Z, because stanli, which runs "
+        f"the pilots, and CmdStan disagree on the density: they differ in {differ}.",
+        "Report the program to the authors of stanli. Meanwhile compare runs from starting points "
+        "that are far apart.",
     )
 
 
 def search_failed(reason: str) -> Finding:
-    """Say that the search failed, so that only NUTS's own chains speak for its draws."""
+    """Report that the search failed, so that NUTS could only be judged by its own chains."""
     return Finding(
         Severity.WARNING,
-        f"The search for further modes did not succeed ({reason}). These are the draws of plain "
-        "NUTS; modes that it misses would not show.",
+        "These are the draws of plain NUTS, and nothing would show modes that it misses: the "
+        f"search for further modes did not succeed ({reason}).",
         "Compare runs from starting points that are far apart.",
     )
 
 
 def cannot_temper(reason: str) -> Finding:
-    """Say that NUTS misses something and no tempered run can replace it."""
+    """Report that NUTS misses something and no tempered run can replace it."""
     return Finding(
         Severity.PROBLEM,
-        f"Plain NUTS misses part of the posterior, and no tempered run could take its place "
-        f"({' '.join(reason.split())}). These are the draws of plain NUTS.",
+        "These are the draws of plain NUTS, which misses part of the posterior: no tempered run "
+        f"could replace it ({' '.join(reason.split())}).",
         "Give every parameter a proper prior, so that a tempered path can start from it.",
     )
 
@@ -224,15 +225,15 @@ def _disagreement(compared: Comparison) -> list[Finding]:
     return [
         Finding(
             Severity.WARNING,
-            f"Plain NUTS misses modes or does not move between them: its chains disagree (R-hat "
-            f"of {compared.worst} is {compared.r_hat:.2f}).",
+            "Plain NUTS misses modes or does not move between them: its chains disagree (R-hat of "
+            f"{compared.worst} is {compared.r_hat:.2f}).",
             "Use the tempered fit.",
         )
     ]
 
 
 def _near_has(region: Region, scouted: Scouted) -> bool:
-    """Whether a pilot that starts from NUTS's draws gives a region a share of the posterior."""
+    """Whether a pilot that starts from NUTS's draws finds probability in a region."""
     if scouted.near is None:
         return True
     inside = region.holds(scouted.near.values).mean(axis=1)
@@ -246,23 +247,23 @@ def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
     if apart is not None:
         return Finding(
             Severity.WARNING,
-            f"NUTS and the search for further modes were in the same places, but give them "
-            f"different probabilities: {apart} has {apart.nuts:.2f} ± {apart.nuts_error:.2f} by "
-            f"NUTS, whose chains agree, and {apart.other:.2f} ± {apart.other_error:.2f} by "
-            f"particles from {scouted.origin}.",
+            "NUTS and the search for further modes found the same places but give them different "
+            f"probabilities: {apart} has {apart.nuts:.2f} ± {apart.nuts_error:.2f} by NUTS, whose "
+            f"chains agree, and {apart.other:.2f} ± {apart.other_error:.2f} by pilots that start "
+            f"from {scouted.origin}.",
             "Run longer (--draws), and compare with --method ct.",
         )
     if rough:
         return Finding(
             Severity.WARNING,
-            "The search for further modes was too rough to tell whether plain NUTS misses some "
-            f"(the standard error of its log Z is {max(each.mcse for each in estimates):.1f}).",
+            "The search for further modes was too rough to tell whether plain NUTS misses any: the "
+            f"standard error of its log Z is {max(each.mcse for each in estimates):.1f}.",
             "Run --method ct or pe, and compare.",
         )
     return Finding(
         Severity.FINE,
-        f"No mode was found that plain NUTS misses: its chains agree (R-hat at most "
-        f"{compared.r_hat:.3f}), and with them the particles that pilots brought from "
-        f"{scouted.origin} (probabilities in {compared.coordinates} coordinates differ by at most "
+        "No mode was found that plain NUTS misses: its chains agree (R-hat at most "
+        f"{compared.r_hat:.3f}), and its draws agree with pilots that start from {scouted.origin} "
+        f"(probabilities in {compared.coordinates} coordinates differ by at most "
         f"{compared.largest:.2f}).",
     )

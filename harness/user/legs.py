@@ -1,8 +1,8 @@
 """A leg: a few independent pilots from one kind of base to a density, and what they agree on.
 
-Populations of one pilot share its base's draws, its ladder and its moves, so that their spread
-does not show a failure that they share.  Pilots of a leg share nothing but the kind of base; two
-legs differ in that as well.
+The populations of one pilot share its base's draws, its ladder and its moves, so their spread does
+not show a failure that they have in common.  The pilots of a leg share only the kind of base, and
+two legs differ in that as well.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POPULATIONS = 8
 _PARTICLES = 512
 _MOST_MOVES = 12
 _RIDGE = 1e-9
-"""Share of a variance that is added to it, so that draws on a plane have a covariance."""
+"""Share of each variance that is added to it, in case all draws lie in a plane."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def run_leg(
         try:
             pilots.append(pilot_of_density(density, base, settings=settings, seed=int(own)))
         except (DataError, SamplingError):
-            if not pilots:  # one that has arrived is worth more than none
+            if not pilots:  # one pilot that finished is worth more than none
                 raise
     return Leg(origin, tuple(pilots))
 

@@ -1,4 +1,4 @@
-"""Draws of a program's prior, as the base of a pilot, and what they show of the prior itself."""
+"""Draws of a program's prior: the base of a pilot, and whether they can be relied on."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from harness.model import Model
 from harness.path import GaussianBase
 
 PRIOR = "prior"
-"""Variant of a tempered model that is its untempered part alone."""
+"""Variant of a tempered model that holds only its untempered part."""
 
 CHAINS = 16
 _WARMUP, _DRAWS = 300, 256
 DRIFTS = 1.1
-"""R-hat of prior draws from which on they are not relied on."""
+"""R-hat of prior draws above which they are not relied on."""
 
 
 @dataclass(frozen=True)
 class PriorBase(GaussianBase):
-    """A prior as the base of a pilot: its density, and draws of it.
+    """A prior as the base of a pilot: its density and draws from it.
 
     Mean and (diagonal) Cholesky factor are those of the draws.
 
@@ -36,14 +36,14 @@ class PriorBase(GaussianBase):
     density
         Log density of the prior and its gradient; it need not be normalised.
     draws
-        Draws of it, shape (chains, each, D).
+        Draws from it, shape (chains, each, D).
     """
 
     density: LogDensity = field(repr=False)
     draws: FloatArray = field(repr=False)
 
     def log_density(self, points: npt.ArrayLike) -> FloatArray:
-        """Log density at points (n, D), as the program has it; shape (n,)."""
+        """Log density at points (n, D), as the program computes it; shape (n,)."""
         return self.density(np.asarray(points, dtype=np.float64))[0]
 
     def log_density_gradient(self, points: npt.ArrayLike) -> FloatArray:
@@ -51,9 +51,9 @@ class PriorBase(GaussianBase):
         return self.density(np.asarray(points, dtype=np.float64))[1]
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Choose n draws at random, as many of each chain, chain after chain; shape (n, D).
+        """Choose n draws at random, equally many from each chain; shape (n, D).
 
-        No draw is chosen twice where there are enough of them.
+        No draw is chosen twice if there are enough of them.
         """
         chains, each, _ = self.draws.shape
         counts = np.full(chains, n // chains) + (np.arange(chains) < n % chains)
@@ -73,9 +73,9 @@ class PriorDraws:
     points
         On Stan's unconstrained space, shape (chains, draws, D), finite.
     density
-        Log density of the prior and its gradient there, as the program has it.
+        Log density of the prior and its gradient, as the program computes them.
     r_hat
-        Largest R-hat over coordinates: far above 1 where the prior is improper or hard to draw.
+        Largest R-hat over coordinates: far above 1 if the prior is improper or hard to sample.
     gradients
         Gradient evaluations.
     """
@@ -99,20 +99,20 @@ class PriorDraws:
 
 
 def prior_draws(model: Model, seed: int) -> PriorDraws:
-    """Draw the prior of a tempered model by NUTS on its ``prior`` program.
+    """Sample the prior of a tempered model by NUTS on its ``prior`` program.
 
     Parameters
     ----------
     model
         From :func:`harness.temper.tempered_model`.
     seed
-        Seed; same seed, same draws.
+        Seed.  The same seed gives the same draws.
 
     Raises
     ------
     SamplingError
-        If NUTS does not run on the prior, or a draw of it is not finite: a prior that is
-        improper drifts away without end.
+        If NUTS does not run on the prior, or a draw is not finite: draws of an improper prior
+        drift off to infinity.
     """
     program = model.program(PRIOR)
     settings = NutsSettings(chains=CHAINS, warmup=_WARMUP, draws=_DRAWS, parallel_chains=2)

@@ -1,4 +1,4 @@
-"""What a user gets: the fit with its log Z, and both in short as a table or as JSON."""
+"""The result for a user: the fit with its log Z and diagnosis, also as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _COLUMNS = ("mean", "mcse", "sd", "q5", "q50", "q95", "r_hat")
 
 @dataclass(frozen=True)
 class UserFit:
-    """Result of sampling somebody's program.
+    """Result of sampling a user's program.
 
     Attributes
     ----------
     fit
         Draws of the posterior under the program's own names, with its transformed parameters and
-        generated quantities; of a tempered fit the raw draws and weights too.
+        generated quantities.  A tempered fit also has the raw draws and weights.
     method
-        What made it: ``nuts``, ``ct`` or ``pe``; never ``auto``.
+        The method that made it: ``nuts``, ``ct`` or ``pe``, never ``auto``.
     timings
         Seconds of wall time by step.
     nuts
-        The plain fit that ``auto`` compared, where the tempered one took its place.
+        The fit of plain NUTS, if ``auto`` chose the tempered one.
     tempered
-        The tempered fit, where ``auto`` made one and plain NUTS's is better all the same.
+        The tempered fit, if ``auto`` made one and chose that of plain NUTS all the same.
     """
 
     fit: Fit
@@ -60,7 +60,7 @@ class UserFit:
 
     @property
     def log_evidence(self) -> LogEvidence | None:
-        """Estimate of log Z with its error; None after plain NUTS without a pilot."""
+        """Estimate of log Z with its error; None if there is no estimate."""
         try:
             return self.fit.log_evidence
         except DataError:
@@ -68,12 +68,12 @@ class UserFit:
 
     @property
     def diagnosis(self) -> list[Finding]:
-        """What the draws show, worst first."""
+        """Findings, the worst first."""
         return diagnose(self.fit)
 
     @property
     def gradients(self) -> dict[str, int]:
-        """Gradient evaluations by phase, those of the fit that was not chosen too."""
+        """Gradient evaluations by phase, including those of the fit that was not chosen."""
         attrs = self.fit.tree.attrs
         counted = {
             phase: int(np.sum(attrs.get(f"gradients_{phase}", 0)))
@@ -111,7 +111,7 @@ class UserFit:
         return rows
 
     def as_json(self) -> dict[str, Any]:
-        """Everything in short, as plain data; what is not a number is None."""
+        """Return a summary as plain data; NaN and infinite numbers become None."""
         found = self.log_evidence
         return {
             "method": self.method,
@@ -135,7 +135,7 @@ class UserFit:
         }
 
     def as_text(self) -> str:
-        """A table of the posterior, log Z and the diagnosis, for reading."""
+        """Return a table of the posterior, log Z and the diagnosis, for people."""
         rows = self.summary()
         shown = dict(list(rows.items())[:_ROWS_OF_TABLE])
         width = max([9, *map(len, shown)])
@@ -145,20 +145,21 @@ class UserFit:
             for name, row in shown.items()
         ]
         if len(rows) > len(shown):
-            lines.append(f"and {len(rows) - len(shown)} more; --json and the fit have all")
+            lines.append(f"and {len(rows) - len(shown)} more; see --json or the saved fit")
         found = self.log_evidence
         if found is None:
-            lines += ["", "Log evidence: none; plain NUTS has no estimate of it"]
+            lines += ["", "Log evidence: no estimate"]
         else:
             lines += ["", f"Log evidence: {found.value:.3f} ± {found.mcse:.3f}"]
         lines += ["", *(f"{each.severity.name:<8}{each}" for each in self.diagnosis)]
         return "\n".join(lines)
 
     def save(self, path: Path | str) -> None:
-        """Write the fit as NetCDF, whole or not at all.
+        """Write the fit as NetCDF; the file is complete or not there at all.
 
-        Where ``auto`` made another fit besides, its draws are in the file too, as the groups
-        ``nuts_posterior`` and ``nuts_sample_stats``, or ``tempered_posterior`` and so on.
+        If ``auto`` also made a fit that it did not choose, the draws of that fit are in the same
+        file, in the groups ``nuts_posterior`` and ``nuts_sample_stats``, or ``tempered_posterior``
+        and ``tempered_sample_stats``.
 
         Raises
         ------
@@ -168,7 +169,7 @@ class UserFit:
         self._with_others().save(Path(path))
 
     def _with_others(self) -> Fit:
-        """Return the fit with the posterior draws of the fit that was not chosen."""
+        """Return the fit together with the draws of the fit that was not chosen."""
         groups = {f"/{name}": node.to_dataset() for name, node in self.fit.tree.children.items()}
         for kind, other in (("nuts", self.nuts), ("tempered", self.tempered)):
             if other is not None:
@@ -179,7 +180,7 @@ class UserFit:
         return Fit(tree)
 
     def report(self, path: Path | str) -> None:
-        """Write a page about the fit: one HTML file that needs nothing else.
+        """Write a page about the fit: one HTML file that needs no others.
 
         Raises
         ------
@@ -189,7 +190,7 @@ class UserFit:
         FitReport(self.fit).save(path)
 
     def _repr_html_(self) -> str:
-        """Show a notebook the fit in short."""
+        """Return a summary of the fit for notebooks."""
         return FitReport(self.fit)._repr_html_()
 
 

@@ -1,4 +1,4 @@
-"""From somebody's program and data to draws, log Z and a diagnosis, in one call."""
+"""One call from a user's program and data to draws, log Z and a diagnosis: its steps, in order."""
 
 from __future__ import annotations
 
@@ -43,13 +43,16 @@ from harness.user.scout import BUDGET, Path, Scouted, scout_program
 Method = Literal["auto", "nuts", "pe", "ct"]
 """How a program is sampled.
 
-``nuts``: Stan's NUTS on the program itself; ``ct``: continuous tempering, the inverse temperature
-integrated out, along a pilot's path; ``pe``: pseudo-extended; ``auto``: NUTS, and ``ct`` in its
-place if a pilot shows that NUTS misses part of the posterior.
+``nuts``: Stan's NUTS on the program itself; ``ct``: continuous tempering along a pilot's path, with
+the inverse temperature integrated out; ``pe``: pseudo-extended MCMC; ``auto``: NUTS, then pilots,
+and then ``ct`` if NUTS's chains disagree or NUTS stays in a region that it had missed.
 """
 
 _STEPS: Mapping[Method, int] = {"auto": 10, "nuts": 3, "pe": 6, "ct": 6}
-"""Steps at most; what turns out not to be needed is left out."""
+"""The largest number of steps; those that turn out not to be needed are skipped."""
+# Pseudo-samples move together and one of them is near the prior.  At Stan's .8 a step that suits
+# one diverges for another in the neck of a hierarchical prior, and log Z is too high without it.
+_TARGET_ACCEPT: Mapping[Method, float] = {"pe": 0.95}
 _TEMPERED: Mapping[Method, Literal["no", "if possible", "yes"]] = {
     "nuts": "no",
     "auto": "if possible",
@@ -68,6 +71,8 @@ def sample(
     chains: int = 4,
     warmup: int = 1000,
     draws: int = 1000,
+    target_accept: float | None = None,
+    max_treedepth: int = 10,
     num_pseudo_samples: int = 2,
     what: What = "likelihood",
     include_paths: Iterable[File] = (),
@@ -75,25 +80,27 @@ def sample(
     budget: float = BUDGET,
     progress: bool = True,
 ) -> UserFit:
-    """Sample a Stan program, tempered where that is needed, in its own names.
+    """Sample a Stan program, tempered if that is needed; draws have the program's own names.
 
-    The tempered path goes from the prior to the posterior, and log Z is that of the likelihood
-    averaged over the prior, normalised: the evidence.  Where the prior is flat over something
-    unbounded, or all is tempered, it starts from a wide Gaussian, and log Z is the integral of
-    the program's density; of a program whose parameters are all bounded, divided by their volume.
+    The tempered path goes from the prior to the posterior.  Log Z is the evidence: the log of the
+    likelihood's average over the normalised prior.  If the prior is flat over something unbounded,
+    or everything is tempered, the path starts from a wide Gaussian, and log Z is the log integral
+    of the program's density, divided by the parameters' volume if all of them are bounded.
 
     Parameters
     ----------
     path
-        The program, which stays as it is.
+        The program.  It is not changed.
     data
-        File of JSON, or the data by name.
+        JSON file, or the data by name.
     method
-        How; see :data:`Method`.
+        How it is sampled; see :data:`Method`.
     seed
-        Seed, 0 to 2^32 - 1; same seed, same result, unless a pilot runs out of time.
+        Seed, 0 to 2^32 - 1.  The same seed gives the same result unless a pilot runs out of time.
     chains, warmup, draws
         Number of chains, and of warm-up iterations and draws in each.
+    target_accept, max_treedepth
+        Of NUTS, as Stan has them.  If the first is not given it is Stan's .8, and .95 for ``pe``.
     num_pseudo_samples
         N of ``pe``.
     what
@@ -101,14 +108,14 @@ def sample(
     include_paths
         Folders in which ``#include`` lines are looked up, besides the program's own.
     engine
-        ``cmdstan`` compiles; ``stanli`` does not, and does the same but for the digits of
-        transformed parameters, which are right to about ten; ``auto`` takes CmdStan, or stanli
-        where there is no compiler.
+        ``cmdstan`` compiles the program.  ``stanli`` does not, and does the same, except that
+        transformed parameters have only about ten correct digits.  ``auto`` takes CmdStan, or
+        stanli if there is no compiler.
     budget
-        Seconds of wall time for pilots, which look for further modes and log Z.  What does not
-        succeed within its share is left out and reported.
+        Seconds of wall time for pilots, which look for further modes and estimate log Z.  A pilot
+        that does not finish within its share is left out, and a finding reports that.
     progress
-        Whether to show on standard error what is done.
+        Whether to show progress on standard error.
 
     Raises
     ------
@@ -117,18 +124,27 @@ def sample(
     DataError
         If data or settings do not fit the program, or it cannot be tempered.
     ToolchainError, SamplingError
-        If something is missing that it takes, or a run does not end.
+        If a tool is missing that is needed, or a run does not finish.
     """
     if method not in get_args(Method):
-        raise DataError(f"the method is one of {', '.join(get_args(Method))}; got '{method}'")
+        raise DataError(f"the method must be one of {', '.join(get_args(Method))}; got '{method}'")
     if not 0 <= seed < 2**32:
-        raise DataError(f"the seed lies between 0 and 2^32 - 1; got {seed}")
+        raise DataError(f"the seed must be between 0 and 2^32 - 1; got {seed}")
     if num_pseudo_samples < 2:
-        raise DataError(f"pe needs 2 pseudo-samples or more; got {num_pseudo_samples}")
+        raise DataError(f"pe needs at least 2 pseudo-samples; got {num_pseudo_samples}")
     if not budget > 0:
-        raise DataError(f"the budget is more than 0 seconds; got {budget:g}")
+        raise DataError(f"the budget must be more than 0 seconds; got {budget:g}")
     parallel = min(os.cpu_count() or 1, chains)
-    nuts = NutsSettings(chains=chains, warmup=warmup, draws=draws, parallel_chains=parallel)
+    if target_accept is None:
+        target_accept = _TARGET_ACCEPT.get(method, NutsSettings.target_accept)
+    nuts = NutsSettings(
+        chains=chains,
+        warmup=warmup,
+        draws=draws,
+        target_accept=target_accept,
+        max_treedepth=max_treedepth,
+        parallel_chains=parallel,
+    )
     began = time.perf_counter()
     with Clock(_STEPS[method], show=progress) as clock, quiet():
         with clock.step("reading and tempering", "temper"):
@@ -170,12 +186,12 @@ class _Run:
             return self._job.plain(self._nuts, self._seed)
 
     def tempered_alone(self, method: Tempered) -> UserFit:
-        """Run pilots and a tempered form, without a run of plain NUTS before."""
+        """Run pilots and a tempered form, without plain NUTS first."""
         with self._clock.step("pilots along the path", "pilot"):
             scouted = scout_program(self._job.model, budget=self._budget, seed=self._seed)
         if scouted.path is None:
             raise SamplingError(
-                f"{self._job.path}: there is no path to temper along: "
+                f"{self._job.path}: the pilots found no path to temper along: "
                 f"{scouted.failures.get('search') or self._job.model.no_gaussian_base}. Use "
                 "--method nuts, or auto, which keeps the fit of plain NUTS"
             )
@@ -242,7 +258,7 @@ class _Run:
             differ = job.tempered_disagreement(method, path, self._seed, self._num)
         if differ is not None:
             raise ToolchainError(
-                f"{job.path}: stanli, which ran the pilots, and CmdStan disagree on the log "
+                f"{job.path}: stanli, which runs the pilots, and CmdStan disagree on the log "
                 f"density: they differ in {differ}. Use --method nuts, and report the program to "
                 "the authors of stanli"
             )
@@ -288,7 +304,7 @@ class _Run:
     def finished(
         self, fit: Fit, findings: Iterable[Finding], scouted: Scouted | None = None
     ) -> Fit:
-        """Write into a fit what its draws do not have: programs, findings, the pilots' results."""
+        """Add to a fit what its draws do not show: programs, findings, the pilots' results."""
         job = self._job
         missing = [name for name in job.names if name not in fit.posterior]
         everything = [*findings, *open_questions(job.model)]
@@ -300,7 +316,7 @@ class _Run:
             )
         if missing:
             names = ", ".join(missing)
-            sentence = f"stanli cannot evaluate {names}: they are missing from the results."
+            sentence = f"Missing from the results, because stanli cannot evaluate them: {names}."
             told.append((1, sentence, "Use --engine cmdstan."))
         fit.tree.attrs |= {
             "model": job.path.stem,
@@ -326,7 +342,7 @@ def _parameters(fit: Fit) -> dict[str, Any]:
 
 
 def _fewest_effective(fit: Fit) -> float:
-    """Effective draws of the parameter that has the fewest."""
+    """Return the number of effective draws of the parameter that has the fewest."""
     numbers = [np.ravel(fit.effective_draws(itemgetter(name))) for name in fit.parameters]
     known = np.concatenate(numbers)
     known = known[np.isfinite(known)]

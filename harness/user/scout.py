@@ -1,9 +1,9 @@
-"""What pilots find out about somebody's program: further modes, log Z, and a path to temper along.
+"""What pilots find out about a user's program: further modes, log Z, and a path to temper along.
 
 Two kinds of pilot look at the posterior from different sides.  The *search* starts from the prior
-or, where that is flat, from a wide Gaussian: it may find modes that NUTS misses, and its path is
-what tempered runs take.  The *near* leg starts from a Gaussian that is fitted to draws of NUTS: it
-needs few rungs, whatever the prior.  Both estimate log Z, so that a failure of one shows.
+or, if that is flat, from a wide Gaussian.  It may find modes that NUTS misses, and tempered runs
+follow its path.  The *near* leg starts from a Gaussian that is fitted to draws of NUTS, so it needs
+few rungs, however vague the prior is.  Both estimate log Z, so that a failure of one shows.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import CHAINS, PriorDraws, prior_draws
 
 _WIDER, _NEAR = (2.0, 3.0), (1.2, 2.0)
-"""How much wider than draws of NUTS the Gaussian bases are, of the search and of the near leg.
+"""How much wider than draws of NUTS the Gaussian bases are, for the search and for the near leg.
 
-Pilots of one leg have bases of two widths, and so two ladders, so that their spread shows what
-depends on either.
+The pilots of a leg have bases of two widths, and so two ladders.  Their spread then includes the
+errors that depend on base and ladder.
 """
 _SHORT = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
 BUDGET = 120.0
-"""Seconds that the pilots of a program may take, if nothing else is asked for."""
+"""Seconds that the pilots of a program may take by default."""
 _SEARCH, _OTHER = 0.5, 0.25
 """Shares of it for the search, and for each of the other legs."""
 
 
 @dataclass(frozen=True)
 class Path:
-    """What a tempered run along the search's path takes.
+    """What a tempered run along the search's path needs.
 
     Attributes
     ----------
     found
         The pilot whose ladder it follows.
     base
-        Gaussian base; None where the path starts from the prior.
+        Gaussian base; None if the path starts from the prior.
     positive
-        Share of the base where the likelihood is above zero: what a path reaches whose inverse
-        temperatures are all above 0.
+        Share of the base where the likelihood is above zero: the part that a path reaches if all
+        its inverse temperatures are above 0.
     reached
-        Share that the collapsed form reaches, whose ladder has a rung at 0: all but what the
-        program rejects.
+        Share that the collapsed form reaches, whose ladder has a rung at 0: everything that the
+        program does not reject.
     """
 
     found: Pilot
@@ -74,7 +74,7 @@ class Path:
 
     @property
     def ladder(self) -> LogG:
-        """Rungs of the collapsed form, with log weights under which they are visited evenly.
+        """Rungs of the collapsed form, with log weights that make a run visit them evenly.
 
         The pilot's normalising constant at beta = 0 is that of the base where the likelihood is
         above zero, but the rung at 0 reaches more of it.
@@ -90,19 +90,19 @@ class Scouted:
     Attributes
     ----------
     search
-        Particles of the search at the posterior, by parameter; None where it failed.
+        Particles of the search at the posterior, by parameter; None if it failed.
     near
         Particles of the near leg.
     path
-        What tempered runs take; None where there is none.
+        What tempered runs follow; None if there is no path.
     origin
         Where the search started, in words.
     estimates
         Each leg's own estimates of log Z, by where it started.
     constant
-        Log of what the prior integrates to, as the program writes it; None where it is not known.
+        Log of the integral of the prior as the program writes it; None if it is not known.
     prior
-        Draws of the prior; None where the search did not start from it.
+        Draws of the prior; None if the search did not start from it.
     failures
         Why a leg failed, by its name, ``search`` or ``near``.
     gradients, seconds
@@ -129,19 +129,19 @@ def scout_program(
     budget: float = BUDGET,
     seed: int,
 ) -> Scouted:
-    """Run both legs on a tempered program; a leg that fails is remembered and not raised.
+    """Run both legs on a tempered program; a failure of a leg is recorded, not raised.
 
     Parameters
     ----------
     model
         From :func:`harness.temper.tempered_model`.
     draws
-        NUTS's draws by parameter, shape (chains, draws, ...), for the near leg; short runs of its
-        own if not given.
+        NUTS's draws by parameter, shape (chains, draws, ...), for the near leg, which otherwise
+        makes short runs of its own.
     budget
-        Seconds of wall time for all pilots.  A leg that exceeds its share of them gives up.
+        Seconds of wall time for all pilots.  A leg that exceeds its share gives up.
     seed
-        Seed; same seed, same pilots, unless a leg runs out of time.
+        Seed.  The same seed gives the same pilots unless a leg runs out of time.
 
     Raises
     ------
@@ -233,7 +233,7 @@ class _Scout:
         return log_base_mass(np.isfinite(value).reshape(chains, draws))
 
     def _reached(self, prior: PriorDraws, found: Pilot) -> LogMass:
-        """Share of the prior that the collapsed form reaches on a ladder from 0."""
+        """Estimate the share of the prior that the collapsed form reaches on a ladder from 0."""
         variant = ZERO_LIKELIHOOD_VARIANT
         data = tempering_data(self._model, None, found.base.log_zeta, scouted_ladder(found))
         everything = variant_data(self._model, variant, data | {"ladder": 1})
@@ -281,7 +281,7 @@ class _Scout:
         self._estimates[leg.origin] = tuple(leg.estimates)
 
     def _short_draws(self) -> Mapping[str, FloatArray]:
-        """Draws of short runs of NUTS from random starts."""
+        """Return draws of short runs of NUTS from random starting points."""
         if self._short is None:
             program = self._model.program("target")
             run = run_stanli_nuts(program, self._model.data, _SHORT, self._seeds[2])
@@ -306,7 +306,7 @@ class _Scout:
         return Population(values, leg.log_weight)
 
     def _starts(self, leg: Leg) -> dict[str, FloatArray]:
-        """Particles of the search with equal weights, by parameter, one pilot after the other."""
+        """Return equally weighted particles of the search by parameter, pilot after pilot."""
         return self._density.constrain(np.concatenate([each.points for each in leg.pilots]))
 
 
@@ -315,7 +315,7 @@ def starting_values(
     chains: int,
     num_pseudo_samples: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Initial values of each chain, each from points of its own.
+    """Return initial values for each chain; no two chains share a point.
 
     Parameters
     ----------
@@ -335,7 +335,8 @@ def starting_values(
     count = len(next(iter(starts.values())))
     if chains * each > count:
         raise DataError(
-            f"{chains} chains of {each} points need as many starting points; there are {count}"
+            f"{chains} chains of {each} points need {chains * each} starting points; there are "
+            f"{count}"
         )
     inits = []
     for chain in range(chains):

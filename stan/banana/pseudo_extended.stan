@@ -1,66 +1,33 @@
-// Banana (Haario et al. 1999), pseudo-extended (Nemeth et al. 2019, eq. 8):
-// q(x, beta) = gamma_beta(x) g(beta).  Without a Gaussian base it is pure
-// tempering, gamma_beta = gamma^beta: x is not bounded, so that its mass is
-// finite only where beta is bounded away from 0, by g_knot[1].
+// Banana, pseudo-extended (Nemeth et al. 2019, eq. 8).
+// docs/adding-a-model.md explains its data.
 functions {
   #include tempering.stanfunctions
   #include banana/density.stanfunctions
 }
 data {
-  int<lower=2> D; // dimension
-  real<lower=0> v; // variance of x_1
-  real b; // bend
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include banana/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 transformed data {
-  #include blocks/whitened_base.standata
-  int uniform_g = is_uniform(log_g, g_shape);
-  int uniform_pi = is_uniform(log_pi, pi_shape);
+  #include pseudo_extended/prepared.stanblock
 }
 parameters {
   matrix[D, N] x; // pseudo-samples
-  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+  #include pseudo_extended/parameters.stanblock
+}
+transformed parameters {
+  // Pure tempering has finite mass only if beta is bounded away from 0, by
+  // g_knot[1]: x is not bounded.
+  vector[N] log_gamma = banana_log_density(x, v, b);
+  vector[B ? N : 0] log_base = B
+                               ? gaussian_base_log_density(x, N,
+                                   whitened_mean, whiten, base_constant)
+                               : zeros_vector(0); // b = 1
 }
 model {
-  vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-  vector[N] log_gamma = banana_log_density(x, v, b);
-  vector[N] log_q = B
-                    ? geometric_path(log_gamma,
-                                     gaussian_base_log_density(x, N,
-                                       whitened_mean, whiten, base_constant),
-                                     log_zeta, beta)
-                    : geometric_path(log_gamma, log_zeta, beta);
-  if (!uniform_pi) {
-    log_gamma += log_inv_temp_density(beta, pi_knot, log_pi, pi_shape);
-  }
-  if (!uniform_g) {
-    log_q += log_inv_temp_density(beta, g_knot, log_g, g_shape);
-  }
-  target += pseudo_extended_log_density(log_gamma, log_q);
-  if (g_correlation != 0) {
-    target += stratified_log_density(
-                (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
-  }
+  #include pseudo_extended/model.stanblock
 }
 generated quantities {
-  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-  vector[N] delta; // log b + log zeta - log gamma
-  vector[N] log_weight;
-  {
-    vector[N] log_gamma = banana_log_density(x, v, b);
-    vector[N] log_base = B
-                         ? gaussian_base_log_density(x, N, whitened_mean,
-                             whiten, base_constant)
-                         : zeros_vector(N);
-    delta = log_base + log_zeta - log_gamma;
-    log_weight = pseudo_extended_log_weight(
-                   log_gamma
-                   + log_inv_temp_density(inv_temp, pi_knot, log_pi,
-                       pi_shape),
-                   geometric_path(log_gamma, log_base, log_zeta, inv_temp)
-                   + log_inv_temp_density(inv_temp, g_knot, log_g, g_shape));
-  }
+  #include pseudo_extended/generated.stanblock
 }
 

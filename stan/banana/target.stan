@@ -1,11 +1,10 @@
 // Banana: a Gaussian bent along a parabola (Haario et al. 1999), on R^D.
+// docs/api/models.md explains its data.
 functions {
   #include banana/density.stanfunctions
 }
 data {
-  int<lower=2> D; // dimension
-  real<lower=0> v; // variance of x_1
-  real b; // bend
+  #include banana/data.stanblock
 }
 parameters {
   vector[D] x;

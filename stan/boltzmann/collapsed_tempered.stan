@@ -1,43 +1,30 @@
-// Continuously tempered relaxation of a Boltzmann machine with the inverse
-// temperature integrated out: log p(x) = log b(x) + log integral of
-// g(beta) exp(-beta Delta(x)), so that NUTS moves in x alone.  On a ladder
-// the integral is a sum over its rungs.  Pure tempering is refused: on all
-// of R^D its mass at beta = 0 is infinite, and log Z is relative to the base.
+// Boltzmann machine, tempered, with beta integrated out.
+// docs/adding-a-model.md explains its data.
 functions {
   #include tempering.stanfunctions
   #include boltzmann/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> D_b; // number of units of the machine
-  matrix[D_b, D] Q; // Q Q' = W + diagonal
-  vector[D_b] b; // biases
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/ladder.standata
+  #include boltzmann/data.stanblock
+  #include collapsed_tempered/data.stanblock
 }
 transformed data {
-  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
-  #include blocks/whitened_base.standata
-  if (B == 0) {
-    reject("continuous tempering of a Boltzmann machine relaxation needs a ",
-           "Gaussian base: x is unbounded, and a flat base has infinite mass");
-  }
+  #include boltzmann/prepared.stanblock
+  #include collapsed_tempered/prepared.stanblock
+  #include path/needs_gaussian_base.stanblock
 }
 parameters {
   vector[D] x;
 }
-model {
+transformed parameters {
   real log_base = gaussian_base_lpdf(x | whitened_mean, whiten,
                     base_constant);
-  real delta = log_base + log_zeta - boltzmann_lpdf(x | coefficients);
-  target += log_base + log_tempered_mass(delta, g_knot, log_g, ladder);
+  real log_gamma = boltzmann_lpdf(x | coefficients);
+}
+model {
+  #include collapsed_tempered/model.stanblock
 }
 generated quantities {
-  real delta = gaussian_base_lpdf(x | whitened_mean, whiten, base_constant)
-               + log_zeta - boltzmann_lpdf(x | coefficients);
-  real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
-  vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
-                           log_g, ladder);
+  #include collapsed_tempered/generated.stanblock
 }
 

@@ -1,15 +1,13 @@
-// Gaussian mixture relaxation of a Boltzmann machine of D_b units.
+// Gaussian mixture relaxation of a Boltzmann machine of D_b units, on R^D.
+// docs/api/models.md explains its data.
 functions {
   #include boltzmann/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> D_b; // number of units of the machine
-  matrix[D_b, D] Q; // Q Q' = W + diagonal
-  vector[D_b] b; // biases
+  #include boltzmann/data.stanblock
 }
 transformed data {
-  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
+  #include boltzmann/prepared.stanblock
 }
 parameters {
   vector[D] x;

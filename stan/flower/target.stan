@@ -1,13 +1,10 @@
-// Flower: a ring whose radius goes up and down (Sejdinovic et al. 2014),
-// on R^2.
+// Flower: a ring whose radius goes up and down (Sejdinovic et al. 2014).
+// docs/api/models.md explains its data.
 functions {
   #include flower/density.stanfunctions
 }
 data {
-  real<lower=0> r; // mean radius
-  real<lower=0> A; // amplitude
-  int<lower=1> w; // number of petals
-  real<lower=0> s; // half width of the ring
+  #include flower/data.stanblock
 }
 parameters {
   vector[2] x;

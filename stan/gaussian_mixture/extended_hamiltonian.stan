@@ -1,49 +1,30 @@
-// Mixture of Gaussians at an inverse temperature that a control variable u
-// sets (Gobbo and Leimkuhler 2015; Graham and Storkey 2017, eq. 13):
-// log p(x, u) = log gamma_beta(u)(x) + log g(beta(u)) - omega(u).  Without a
-// Gaussian base it is pure tempering, gamma_beta = gamma^beta.  Draws of x
-// with |u| <= theta_1 are draws of the target.
+// Mixture of Gaussians, extended Hamiltonian (Gobbo and Leimkuhler 2015).
+// docs/adding-a-model.md explains its data.
 functions {
   #include tempering.stanfunctions
   #include gaussian_mixture/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> K; // number of mixture components
-  simplex[K] weight; // mixture weights
-  matrix[D, K] mu; // component means, one a column
-  vector<lower=0>[K] sigma; // component standard deviations
-  real lower_bound; // the box is [lower_bound, upper_bound]^D
-  real<lower=lower_bound> upper_bound;
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/plateau.standata
+  #include gaussian_mixture/data.stanblock
+  #include extended_hamiltonian/data.stanblock
 }
 transformed data {
-  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
-                                    sigma);
-  #include blocks/whitened_base.standata
-  int uniform_g = is_uniform(log_g, ones_vector(2));
+  #include gaussian_mixture/prepared.stanblock
+  #include extended_hamiltonian/prepared.stanblock
 }
 parameters {
   vector<lower=lower_bound, upper=upper_bound>[D] x;
-  real u; // temperature control variable
+  #include extended_hamiltonian/parameters.stanblock
 }
 model {
-  vector[1] beta = [plateau_inv_temp(u, theta, g_knot[1])]';
   real log_base = B
                   ? gaussian_base_lpdf(x | whitened_mean, whiten,
                       base_constant)
                   : 0;
-  target += geometric_path(gaussian_mixture_lpdf(x | coefficients), log_base,
-                           log_zeta, beta[1])
-            - confining_potential(u, theta);
-  if (!uniform_g) {
-    target += sum(piecewise_linear(beta, g_knot, log_g));
-  }
+  real log_gamma = gaussian_mixture_lpdf(x | coefficients);
+  #include extended_hamiltonian/model.stanblock
 }
 generated quantities {
-  real inv_temp = plateau_inv_temp(u, theta, g_knot[1]);
-  real log_weight = plateau_log_weight(u, theta);
+  #include extended_hamiltonian/generated.stanblock
 }
 

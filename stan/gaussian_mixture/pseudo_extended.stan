@@ -1,72 +1,33 @@
-// Pseudo-extended mixture of Gaussians (Nemeth et al. 2019, eq. 8):
-// q(x, beta) = gamma_beta(x) g(beta).  Without a Gaussian base it is pure
-// tempering, gamma_beta = gamma^beta: its mass near beta = 0 is finite
-// because the box bounds x.
+// Mixture of Gaussians, pseudo-extended (Nemeth et al. 2019, eq. 8).
+// docs/adding-a-model.md explains its data.
 functions {
   #include tempering.stanfunctions
   #include gaussian_mixture/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> K; // number of mixture components
-  simplex[K] weight; // mixture weights
-  matrix[D, K] mu; // component means, one a column
-  vector<lower=0>[K] sigma; // component standard deviations
-  real lower_bound; // the box is [lower_bound, upper_bound]^D
-  real<lower=lower_bound> upper_bound;
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include gaussian_mixture/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 transformed data {
-  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
-                                    sigma);
-  #include blocks/whitened_base.standata
-  int uniform_g = is_uniform(log_g, g_shape);
-  int uniform_pi = is_uniform(log_pi, pi_shape);
+  #include gaussian_mixture/prepared.stanblock
+  #include pseudo_extended/prepared.stanblock
 }
 parameters {
   matrix<lower=lower_bound, upper=upper_bound>[D, N] x; // pseudo-samples
-  vector<lower=g_knot[1], upper=1>[sample_inv_temp ? N : 0] free_inv_temp;
+  #include pseudo_extended/parameters.stanblock
+}
+transformed parameters {
+  // Pure tempering has finite mass near beta = 0, as the box bounds x.
+  vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
+  vector[B ? N : 0] log_base = B
+                               ? gaussian_base_log_density(x, N,
+                                   whitened_mean, whiten, base_constant)
+                               : zeros_vector(0); // b = 1
 }
 model {
-  vector[N] beta = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-  vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
-  vector[N] log_q = B
-                    ? geometric_path(log_gamma,
-                                     gaussian_base_log_density(x, N,
-                                       whitened_mean, whiten, base_constant),
-                                     log_zeta, beta)
-                    : geometric_path(log_gamma, log_zeta, beta);
-  if (!uniform_pi) {
-    log_gamma += log_inv_temp_density(beta, pi_knot, log_pi, pi_shape);
-  }
-  if (!uniform_g) {
-    log_q += log_inv_temp_density(beta, g_knot, log_g, g_shape);
-  }
-  target += pseudo_extended_log_density(log_gamma, log_q);
-  if (g_correlation != 0) {
-    target += stratified_log_density(
-                (free_inv_temp - g_knot[1]) / (1 - g_knot[1]), g_correlation);
-  }
+  #include pseudo_extended/model.stanblock
 }
 generated quantities {
-  vector[N] inv_temp = sample_inv_temp ? free_inv_temp : fixed_inv_temp;
-  vector[N] delta; // log b + log zeta - log gamma
-  vector[N] log_weight;
-  {
-    vector[N] log_gamma = gaussian_mixture_log_density(x, coefficients);
-    vector[N] log_base = B
-                         ? gaussian_base_log_density(x, N, whitened_mean,
-                             whiten, base_constant)
-                         : zeros_vector(N);
-    delta = log_base + log_zeta - log_gamma;
-    log_weight = pseudo_extended_log_weight(
-                   log_gamma
-                   + log_inv_temp_density(inv_temp, pi_knot, log_pi,
-                       pi_shape),
-                   geometric_path(log_gamma, log_base, log_zeta, inv_temp)
-                   + log_inv_temp_density(inv_temp, g_knot, log_g, g_shape));
-  }
+  #include pseudo_extended/generated.stanblock
 }
 

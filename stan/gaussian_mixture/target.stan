@@ -1,19 +1,13 @@
 // Mixture of K isotropic Gaussians in D dimensions, inside a box.
+// docs/api/models.md explains its data.
 functions {
   #include gaussian_mixture/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> K; // number of mixture components
-  simplex[K] weight; // mixture weights
-  matrix[D, K] mu; // component means, one a column
-  vector<lower=0>[K] sigma; // component standard deviations
-  real lower_bound; // the box is [lower_bound, upper_bound]^D
-  real<lower=lower_bound> upper_bound;
+  #include gaussian_mixture/data.stanblock
 }
 transformed data {
-  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
-                                    sigma);
+  #include gaussian_mixture/prepared.stanblock
 }
 parameters {
   vector<lower=lower_bound, upper=upper_bound>[D] x;

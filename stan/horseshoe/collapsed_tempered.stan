@@ -1,26 +1,15 @@
-// Continuously tempered horseshoe regression with the inverse temperature
-// integrated out: log p(x) = log b(x) + log integral of
-// g(beta) exp(-beta Delta(x)).  With the prior as base, the default, Delta is
-// minus the log likelihood.  On a ladder the integral is a sum over its rungs.
+// Horseshoe regression, tempered, with beta integrated out.
+// docs/adding-a-model.md explains its data.
 functions {
   #include tempering.stanfunctions
   #include horseshoe/density.stanfunctions
 }
 data {
-  int<lower=1> n; // number of observations
-  int<lower=1> d; // number of predictors
-  matrix[n, d] X; // predictors, one observation a row
-  array[n] int<lower=0, upper=1> y; // classes
-  real<lower=0> scale_global; // scale tau_0 of the global scale
-  real<lower=0> scale_icept; // standard deviation of the intercept
-  real<lower=0> slab_scale; // scale of the slab
-  real<lower=0> slab_df; // degrees of freedom of the slab
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/ladder.standata
+  #include horseshoe/data.stanblock
+  #include collapsed_tempered/data.stanblock
 }
 transformed data {
-  #include blocks/whitened_base.standata
+  #include collapsed_tempered/prepared.stanblock
 }
 parameters {
   real beta0; // intercept
@@ -29,37 +18,24 @@ parameters {
   real<lower=0> tau; // global scale
   real<lower=0> c2; // squared slab width
 }
+transformed parameters {
+  // The base is the prior, or a Gaussian in the unconstrained parameters.
+  real log_base = horseshoe_log_prior(beta0, z, lambda, tau, c2,
+                    scale_global, scale_icept, slab_scale, slab_df);
+  real log_gamma = log_base
+                   + horseshoe_log_likelihood(y, X, beta0, z, lambda, tau,
+                       c2);
+  if (B) {
+    log_base = gaussian_base_lpdf(
+                 horseshoe_unconstrained(beta0, z, lambda, tau, c2) |
+                 whitened_mean, whiten, base_constant)
+               - horseshoe_log_volume(lambda, tau, c2);
+  }
+}
 model {
-  real log_prior = horseshoe_log_prior(beta0, z, lambda, tau, c2,
-                     scale_global, scale_icept, slab_scale, slab_df);
-  real log_base = B
-                  ? gaussian_base_lpdf(
-                      horseshoe_unconstrained(beta0, z, lambda, tau, c2) |
-                      whitened_mean, whiten, base_constant)
-                    - horseshoe_log_volume(lambda, tau, c2)
-                  : log_prior;
-  real log_likelihood = horseshoe_log_likelihood(y, X, beta0, z, lambda, tau,
-                          c2);
-  real delta = log_base - log_prior + log_zeta - log_likelihood;
-  target += log_base + log_tempered_mass(delta, g_knot, log_g, ladder);
+  #include collapsed_tempered/model.stanblock
 }
 generated quantities {
-  real delta; // log b + log zeta - log gamma
-  {
-    real log_prior = horseshoe_log_prior(beta0, z, lambda, tau, c2,
-                       scale_global, scale_icept, slab_scale, slab_df);
-    real log_base = B
-                    ? gaussian_base_lpdf(
-                        horseshoe_unconstrained(beta0, z, lambda, tau, c2) |
-                        whitened_mean, whiten, base_constant)
-                      - horseshoe_log_volume(lambda, tau, c2)
-                    : log_prior;
-    real log_likelihood = horseshoe_log_likelihood(y, X, beta0, z, lambda,
-                            tau, c2);
-    delta = log_base - log_prior + log_zeta - log_likelihood;
-  }
-  real inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
-  vector[2] log_weight = continuous_tempering_log_weight(delta, g_knot,
-                           log_g, ladder);
+  #include collapsed_tempered/generated.stanblock
 }
 

@@ -1,18 +1,13 @@
-// Logistic regression with the regularised horseshoe prior (Piironen and
-// Vehtari 2017; Nemeth et al. 2019, section 4.3): the normalised prior times
-// the likelihood, so that log Z is the evidence log p(y).
+// Logistic regression, horseshoe prior (Nemeth et al. 2019, section 4.3).
+// docs/api/models.md explains its data.
+//
+// The normalised prior (Piironen and Vehtari 2017) times the likelihood, so
+// that log Z is the evidence log p(y).
 functions {
   #include horseshoe/density.stanfunctions
 }
 data {
-  int<lower=1> n; // number of observations
-  int<lower=1> d; // number of predictors
-  matrix[n, d] X; // predictors, one observation a row
-  array[n] int<lower=0, upper=1> y; // classes
-  real<lower=0> scale_global; // scale tau_0 of the global scale
-  real<lower=0> scale_icept; // standard deviation of the intercept
-  real<lower=0> slab_scale; // scale of the slab
-  real<lower=0> slab_df; // degrees of freedom of the slab
+  #include horseshoe/data.stanblock
 }
 parameters {
   real beta0; // intercept

@@ -1,31 +1,16 @@
-// Continuously tempered radon regression with the inverse temperature
-// integrated out: log p(x) = log b(x) + log integral of
-// g(beta) exp(-beta Delta(x)). On a ladder the integral is a sum over its
-// rungs.
-// Its own base is the prior, so that only the likelihood is tempered (the
-// power posterior); a Gaussian base is one of the unconstrained parameters,
-// in their order of declaration.
+// Radon regression, tempered, with beta integrated out.
+// docs/adding-a-model.md explains its data.
 functions {
   #include tempering.stanfunctions
   #include radon/density.stanfunctions
 }
 data {
-  int<lower=1> H; // number of homes
-  int<lower=1> J; // number of counties
-  array[H] int<lower=1, upper=J> county; // county of each home
-  vector[H] first_floor; // measured on the first floor (1), in the basement (0)
-  vector[H] log_uranium; // log of the soil's uranium, by county
-  vector[H] log_radon; // log of radon in pCi/l
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/ladder.standata
+  #include radon/data.stanblock
+  #include collapsed_tempered/data.stanblock
 }
 transformed data {
-  matrix[H, 4] home = append_col(append_col(first_floor, log_uranium),
-                                 append_col(log_radon, ones_vector(H)));
-  matrix[4, 4] gram = crossprod(home);
-  matrix[J, 4] totals = radon_county_totals(home, county, J);
-  #include blocks/whitened_base.standata
+  #include radon/prepared.stanblock
+  #include collapsed_tempered/prepared.stanblock
 }
 parameters {
   real mu_a; // mean intercept
@@ -36,41 +21,23 @@ parameters {
   vector[J] n; // standardised intercepts of counties
   vector[2] m; // standardised coefficients of floor, uranium
 }
-model {
-  real log_prior = radon_log_prior(mu_a, mu_b, sigma_a, sigma_b, eps, n, m);
-  real log_gamma = log_prior
+transformed parameters {
+  // The base is the prior, or a Gaussian in the unconstrained parameters.
+  real log_base = radon_log_prior(mu_a, mu_b, sigma_a, sigma_b, eps, n, m);
+  real log_gamma = log_base
                    + radon_log_likelihood(mu_a, mu_b, sigma_a, sigma_b, eps,
                        n, m, gram, totals);
-  real log_base = B
-                  ? gaussian_base_lpdf(
-                      radon_unconstrained(mu_a, mu_b, sigma_a, sigma_b, eps,
-                        n, m) |
-                      whitened_mean, whiten, base_constant)
-                    - log(sigma_a * sigma_b * eps)
-                  : log_prior;
-  target += log_base
-            + log_tempered_mass(log_base + log_zeta - log_gamma, g_knot,
-                log_g, ladder);
+  if (B) {
+    log_base = gaussian_base_lpdf(
+                 radon_unconstrained(mu_a, mu_b, sigma_a, sigma_b, eps, n, m) |
+                 whitened_mean, whiten, base_constant)
+               - log(sigma_a * sigma_b * eps);
+  }
+}
+model {
+  #include collapsed_tempered/model.stanblock
 }
 generated quantities {
-  real delta;
-  real inv_temp;
-  vector[2] log_weight;
-  {
-    real log_prior = radon_log_prior(mu_a, mu_b, sigma_a, sigma_b, eps, n, m);
-    real log_gamma = log_prior
-                     + radon_log_likelihood(mu_a, mu_b, sigma_a, sigma_b,
-                         eps, n, m, gram, totals);
-    real log_base = B
-                    ? gaussian_base_lpdf(
-                        radon_unconstrained(mu_a, mu_b, sigma_a, sigma_b,
-                          eps, n, m) |
-                        whitened_mean, whiten, base_constant)
-                      - log(sigma_a * sigma_b * eps)
-                    : log_prior;
-    delta = log_base + log_zeta - log_gamma;
-  }
-  inv_temp = inv_temp_rng(delta, g_knot, log_g, ladder);
-  log_weight = continuous_tempering_log_weight(delta, g_knot, log_g, ladder);
+  #include collapsed_tempered/generated.stanblock
 }
 

@@ -1,23 +1,17 @@
-// Radon in the homes of counties: a regression on floor and uranium with an
-// intercept for each county, both hierarchical (Graham and Storkey 2017,
-// section 7.3), non-centred. Likelihood and prior are normalised, so that
+// Radon in the homes of counties (Graham and Storkey 2017, section 7.3).
+// docs/api/models.md explains its data.
+//
+// A regression on floor and uranium with an intercept for each county, both
+// hierarchical and not centred.  Likelihood and prior are normalised, so that
 // the integral of the density is the evidence.
 functions {
   #include radon/density.stanfunctions
 }
 data {
-  int<lower=1> H; // number of homes
-  int<lower=1> J; // number of counties
-  array[H] int<lower=1, upper=J> county; // county of each home
-  vector[H] first_floor; // measured on the first floor (1), in the basement (0)
-  vector[H] log_uranium; // log of the soil's uranium, by county
-  vector[H] log_radon; // log of radon in pCi/l
+  #include radon/data.stanblock
 }
 transformed data {
-  matrix[H, 4] home = append_col(append_col(first_floor, log_uranium),
-                                 append_col(log_radon, ones_vector(H)));
-  matrix[4, 4] gram = crossprod(home);
-  matrix[J, 4] totals = radon_county_totals(home, county, J);
+  #include radon/prepared.stanblock
 }
 parameters {
   real mu_a; // mean intercept

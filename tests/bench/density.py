@@ -126,10 +126,10 @@ def _through_stan(model: Model, threads: int) -> Target:
 def _print_samplers(rounds: int) -> None:
     print(f"\nsamplers, least wall time of {rounds} rounds; ratio to the NumPy density:")
     for name, (model, run) in _samplers().items():
-        whats: tuple[Model | Target, ...] = (model, *(_through_stan(model, t) for t in (1, 2)))
-        least = np.full(len(whats), np.inf)
+        variants: tuple[Model | Target, ...] = (model, *(_through_stan(model, t) for t in (1, 2)))
+        least = np.full(len(variants), np.inf)
         for _ in range(rounds):
-            for way, what in enumerate(whats):
+            for way, what in enumerate(variants):
                 started = time.perf_counter()
                 run(what)
                 least[way] = min(least[way], time.perf_counter() - started)

@@ -3,10 +3,8 @@ functions {
   #include tempering.stanfunctions
 }
 data {
-  int<lower=2> D; // dimension
-  real<lower=0> v; // variance of x_1
-  real b; // bend
-  #include blocks/base.standata
+  #include banana/data.stanblock
+  #include path/base.stanblock
 }
 transformed data {
   real constant = -0.5 * (D * log(2 * pi()) + log(v));

@@ -1,14 +1,11 @@
 // A loop over pseudo-samples, the squares written out.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
 }
 data {
-  int<lower=2> D; // dimension
-  real<lower=0> v; // variance of x_1
-  real b; // bend
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include banana/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 transformed data {
   real constant = -0.5 * (D * log(2 * pi()) + log(v));

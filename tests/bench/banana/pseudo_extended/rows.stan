@@ -1,14 +1,11 @@
 // Coordinates of all pseudo-samples at once.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
 }
 data {
-  int<lower=2> D; // dimension
-  real<lower=0> v; // variance of x_1
-  real b; // bend
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include banana/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 parameters {
   matrix[D, N] x; // pseudo-samples

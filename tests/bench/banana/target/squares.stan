@@ -1,8 +1,6 @@
 // The squares written out.
 data {
-  int<lower=2> D; // dimension
-  real<lower=0> v; // variance of x_1
-  real b; // bend
+  #include banana/data.stanblock
 }
 transformed data {
   real constant = -0.5 * (D * log(2 * pi()) + log(v));

@@ -4,16 +4,11 @@ functions {
   #include boltzmann/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> D_b; // number of units of the machine
-  matrix[D_b, D] Q; // Q Q' = W + diagonal
-  vector[D_b] b; // biases
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/plateau.standata
+  #include boltzmann/data.stanblock
+  #include extended_hamiltonian/data.stanblock
 }
 transformed data {
-  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
+  #include boltzmann/prepared.stanblock
   matrix[B, B] whiten = whitener(base_cholesky);
   vector[B] shift = whiten * base_mean;
   real log_norm = sum(log(diagonal(whiten))) - 0.5 * B * log(2 * pi());

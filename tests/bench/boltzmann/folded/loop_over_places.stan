@@ -3,14 +3,11 @@ functions {
   #include boltzmann/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> D_b; // number of units of the machine
-  matrix[D_b, D] Q; // Q Q' = W + diagonal
-  vector[D_b] b; // biases
-  #include blocks/fold.standata
+  #include boltzmann/data.stanblock
+  #include folded/data.stanblock
 }
 transformed data {
-  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
+  #include boltzmann/prepared.stanblock
   matrix[D, D] whiten = inverse(fold_scale[1]);
   matrix[D, F] centre = whiten * fold_mean;
   vector[F] constant = log(fold_weight) + log_determinant(whiten)

@@ -1,15 +1,11 @@
 // A loop over pseudo-samples, each a product of the matrix and a vector.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> D_b; // number of units of the machine
-  matrix[D_b, D] Q; // Q Q' = W + diagonal
-  vector[D_b] b; // biases
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include boltzmann/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 parameters {
   matrix[D, N] x; // pseudo-samples

@@ -1,19 +1,15 @@
 // One matrix product for all pseudo-samples, biases and factor included.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
   #include boltzmann/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> D_b; // number of units of the machine
-  matrix[D_b, D] Q; // Q Q' = W + diagonal
-  vector[D_b] b; // biases
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include boltzmann/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 transformed data {
-  matrix[D_b, D + 1] coefficients = boltzmann_coefficients(Q, b);
+  #include boltzmann/prepared.stanblock
 }
 parameters {
   matrix[D, N] x; // pseudo-samples

@@ -1,15 +1,11 @@
 // One matrix product, then a loop of sums; the sum of y without y.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> D_b; // number of units of the machine
-  matrix[D_b, D] Q; // Q Q' = W + diagonal
-  vector[D_b] b; // biases
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include boltzmann/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 transformed data {
   vector[D] total = Q' * ones_vector(D_b);

@@ -1,9 +1,6 @@
 // The obvious form: the logarithm of cosh, which overflows beyond 710.
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> D_b; // number of units of the machine
-  matrix[D_b, D] Q; // Q Q' = W + diagonal
-  vector[D_b] b; // biases
+  #include boltzmann/data.stanblock
 }
 parameters {
   vector[D] x;

@@ -1,9 +1,6 @@
 // The sum of y as a product of its own, the constants apart.
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> D_b; // number of units of the machine
-  matrix[D_b, D] Q; // Q Q' = W + diagonal
-  vector[D_b] b; // biases
+  #include boltzmann/data.stanblock
 }
 transformed data {
   matrix[D_b, D] slope = -2 * Q;

@@ -3,11 +3,8 @@ functions {
   #include tempering.stanfunctions
 }
 data {
-  real<lower=0> r; // mean radius
-  real<lower=0> A; // amplitude
-  int<lower=1> w; // number of petals
-  real<lower=0> s; // half width of the ring
-  #include blocks/base.standata
+  #include flower/data.stanblock
+  #include path/base.stanblock
 }
 transformed data {
   matrix[B, B] whiten = whitener(base_cholesky);

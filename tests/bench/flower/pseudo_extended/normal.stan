@@ -1,15 +1,11 @@
 // A loop over pseudo-samples calling normal_lpdf, its constant taken off.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
 }
 data {
-  real<lower=0> r; // mean radius
-  real<lower=0> A; // amplitude
-  int<lower=1> w; // number of petals
-  real<lower=0> s; // half width of the ring
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include flower/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 parameters {
   matrix[2, N] x; // pseudo-samples

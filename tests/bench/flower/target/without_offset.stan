@@ -1,9 +1,6 @@
 // The plainest form, undefined at the origin.
 data {
-  real<lower=0> r; // mean radius
-  real<lower=0> A; // amplitude
-  int<lower=1> w; // number of petals
-  real<lower=0> s; // half width of the ring
+  #include flower/data.stanblock
 }
 parameters {
   vector[2] x;

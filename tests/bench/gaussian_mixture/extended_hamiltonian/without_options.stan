@@ -4,20 +4,11 @@ functions {
   #include gaussian_mixture/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> K; // number of mixture components
-  simplex[K] weight; // mixture weights
-  matrix[D, K] mu; // component means, one a column
-  vector<lower=0>[K] sigma; // component standard deviations
-  real lower_bound; // the box is [lower_bound, upper_bound]^D
-  real<lower=lower_bound> upper_bound;
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/plateau.standata
+  #include gaussian_mixture/data.stanblock
+  #include extended_hamiltonian/data.stanblock
 }
 transformed data {
-  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
-                                    sigma);
+  #include gaussian_mixture/prepared.stanblock
   matrix[B, B] whiten = whitener(base_cholesky);
   vector[B] shift = whiten * base_mean;
   real log_norm = sum(log(diagonal(whiten))) - 0.5 * B * log(2 * pi());

@@ -3,18 +3,11 @@ functions {
   #include gaussian_mixture/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> K; // number of mixture components
-  simplex[K] weight; // mixture weights
-  matrix[D, K] mu; // component means, one a column
-  vector<lower=0>[K] sigma; // component standard deviations
-  real lower_bound; // the box is [lower_bound, upper_bound]^D
-  real<lower=lower_bound> upper_bound;
-  #include blocks/fold.standata
+  #include gaussian_mixture/data.stanblock
+  #include folded/data.stanblock
 }
 transformed data {
-  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
-                                    sigma);
+  #include gaussian_mixture/prepared.stanblock
   vector[F] constant = log(fold_weight) - 0.5 * D * log(2 * pi());
   array[F] matrix[D, D] whiten;
   for (f in 1 : F) {

@@ -1,15 +1,10 @@
 // A loop over components calling squared_distance.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> K; // number of mixture components
-  simplex[K] weight; // mixture weights
-  matrix[D, K] mu; // component means, one a column
-  vector<lower=0>[K] sigma; // component standard deviations
-  real lower_bound; // the box is [lower_bound, upper_bound]^D
-  real<lower=lower_bound> upper_bound;
+  #include gaussian_mixture/data.stanblock
   int<lower=1> N; // number of pseudo-samples
   int<lower=0, upper=1> sample_inv_temp; // 0: inverse temperatures are fixed
   vector<lower=0, upper=1>[sample_inv_temp ? 0 : N] fixed_inv_temp;

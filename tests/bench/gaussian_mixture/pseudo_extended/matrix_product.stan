@@ -1,23 +1,15 @@
 // All components at all pseudo-samples as one matrix product.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
   #include gaussian_mixture/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> K; // number of mixture components
-  simplex[K] weight; // mixture weights
-  matrix[D, K] mu; // component means, one a column
-  vector<lower=0>[K] sigma; // component standard deviations
-  real lower_bound; // the box is [lower_bound, upper_bound]^D
-  real<lower=lower_bound> upper_bound;
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include gaussian_mixture/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 transformed data {
-  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
-                                    sigma);
+  #include gaussian_mixture/prepared.stanblock
 }
 parameters {
   matrix<lower=lower_bound, upper=upper_bound>[D, N] x; // pseudo-samples

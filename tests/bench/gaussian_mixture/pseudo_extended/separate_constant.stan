@@ -1,23 +1,15 @@
 // A product with x, then terms in x'x and 1 by vectors of their own.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
   #include gaussian_mixture/density.stanfunctions
 }
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> K; // number of mixture components
-  simplex[K] weight; // mixture weights
-  matrix[D, K] mu; // component means, one a column
-  vector<lower=0>[K] sigma; // component standard deviations
-  real lower_bound; // the box is [lower_bound, upper_bound]^D
-  real<lower=lower_bound> upper_bound;
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include gaussian_mixture/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 transformed data {
-  matrix[K, D + 2] coefficients = gaussian_mixture_coefficients(weight, mu,
-                                    sigma);
+  #include gaussian_mixture/prepared.stanblock
   matrix[K, D] scaled_mean = coefficients[ : , 1 : D];
   vector[K] half_precision = coefficients[ : , D + 1];
   vector[K] constant = coefficients[ : , D + 2];

@@ -1,12 +1,6 @@
 // One matrix product for x, the rest of each component apart.
 data {
-  int<lower=1> D; // dimension
-  int<lower=1> K; // number of mixture components
-  simplex[K] weight; // mixture weights
-  matrix[D, K] mu; // component means, one a column
-  vector<lower=0>[K] sigma; // component standard deviations
-  real lower_bound; // the box is [lower_bound, upper_bound]^D
-  real<lower=lower_bound> upper_bound;
+  #include gaussian_mixture/data.stanblock
 }
 transformed data {
   vector[K] precision = inv_square(sigma);

@@ -3,14 +3,7 @@ functions {
   #include horseshoe/density.stanfunctions
 }
 data {
-  int<lower=1> n; // number of observations
-  int<lower=1> d; // number of predictors
-  matrix[n, d] X; // predictors, one observation a row
-  array[n] int<lower=0, upper=1> y; // classes
-  real<lower=0> scale_global; // scale tau_0 of the global scale
-  real<lower=0> scale_icept; // standard deviation of the intercept
-  real<lower=0> slab_scale; // scale of the slab
-  real<lower=0> slab_df; // degrees of freedom of the slab
+  #include horseshoe/data.stanblock
 }
 parameters {
   real beta0; // intercept

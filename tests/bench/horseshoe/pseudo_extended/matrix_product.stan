@@ -1,20 +1,12 @@
 // The linear predictors of all pseudo-samples as one matrix product.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
   #include horseshoe/density.stanfunctions
 }
 data {
-  int<lower=1> n; // number of observations
-  int<lower=1> d; // number of predictors
-  matrix[n, d] X; // predictors, one observation a row
-  array[n] int<lower=0, upper=1> y; // classes
-  real<lower=0> scale_global; // scale tau_0 of the global scale
-  real<lower=0> scale_icept; // standard deviation of the intercept
-  real<lower=0> slab_scale; // scale of the slab
-  real<lower=0> slab_df; // degrees of freedom of the slab
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include horseshoe/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 parameters {
   vector[N] beta0; // intercepts

@@ -4,18 +4,8 @@ functions {
   #include image_decoder/density.stanfunctions
 }
 data {
-  int<lower=1> L; // latent dimensions
-  int<lower=1> H1; // units of the first hidden layer
-  int<lower=1> H2; // units of the second hidden layer
-  int<lower=1> M; // pixels
-  matrix[H1, L] weight_1; // weights and biases of the decoder
-  vector[H1] bias_1;
-  matrix[H2, H1] weight_2;
-  vector[H2] bias_2;
-  matrix[M, H2] weight_3;
-  vector[M] bias_3;
-  array[M] int<lower=0, upper=1> y; // the image
-  #include blocks/base.standata
+  #include image_decoder/data.stanblock
+  #include path/base.stanblock
 }
 transformed data {
   matrix[B, B] whiten = whitener(base_cholesky);

@@ -1,19 +1,13 @@
 // County means in one call of normal_id_glm_lpdf.
 functions {
   #include tempering.stanfunctions
+  #include pseudo_extended.stanfunctions
   #include radon/density.stanfunctions
   #include radon/counties.stanfunctions
 }
 data {
-  int<lower=1> H; // number of homes
-  int<lower=1> J; // number of counties
-  array[H] int<lower=1, upper=J> county; // county of each home
-  vector[H] first_floor; // measured on the first floor (1), in the basement (0)
-  vector[H] log_uranium; // log of the soil's uranium, by county
-  vector[H] log_radon; // log of radon in pCi/l
-  #include blocks/base.standata
-  #include blocks/g.standata
-  #include blocks/pseudo_samples.standata
+  #include radon/data.stanblock
+  #include pseudo_extended/data.stanblock
 }
 transformed data {
   matrix[H, 3] home = append_col(append_col(first_floor, log_uranium),

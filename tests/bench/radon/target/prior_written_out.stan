@@ -3,18 +3,10 @@ functions {
   #include radon/density.stanfunctions
 }
 data {
-  int<lower=1> H; // number of homes
-  int<lower=1> J; // number of counties
-  array[H] int<lower=1, upper=J> county; // county of each home
-  vector[H] first_floor; // measured on the first floor (1), in the basement (0)
-  vector[H] log_uranium; // log of the soil's uranium, by county
-  vector[H] log_radon; // log of radon in pCi/l
+  #include radon/data.stanblock
 }
 transformed data {
-  matrix[H, 4] home = append_col(append_col(first_floor, log_uranium),
-                                 append_col(log_radon, ones_vector(H)));
-  matrix[4, 4] gram = crossprod(home);
-  matrix[J, 4] totals = radon_county_totals(home, county, J);
+  #include radon/prepared.stanblock
   real constant = 3 * log(0.8 / pi()) - 0.5 * (J + 4) * log(2 * pi());
 }
 parameters {
