@@ -184,6 +184,12 @@ CASES = {
         "for (j in 1 : J) { log(v[j]) ~ normal(0, 1); target += -log(v[j]); } y ~ normal(v[g], 1);",
         (PRIOR, PRIOR, LIKELIHOOD),
     ),
+    "ragged parameters": Case(
+        "vector[sum(m) - 1] free;",
+        "target += normal_lpdf(all | 0, 3); y ~ normal(all[1], 1);", (PRIOR, LIKELIHOOD),
+        transformed="vector[sum(m)] all; all[1 : (sum(m) - 1)] = free; all[sum(m)] = -sum(free);",
+        prepared="array[3] int m; for (n in 1 : N) m[w[n]] = z[n];",
+    ),
     # By a bound
     "bounds of loops": Case(
         _SHARE,

@@ -22,8 +22,9 @@ from harness.engine.program import StanProgram
 from harness.temper import temper
 from harness.temper.base import BaseVerdict
 from harness.temper.classify import What
+from harness.temper.program import temper_each
 
-DATA = {"L": -0.3, "U": 1.7, "K": 2, "scale": [0.7, 1.9], "flag": 0, "y": [0.1]}
+DATA = {"L": -0.3, "U": 1.7, "K": 2, "M": 1, "scale": [0.7, 1.9], "flag": 0, "y": [0.1]}
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Case:
     def text(self) -> str:
         return f"""functions {{ {self.functions} }}
 data {{
-  real L; real U; int<lower=0> K; vector<lower=0>[2] scale; int<lower=0, upper=1> flag; vector[1] y;
+  real L; real U; int<lower=0> K; int<lower=1> M; int<lower=0, upper=1> flag;
+  vector<lower=0>[2] scale; vector[1] y;
 }}
 parameters {{ {self.parameters} }}
 transformed parameters {{ {self.transformed} }}
@@ -135,6 +137,10 @@ NORMALISED = {
     "branches over elements": Case(
         "vector[2] x;",
         "for (k in 1 : 2) { if (k == 1) x[k] ~ normal(0, 1); else x[k] ~ logistic(0, 1); }",
+    ),
+    "on all before": Case(
+        "vector[2] x;",
+        "x[1] ~ normal(0, 1); for (t in 2 : 2) x[t] ~ normal(sum(x[(t - 1) : (t - 1)]), 1);",
     ),
     "a branch that a parameter decides": Case(
         "real a; real b;", "a ~ normal(0, 1); if (a > 0) b ~ normal(0, 1); else b ~ cauchy(a, 1);"
@@ -307,7 +313,7 @@ IMPROPER = {
                    ["x[3 : 8]"]),
     "several": ("vector[5] x;", "x[2] ~ normal(0, 1); x[4] ~ normal(0, 1);",
                 ["x[1]", "x[3]", "x[5]"]),
-    "behind a name": ("vector[K + 2] x;", "x[1 : 2] ~ normal(0, 1);", ["x[3 : K + 2]"]),
+    "behind a name": ("vector[M + 2] x;", "x[1 : 2] ~ normal(0, 1);", ["x[3 : M + 2]"]),
     "a row": ("matrix[3, K] x;", "x[1] ~ normal(0, 1); for (k in 1 : K) x[3, k] ~ normal(0, 1);",
               ["x[2]"]),
     "a column": ("array[2] vector[3] x;", "for (i in 1 : 2) x[i, 1 : 2] ~ normal(0, 1);",
@@ -339,6 +345,8 @@ PROPER = {
     "no room to move": ("sum_to_zero_vector[3] x;", "x[2 : 3] - x[1 : 2] ~ normal(0, 1);"),
     "bounds": ("vector<lower=0, upper=1>[2] x;", "x[1] ~ beta(2, 2);"),
     "a flag's": ("array[flag] real x;", "if (flag) { x[1] ~ normal(0, 1); }"),
+    "a size that is not known": ("vector[K] x;", "x[1] ~ normal(0, 1); x[2] ~ normal(0, 1);"),
+    "a size that may be nothing more": ("vector[K + 2] x;", "x[1 : 2] ~ normal(0, 1);"),
     "none or one": ("vector[flag == 1 ? 1 : 0] x;", "if (flag == 1) x[1] ~ normal(0, 1);"),
     "said by a comment": ("real x;", "y ~ normal(x, 1); // temper: no"),
     "two densities of what it is the mean of": (
@@ -369,6 +377,22 @@ def test_not_said_to_be_improper(name: str, tmp_path: Path) -> None:
     program = temper(path, method="prior")
     assert program.base_verdict != "improper", program.why
     assert program.flat == ()
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(2, "normalised"), (3, "improper")])
+def test_sizes_that_are_known(size: int, verdict: BaseVerdict, tmp_path: Path) -> None:
+    """With its data a program has as many elements as they say."""
+    path = tmp_path / "program.stan"
+    case = Case("vector[K] x;", "x[1] ~ normal(0, 1); x[2] ~ normal(0, 1);")
+    path.write_text(case.text(), encoding="utf-8")
+    for data in ({"K": size}, {"K": np.int64(size)}, {"K": np.array(size)}):
+        (program,) = temper_each(path, ["prior"], data=data)
+        assert program.base_verdict == verdict
+        assert program.flat == (() if verdict == "normalised" else ("x[3]",))
+    unknown = temper(path, method="prior")
+    assert unknown.base_verdict == "unknown_constant"
+    assert unknown.why == "x[3 : K]: no density, if there are such elements"
+    assert unknown.text == program.text
 
 
 @pytest.mark.parametrize("what", ["likelihood", "all"])

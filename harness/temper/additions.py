@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.temper.declared import Declared
-from harness.temper.elements import Box, Frame, Piece, counted
+from harness.temper.elements import Affine, Box, Frame, Interval, Piece, counted
 from harness.temper.flow import NOTHING, Value, union
 from harness.temper.sums import Density
 from harness.temper.tree import Node
@@ -104,6 +104,8 @@ class Notes:
         All elements of each parameter.
     limits
         The most elements that each axis of a parameter can have, None where the text does not tell.
+    numbers
+        Whole numbers among data that are known.
     additions
         What each statement adds, by the identity of its node; terms of a sum in their order.
     rejects
@@ -113,26 +115,67 @@ class Notes:
     declared: Declared
     wholes: dict[str, Box]
     limits: dict[str, tuple[int | None, ...]]
+    numbers: Mapping[str, int]
     additions: dict[int, list[Addition]]
     rejects: tuple[Node, ...]
 
-    def cells(self, name: str, boxes: Sequence[Box]) -> list[tuple[Box, int]] | None:
-        """Cut a parameter into cells that there can be, and count the boxes that each is in.
+    def whole(self, name: str) -> Box:
+        """All elements of a parameter, with numbers for data that are known."""
+        return known(self.wholes[name], self.numbers)
+
+    def cells(self, name: str, boxes: Sequence[Box]) -> list[Cell] | None:
+        """Cut a parameter into cells, and count the boxes that each is in.
 
         None where the text does not tell.
         """
-        found = counted(self.wholes[name], boxes)
+        whole = self.whole(name)
+        found = counted(whole, [known(each, self.numbers) for each in boxes])
         if found is None:
             return None
-        limits = self.limits[name]
         return [
-            (cell, count)
-            for cell, count in found
-            if not any(
-                each is not None
-                and most is not None
-                and not each.low.symbol
-                and each.low.offset > most
-                for each, most in zip(cell, limits, strict=True)
-            )
+            Cell(box, count, self._certain(box, whole))
+            for box, count in found
+            if not self._empty(box, self.limits[name])
         ]
+
+    def _empty(self, box: Box, limits: tuple[int | None, ...]) -> bool:
+        """Whether a box begins behind the most elements that its axis can have."""
+        return any(
+            each is not None and most is not None and not each.low.symbol and each.low.offset > most
+            for each, most in zip(box, limits, strict=True)
+        )
+
+    def _certain(self, box: Box, whole: Box) -> bool:
+        """Whether there are elements in a box, whatever the sizes are."""
+        for each, axis in zip(box, whole, strict=True):
+            if each is None or axis is None or each == axis:
+                continue
+            if each.low.symbol == each.high.symbol:
+                if each.low.offset > each.high.offset:
+                    return False
+                continue
+            # A size is not negative, and may be declared to be more than that.
+            least = max(-axis.high.offset, self.declared.least.get(each.high.symbol, -(10**9)))
+            if each.low.symbol or each.low.offset > least + each.high.offset:
+                return False
+        return True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Elements of a parameter that as many boxes hold; whether there are certainly some."""
+
+    box: Box
+    count: int
+    certain: bool
+
+
+def known(box: Box, numbers: Mapping[str, int]) -> Box:
+    """Return a box with numbers for data that are known."""
+
+    def position(at: Affine) -> Affine:
+        return Affine("", numbers[at.symbol] + at.offset) if at.symbol in numbers else at
+
+    return tuple(
+        None if each is None else Interval(position(each.low), position(each.high)) for each in box
+    )

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harness.temper.additions import Notes
+from harness.temper.additions import Cell, Notes
 from harness.temper.elements import Box, Piece, told
 from harness.temper.entries import Entry, Kept, entries, settled
 from harness.temper.order import ordered
@@ -88,7 +88,7 @@ class _Judge:
             if missing:
                 uncovered.append(name)
                 if not self._notes.declared.bounded(name):
-                    flat += told(name, self._notes.wholes[name], missing)
+                    flat += told(name, self._notes.whole(name), missing)
         moving = [name for name in self._notes.wholes if self._moves(name, flat)]
         if flat or moving:
             why = [f"{', '.join(flat)}: no statement that is not tempered gives a density"]
@@ -109,34 +109,33 @@ class _Judge:
 
     def _missing(self, name: str) -> tuple[list[Box], list[str]]:
         """Return the elements that nothing touches, and why the text does not tell all of them."""
-        whole = self._notes.wholes[name]
+        whole = self._notes.whole(name)
         parameter = self._notes.declared.parameters[name]
         touched = [p for each in self._settled for p in self._touched(each) if p.parameter == name]
         if not touched:
-            size = volume(parameter)
-            if not self._notes.declared.bounded(name) or size == 1:
+            if not self._notes.declared.bounded(name) or volume(parameter) == 1:
                 return [whole], []
             return [whole], [f"{name}: no density, so that the volume of its support counts"]
+        cells: list[Cell] | None = None
+        if tag(parameter.transformation) not in _TOGETHER:
+            cells = self._notes.cells(name, [each.box for each in touched])
+        none = [each for each in cells or () if each.count == 0]
+        missing = [each.box for each in none if each.certain]
+        perhaps = told(name, whole, [each.box for each in none if not each.certain])
+        if perhaps and volume(parameter) != 1:
+            return missing, [f"{', '.join(perhaps)}: no density, if there are such elements"]
         dense = [
             piece.box
             for each in self._settled
             for piece in each.pieces or ()
             if piece.parameter == name
         ]
-        unknown = f"{name}: the text does not tell which elements have a density"
-        if tag(parameter.transformation) in _TOGETHER:
-            cells = None
-        else:
-            cells = self._notes.cells(name, [each.box for each in touched])
-        missing = [cell for cell, count in cells or () if count == 0]
-        numbers = self._notes.cells(name, dense)
-        if numbers is None:
-            return missing, [unknown]
-        several = any(count > 1 for _, count in numbers)
-        some = any(count == 0 for _, count in numbers)
-        if several:
+        counts = self._notes.cells(name, dense)
+        if counts is None:
+            return missing, [f"{name}: the text does not tell which elements have a density"]
+        if any(each.count > 1 for each in counts):
             return missing, [f"{name}: an element has more than one density"]
-        if some and volume(parameter) != 1:
+        if any(each.count == 0 for each in counts) and volume(parameter) != 1:
             return missing, [f"{name}: not each element has one density"]
         return missing, []
 

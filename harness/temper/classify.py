@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from harness.errors import DataError
@@ -82,15 +83,26 @@ class Classification:
     """What is left of the program without the part that is tempered."""
 
 
-def classify(syntax: Syntax, what: What) -> Classification:
+def classify(
+    syntax: Syntax, what: What, numbers: Mapping[str, int] = MappingProxyType({})
+) -> Classification:
     """Classify every statement that adds to the log density.
+
+    Parameters
+    ----------
+    syntax
+        The program.
+    what
+        What is tempered where no comment says otherwise.
+    numbers
+        Whole numbers among its data, as far as they are known.
 
     Raises
     ------
     DataError
         If a comment ``// temper:`` says neither yes nor no.
     """
-    return _Classifier(syntax, what).classification()
+    return _Classifier(syntax, what, numbers).classification()
 
 
 @dataclass(frozen=True)
@@ -105,10 +117,10 @@ class _Group:
 
 
 class _Classifier:
-    def __init__(self, syntax: Syntax, what: What) -> None:
+    def __init__(self, syntax: Syntax, what: What, numbers: Mapping[str, int]) -> None:
         self._syntax = syntax
         self._what = what
-        self._notes = notes(syntax)
+        self._notes = notes(syntax, numbers)
 
     def classification(self) -> Classification:
         nodes = [

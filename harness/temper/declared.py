@@ -31,7 +31,7 @@ _TYPES = {
     "SComplexMatrix": 2,
 }
 
-_UPPER = ("Upper", "LowerUpper")
+_LOWER, _UPPER = ("Lower", "LowerUpper"), ("Upper", "LowerUpper")
 
 _BOUNDED = {
     "LowerUpper",
@@ -60,8 +60,8 @@ class Declared:
         Data.
     fixed
         Data and transformed data.
-    upper
-        Upper bounds that whole numbers among data are declared with.
+    least, upper
+        Lower and upper bounds that whole numbers among data are declared with.
     parameters
         Parameters by name.
     """
@@ -71,6 +71,7 @@ class Declared:
     sizes: frozenset[str]
     given: frozenset[str]
     fixed: frozenset[str]
+    least: Mapping[str, int]
     upper: Mapping[str, int]
     parameters: dict[str, Parameter]
 
@@ -92,6 +93,7 @@ class Declared:
 def declared(syntax: Syntax) -> Declared:
     """Read what a program declares."""
     dimensioned, counts, given, fixed = set(), set(), set(), set()
+    least: dict[str, int] = {}
     upper: dict[str, int] = {}
     for block in ("data", "transformeddata"):
         for node in syntax.blocks[block]:
@@ -104,9 +106,10 @@ def declared(syntax: Syntax) -> Declared:
             if kind == "SInt":
                 counts.update(declared_names(node))
                 bounds = field(stmt(node), "transformation")
-                most = limit(items(bounds)[-1], {}) if tag(bounds) in _UPPER else None
-                if most is not None:
-                    upper |= dict.fromkeys(declared_names(node), most)
+                for ends, kinds, place in ((least, _LOWER, 1), (upper, _UPPER, -1)):
+                    number = literal(items(bounds)[place]) if tag(bounds) in kinds else None
+                    if number is not None:
+                        ends |= dict.fromkeys(declared_names(node), int(number))
             elif kind != "SReal" and block == "data":
                 dimensioned.update(declared_names(node))
     found = {each.name: each for each in parameters(syntax)}
@@ -123,6 +126,7 @@ def declared(syntax: Syntax) -> Declared:
         frozenset(sizes),
         frozenset(given),
         frozenset(fixed),
+        least,
         upper,
         found,
     )

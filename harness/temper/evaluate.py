@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 
 from harness.temper.declared import Declared
@@ -27,9 +27,9 @@ from harness.temper.tree import (
     items,
     literal,
     name_of,
-    names,
     tag,
     type_of,
+    variables,
 )
 
 State = Mapping[str, Value]
@@ -52,6 +52,10 @@ class Expressions:
     def __init__(self, declared: Declared, inline: Inline) -> None:
         self.declared = declared
         self._inline = inline
+        self.settled: State = {}
+        """Data and transformed data, once they are known."""
+        self.sizes: Set[str] = frozenset()
+        """What sizes of parameters are counted from."""
 
     def of(self, node: Node, state: State) -> Value:
         """Evaluate an expression."""
@@ -62,8 +66,10 @@ class Expressions:
         method = getattr(self, f"_of_{kind}", None)
         value: Value = method(form, state) if method else self._of_parts(form, state)
         if value.number is None and tag(type_of(node)) == "UInt" and not value.touched:
-            known = names(node)
-            if known and all(state.get(each, NOTHING).data == {each} for each in known):
+            known = variables(node)
+            if known and all(
+                each in state and state[each] is self.settled.get(each) for each in known
+            ):
                 return replace(value, number=Affine(as_text(node), 0))
         return value
 
@@ -72,7 +78,12 @@ class Expressions:
         return [self.of(node, state) for node in items(nodes)]
 
     def position(self, value: Value) -> Value:
-        """Return what reaches a value by an index that has this value."""
+        """Return what reaches a value by an index that has this value.
+
+        Parameters are as many as their sizes say, so that what counts from these chooses nothing.
+        """
+        if value.number is not None and value.number.symbol in self.sizes:
+            return NOTHING
         data = value.data & self.declared.dimensioned
         return Value(
             choices=data | value.choices | value.conditions,
@@ -81,10 +92,9 @@ class Expressions:
         )
 
     def bound(self, value: Value) -> Value:
-        """Return what reaches a value by a bound of a loop or a range that has this value.
-
-        Parameters are as many as their sizes say, so that these numbers choose nothing.
-        """
+        """Return what reaches a value by a bound of a loop or a range that has this value."""
+        if value.number is not None and value.number.symbol in self.sizes:
+            return NOTHING
         counts = value.data & self.declared.counts - self.declared.sizes
         return union([self.position(value), Value(choices=counts)])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from harness.temper.additions import Addition, Context, Notes
@@ -17,14 +17,23 @@ from harness.temper.text import as_text
 from harness.temper.tree import Node, field, items, name_of, stmt, tag, walk
 
 
-def notes(syntax: Syntax) -> Notes:
-    """Follow a program's statements."""
-    return _Interpreter(syntax).notes()
+def notes(syntax: Syntax, numbers: Mapping[str, int]) -> Notes:
+    """Follow a program's statements.
+
+    Parameters
+    ----------
+    syntax
+        The program.
+    numbers
+        Whole numbers among its data, as far as they are known.
+    """
+    return _Interpreter(syntax, numbers).notes()
 
 
 class _Interpreter:
-    def __init__(self, syntax: Syntax) -> None:
+    def __init__(self, syntax: Syntax, numbers: Mapping[str, int]) -> None:
         self._syntax = syntax
+        self._numbers = numbers
         self._declared = declared(syntax)
         self._statements = Statements(Expressions(self._declared, self._inline))
         self._functions: dict[str, list[Node]] = {}
@@ -41,6 +50,7 @@ class _Interpreter:
         for node in self._syntax.blocks["transformeddata"]:
             follow(node, state, Context(), Scope())
         self._settle(state)
+        self._statements.expressions.settled = dict(state)
         wholes, limits = {}, {}
         for name, parameter in self._declared.parameters.items():
             sizes = sizes_of(parameter.kind)
@@ -51,13 +61,18 @@ class _Interpreter:
             state[name] = Value(
                 touched=frozenset([piece]), itself=(piece,), slopes=frozenset([(name, 1.0)])
             )
+        self._statements.expressions.sizes = {
+            each.high.symbol for box in wholes.values() for each in box if each and each.high.symbol
+        }
         self._statements.additions.clear()
         for block in ("transformedparameters", "model"):
             context = Context()
             for node in self._syntax.blocks[block]:
                 context = follow(node, state, context, Scope())
         rejects = tuple(self._rejects())
-        return Notes(self._declared, wholes, limits, self._statements.additions, rejects)
+        return Notes(
+            self._declared, wholes, limits, self._numbers, self._statements.additions, rejects
+        )
 
     def _size(self, node: Node, state: Variables) -> Affine:
         return self._statements.expressions.of(node, state).number or Affine(as_text(node), 0)

@@ -51,7 +51,7 @@ def tempered_model(
         If stanli is not installed, which counts the unconstrained parameters.
     """
     folders = tuple(include_paths)
-    written = temper_each(path, VARIANTS, what=what, include_paths=folders)
+    written = temper_each(path, VARIANTS, what=what, include_paths=folders, data=data)
     programs = dict(zip(VARIANTS.values(), written, strict=True))
     texts: dict[str, str] = {variant: each.text for variant, each in programs.items()}
     texts["original"] = self_contained(path, include_paths=folders)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from harness.temper.additions import Addition, Notes
-from harness.temper.elements import Affine, Piece, add
+from harness.temper.elements import Affine, Interval, Piece, add
 from harness.temper.tree import (
     Node,
     expr,
@@ -74,23 +74,31 @@ def _lagged(addition: Addition, parameters: Container[str]) -> bool:
         for each in addition.given.touched | addition.context.value.touched
         if each.parameter == mine.parameter
     ]
+    each = all(_by_element(arg, parameters) for arg in addition.density.args[1:])
     for axis, here in enumerate(mine.box if others else ()):
         if here is None:
             continue
-        shifts = set()
-        for other in others:
-            there = other.box[axis]
-            low = None if there is None else add(there.low, here.low, -1)
-            high = None if there is None else add(there.high, here.high, -1)
-            shifts.add(low if low == high else None)
-        if not all(shift and not shift.symbol for shift in shifts):
-            continue
-        numbers = [shift.offset for shift in shifts if shift]
         turn = here.low == here.high and _is_loop(here.low)
-        each = all(_by_element(arg, parameters) for arg in addition.density.args[1:])
-        if (turn or each) and (all(n < 0 for n in numbers) or all(n > 0 for n in numbers)):
+        shifts = [_shift(here, other.box[axis]) for other in others]
+        known = [shift for shift in shifts if shift is not None]
+        if len(known) < len(shifts) or not (turn or each):
+            continue
+        # A vector's elements are taken one by one only where both vectors are as long.
+        if not turn and any(low != high for low, high in known):
+            continue
+        if all(high < 0 for _, high in known) or all(low > 0 for low, _ in known):
             return True
     return False
+
+
+def _shift(here: Interval, there: Interval | None) -> tuple[int, int] | None:
+    """How far the ends of one interval are from those of another, if that is a number."""
+    if there is None:
+        return None
+    low, high = add(there.low, here.low, -1), add(there.high, here.high, -1)
+    if low is None or high is None or low.symbol or high.symbol:
+        return None
+    return low.offset, high.offset
 
 
 def _is_loop(position: Affine) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
 
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError
@@ -149,8 +152,19 @@ def temper_each(
     *,
     what: What = "likelihood",
     include_paths: Iterable[Path] = (),
+    data: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[TemperedProgram]:
     """Write the programs of several methods; see :func:`temper`.
+
+    Parameters
+    ----------
+    path, what, include_paths
+        As of :func:`temper`.
+    methods
+        How the program is tempered.
+    data
+        Its data, if they are known: what is written does not depend on them, but what is said of
+        the base counts elements by the sizes that are in them.
 
     Raises
     ------
@@ -162,7 +176,8 @@ def temper_each(
     syntax = read_syntax(path, stanc)
     if not syntax.blocks["parameters"]:
         raise DataError(f"{path} has no parameters, so that there is nothing to temper")
-    classification = classify(syntax, what)
+    numbers = {name: int(each) for name, each in data.items() if _is_whole(each)}
+    classification = classify(syntax, what, numbers)
     if not any(each.tempered for each in classification.statements):
         raise DataError(
             f"{path} has no statement to temper: none gives data a density; mark those that "
@@ -202,6 +217,13 @@ def temper_each(
             )
         )
     return programs
+
+
+def _is_whole(value: object) -> bool:
+    """Whether a value among data is one whole number."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and np.issubdtype(value.dtype, np.integer)
+    return isinstance(value, int | np.integer)
 
 
 def _refuse_jacobians(syntax: Syntax) -> None:

@@ -193,7 +193,7 @@ class Rules:
         )
 
     def _lacks(self, name: str, those: list[Addition]) -> bool:
-        """Whether an element of a parameter certainly has no density of its own but for those."""
+        """Whether an element of a parameter has no density of its own but for those."""
         pieces = [
             each
             for addition, some in self._own
@@ -204,7 +204,7 @@ class Rules:
         if not pieces:
             return True
         cells = self._notes.cells(name, [each.box for each in pieces])
-        return cells is not None and any(count == 0 for _, count in cells)
+        return cells is not None and any(each.count == 0 for each in cells)
 
     def _own_density(self, addition: Addition) -> frozenset[Piece]:
         """Return the parameters that an addition certainly gives a density of their own."""

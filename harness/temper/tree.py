@@ -88,6 +88,15 @@ def names(node: Node) -> set[str]:
     return {name_of(each) for each in walk(node) if has_field(each, "id_loc")}
 
 
+def variables(node: Node) -> set[str]:
+    """Names of the variables within a node."""
+    return {
+        name_of(each[1])
+        for each in walk(node)
+        if not isinstance(each, str) and len(each) == 2 and each[0] == "Variable"
+    }
+
+
 def expr(node: Node) -> Node:
     """Constructor of an expression, without the promotions that stanc has put around it."""
     inner = field(node, "expr")
