@@ -7,14 +7,17 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cmdstanpy
 import pytest
 from filelock import FileLock
-from survival_world import TinyWorld
 from toolchain_world import World
 
 from harness.engine.toolchain import require_cmdstan
+
+if TYPE_CHECKING:
+    from survival_world import TinyWorld
 
 
 def pytest_configure() -> None:
@@ -50,6 +53,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> TinyWorld:
 
     Made once for all of pytest's processes.
     """
+    # Here, because it imports most of the package, which takes seconds and few tests need.
+    from survival_world import TinyWorld
+
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "undisturbed"
     with FileLock(folder.with_suffix(".lock")):

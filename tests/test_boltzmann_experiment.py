@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from calibration import few_and_many
 from scipy.special import logsumexp
 
 from harness.engine.nuts import NutsSettings
@@ -119,11 +120,12 @@ def test_moments_are_the_fits_own_expectations(kind: str) -> None:
     assert second[0, 1] == pytest.approx(float(cross.value), rel=1e-10)
 
 
-def test_errors_fall_with_the_draws_and_agree_with_their_theory() -> None:
+@few_and_many(50, 200)
+def test_errors_fall_with_the_draws_and_agree_with_their_theory(runs: int) -> None:
     """Exact draws: the squared error of E[x] is Var[x] / n, of 200 runs known to 10 %."""
     truth, measure = RELAXATION.truth(), part("measure")
     squared = []
-    for seed in range(200):
+    for seed in range(runs):
         x = truth.draw(160, np.random.default_rng(seed))[None]
         found = measure.measure(cell_of(), fit_of(x))
         squared.append([found["mean_0"] ** 2, found["mean"] ** 2])
@@ -131,7 +133,7 @@ def test_errors_fall_with_the_draws_and_agree_with_their_theory() -> None:
     variance = found["variance"]
     assert variance == pytest.approx(np.trace(truth.covariance) / D)
     for value, draws in zip(squared_mean, (10, 160), strict=True):
-        spread = np.std([row[int(draws == 160)] for row in squared]) / np.sqrt(200)
+        spread = np.std([row[int(draws == 160)] for row in squared]) / np.sqrt(runs)
         assert abs(value - variance / draws) < 5 * spread
     assert "log_z" not in found
     assert "base_mean" not in found

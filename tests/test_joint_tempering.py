@@ -72,7 +72,9 @@ def test_where_target_and_base_agree_beta_is_uniform() -> None:
 
 
 def test_seed_and_refusals() -> None:
-    first, second = (joint_tempering(MODEL, BASE, chains=2, draws=5, seed=3) for _ in range(2))
+    first, second = (
+        joint_tempering(MODEL, BASE, chains=2, draws=5, warmup=50, seed=3) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.posterior["x"], second.posterior["x"])
     for wrong in ({"chains": 0}, {"draws": 0}, {"warmup": -1}):
         with pytest.raises(DataError, match="joint tempering needs"):

@@ -191,6 +191,7 @@ def test_without_moves_it_is_importance_sampling() -> None:
     assert fit.extended["log_w1"].to_numpy()[0] == pytest.approx(log_ratio, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_reported_errors_are_honest() -> None:
     """Variance of 40 z scores: within 0.5 and 1.8, which 39 degrees of freedom leave once in 500.
 

@@ -120,6 +120,7 @@ def test_levels_are_hot_and_flat() -> None:
     np.testing.assert_array_equal(flattened(log_gamma, 4.0, 2.0), expected)
 
 
+@pytest.mark.slow
 def test_mean_with_honest_errors() -> None:
     known = one_dimensional_mixture()
     z = np.empty(40)

@@ -116,6 +116,7 @@ def test_log_evidence_and_mean(name: str) -> None:
     assert np.all(np.abs(mean.value - known.mean) < 4.5 * mean.mcse)
 
 
+@pytest.mark.slow
 def test_reported_errors_are_honest() -> None:
     """Forty runs: z scores have variance one."""
     known = one_dimensional_mixture()

@@ -125,6 +125,7 @@ def test_evidence_and_mean(sampler: str, name: str) -> None:
     assert fit.gradients > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_reported_errors_are_honest(sampler: str) -> None:
     """40 z scores of log Z and of E[x].

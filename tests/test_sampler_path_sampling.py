@@ -88,6 +88,7 @@ def test_log_evidence_and_mean(name: str) -> None:
     assert abs(averaged.value - estimate.value) < 4 * estimate.mcse
 
 
+@pytest.mark.slow
 def test_reported_errors_are_honest() -> None:
     known = one_dimensional_mixture()
     z = np.empty(40)

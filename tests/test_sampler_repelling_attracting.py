@@ -76,6 +76,7 @@ def test_forced_moves_go_down_and_then_up() -> None:
     assert in_other > 1.5 * metropolis
 
 
+@pytest.mark.slow
 def test_mean_with_honest_errors() -> None:
     known = one_dimensional_mixture()
     z = np.empty(40)

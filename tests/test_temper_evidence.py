@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from calibration import few_and_many, mean_square_bounds
 from conjugate import CONJUGATE, log_evidence
 from corpus_data import corpus_data
 from corpus_oracle import CORPUS
-from scipy.stats import chi2
 
 from harness.engine.nuts import NutsSettings
 from harness.fit import Fit
@@ -21,9 +21,6 @@ from harness.forms.continuous_tempering import (
 from harness.forms.pseudo_extended import sample_pseudo_extended
 from harness.temper import tempered_model
 
-RUNS = 20
-# Of RUNS squares of standard normals, the sum lies outside with probability 1e-4.
-BOUNDS = np.asarray(chi2.ppf([5e-5, 1 - 5e-5], RUNS))
 METHODS: dict[str, tuple[Callable[..., Fit], dict[str, Any]]] = {
     "pseudo-extended": (sample_pseudo_extended, {"num_pseudo_samples": 3}),
     "continuous": (sample_continuously_tempered, {}),
@@ -31,14 +28,15 @@ METHODS: dict[str, tuple[Callable[..., Fit], dict[str, Any]]] = {
 }
 
 
+@few_and_many(4, 20)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", CONJUGATE)
-def test_evidence_of_conjugate_models(name: str, method: str) -> None:
+def test_evidence_of_conjugate_models(name: str, method: str, runs: int) -> None:
     model = tempered_model(CORPUS / f"{name}.stan", corpus_data(name))
     exact = log_evidence(name)
     sample, settings = METHODS[method]
     errors = []
-    for seed in range(RUNS):
+    for seed in range(runs):
         fit = sample(
             model,
             log_zeta=float(round(exact)),
@@ -50,4 +48,5 @@ def test_evidence_of_conjugate_models(name: str, method: str) -> None:
         found = fit.log_evidence
         errors.append((found.value - exact) / found.mcse)
     assert np.max(np.abs(errors)) < 4
-    assert BOUNDS[0] < np.sum(np.square(errors)) < BOUNDS[1]
+    low, high = mean_square_bounds(runs)
+    assert low < np.mean(np.square(errors)) < high

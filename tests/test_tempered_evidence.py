@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from calibration import few_and_many, mean_square_bounds
 from scipy.special import logsumexp
 from scipy.stats import beta as beta_distribution
-from scipy.stats import chi2, norm
+from scipy.stats import norm
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
@@ -27,9 +28,6 @@ from harness.evidence import (
 
 UNIFORM: LogG = ((0.0, 0.0), (1.0, 0.0))
 KNOTTED: LogG = ((0.0, 0.6), (0.3, -0.4), (1.0, 0.9))
-RUNS = 80
-# Of RUNS squares of standard normals, the mean lies outside with probability 1e-4.
-BOUNDS = np.asarray(chi2.ppf([5e-5, 1 - 5e-5], RUNS)) / RUNS
 
 
 def rule(log_g: LogG, count: int) -> tuple[FloatArray, FloatArray]:
@@ -184,13 +182,14 @@ def draw_pseudo_extended(
     return x, beta, log_gamma(x) + beta_distribution.logpdf(beta, 2, 1.5) - log_q
 
 
+@few_and_many(10, 80)
 @pytest.mark.parametrize(("num", "slope"), [(2, 0.0), (2, 1.5), (4, 0.0)])
-def test_the_error_of_the_complement_estimate_is_honest(num: int, slope: float) -> None:
+def test_the_error_of_the_complement_estimate_is_honest(num: int, slope: float, runs: int) -> None:
     """Exact independent draws of the extended target: z-scores have variance one."""
     rng = np.random.default_rng(20 + num)
     log_g = ((0.0, 0.0), (1.0, -slope))
     z: dict[str, list[float]] = {"log Z": [], "base": [], "target": [], "plain": []}
-    for _ in range(RUNS):
+    for _ in range(runs):
         x, _, log_weight = draw_pseudo_extended(rng, (2, 1500), num, slope)
         complement = complement_log_weight(log_weight)
         log_w1, log_w0 = inv_temp_log_conditionals(delta_of(x), log_g)
@@ -203,10 +202,11 @@ def test_the_error_of_the_complement_estimate_is_honest(num: int, slope: float) 
         # The usual estimate, from the weights themselves, of the same mean.
         plain = expectation((normalised_weights(log_weight) * x).sum(axis=-1))
         z["plain"].append(float((plain.value + 0.6) / plain.mcse))
+    low, high = mean_square_bounds(runs)
     for name, scores in z.items():
         # Estimated errors scatter by some percent more.
-        assert BOUNDS[0] * 0.95 < np.mean(np.square(scores)) < BOUNDS[1] * 1.05, (name, scores)
-        assert abs(np.mean(scores)) < 4 / np.sqrt(RUNS), (name, scores)
+        assert low * 0.95 < np.mean(np.square(scores)) < high * 1.05, (name, scores)
+        assert abs(np.mean(scores)) < 4 / np.sqrt(runs), (name, scores)
 
 
 def two_sided(
@@ -224,23 +224,26 @@ def two_sided(
     )
 
 
+@few_and_many(10, 80)
 @pytest.mark.parametrize(("num", "slope"), [(None, 0.0), (None, -2.0), (2, 1.5)])
-def test_both_sides_are_honest(num: int | None, slope: float) -> None:
+def test_both_sides_are_honest(num: int | None, slope: float, runs: int) -> None:
     rng = np.random.default_rng(30)
-    runs = [two_sided(rng, (2, 1500), num, slope) for _ in range(RUNS)]
+    found = [two_sided(rng, (2, 1500), num, slope) for _ in range(runs)]
+    low, high = mean_square_bounds(runs)
     for scores in (
-        [(run.forward.value - LOG_Z) / run.forward.mcse for run in runs],
-        [(run.backward.value - LOG_Z) / run.backward.mcse for run in runs],
-        [float(run.gap.value / run.gap.mcse) for run in runs],
+        [(run.forward.value - LOG_Z) / run.forward.mcse for run in found],
+        [(run.backward.value - LOG_Z) / run.backward.mcse for run in found],
+        [float(run.gap.value / run.gap.mcse) for run in found],
     ):
         # The stones' edges are drawn too, and ratios of 150 draws are biased a little.
-        assert BOUNDS[0] * 0.9 < np.mean(np.square(scores)) < BOUNDS[1] * 1.1, scores
-        assert abs(np.mean(scores)) < 5 / np.sqrt(RUNS), scores
-    for run in runs:
+        assert low * 0.9 < np.mean(np.square(scores)) < high * 1.1, scores
+        assert abs(np.mean(scores)) < 5 / np.sqrt(runs), scores
+    for run in found:
         assert run.gap.value == pytest.approx(run.backward.value - run.forward.value, abs=1e-12)
 
 
-def test_both_sides_of_a_ladder() -> None:
+@few_and_many(10, 80)
+def test_both_sides_of_a_ladder(runs: int) -> None:
     """Rungs drawn with their log weights; x exactly at each."""
     rng = np.random.default_rng(33)
     log_g = [(0.0, 0.3), (0.05, 0.0), (0.2, -0.5), (0.5, -0.4), (0.8, 0.1), (1.0, -0.6)]
@@ -248,8 +251,8 @@ def test_both_sides_of_a_ladder() -> None:
     mass = np.exp(log_density + np.array(log_g)[:, 1:])
     cumulative = mass.cumsum(axis=1)
     probability = cumulative[:, -1] / cumulative[:, -1].sum()
-    runs = []
-    for _ in range(RUNS):
+    found = []
+    for _ in range(runs):
         rung = rng.choice(len(log_g), (2, 1000), p=probability)
         x = np.empty(rung.shape)
         for k, row in enumerate(cumulative):
@@ -257,17 +260,18 @@ def test_both_sides_of_a_ladder() -> None:
         beta = np.array(log_g)[rung, 0]
         run = two_sided_log_evidence(delta_of(x), beta, log_zeta=LOG_ZETA, log_g=log_g, ladder=True)
         assert run is not None
-        runs.append(run)
+        found.append(run)
         one, zero = inv_temp_log_conditionals(delta_of(x), log_g, ladder=True)
         whole = log_evidence(one, zero, log_zeta=LOG_ZETA, log_g_ratio=-0.9)
         assert abs(whole.value - LOG_Z) < 5 * whole.mcse
+    low, high = mean_square_bounds(runs)
     for scores in (
-        [(run.forward.value - LOG_Z) / run.forward.mcse for run in runs],
-        [(run.backward.value - LOG_Z) / run.backward.mcse for run in runs],
-        [float(run.gap.value / run.gap.mcse) for run in runs],
+        [(run.forward.value - LOG_Z) / run.forward.mcse for run in found],
+        [(run.backward.value - LOG_Z) / run.backward.mcse for run in found],
+        [float(run.gap.value / run.gap.mcse) for run in found],
     ):
-        assert BOUNDS[0] * 0.9 < np.mean(np.square(scores)) < BOUNDS[1] * 1.1, scores
-        assert abs(np.mean(scores)) < 5 / np.sqrt(RUNS), scores
+        assert low * 0.9 < np.mean(np.square(scores)) < high * 1.1, scores
+        assert abs(np.mean(scores)) < 5 / np.sqrt(runs), scores
 
 
 def test_a_phase_seen_on_one_side_only_opens_the_gap() -> None:
