@@ -137,7 +137,8 @@ def rank_band(chains: int, draws: int) -> FloatArray:
 
     The band is that of independent draws.  The number of a chain's draws below a pooled quantile p
     is hypergeometric.  Scaled by its standard deviation, the differences of L chains are Brownian
-    bridges that sum to zero, and their largest value is simulated (as Säilynoja et al. 2022, section 3, simulate exact counts).
+    bridges that sum to zero, and their largest value is simulated (as Säilynoja et al. 2022,
+    section 3, simulate exact counts).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the values of expressions are made of."""
+"""Evaluate expressions: what their values are made of."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Expressions:
     def bound(self, value: Value) -> Value:
         """Return what reaches a value by a bound of a loop or a range that has this value.
 
-        Parameters are as many as their sizes say, so that these numbers choose nothing.
+        There are as many parameters as their sizes say, so these numbers choose nothing.
         """
         counts = value.data & self.declared.counts - self.declared.sizes
         return union([self.position(value), Value(choices=counts)])
@@ -148,7 +148,7 @@ class Expressions:
     def _of_TernaryIf(self, form: Node, state: State) -> Value:
         _, condition, *values = items(form)
         tested = self.of(condition, state)
-        # In the expression itself it is as good as a number that stands there.
+        # In the expression itself it counts like a number that is written there.
         decides = replace(self.condition(tested), data=tested.data & self.declared.dimensioned)
         return union([decides, *(self.of(each, state) for each in values)])
 
@@ -252,7 +252,7 @@ class Expressions:
         )
 
     def _size(self, name: str, values: list[Value]) -> Value:
-        """Sizes of data choose; those of parameters are known from their declaration."""
+        """Sizes of data choose; sizes of parameters are known from their declarations."""
         data = values[0].data & self.declared.dimensioned if values else frozenset()
         number = None
         if values and values[0].itself and len(values[0].itself) == 1:

@@ -1,4 +1,4 @@
-"""What a tempered program takes from ours: functions of tempering, and the data of a path."""
+"""The parts of our programs that a tempered program takes: functions, and the data of a path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DECLARED = re.compile(r"(\w+);")
 
 
 class Names:
-    """Names that a program can still be given, as near to those wanted as may be.
+    """Names that a program does not use yet, as close as possible to those wanted.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Names:
     def pick(self, wanted: str) -> str:
         """Return a name for something that is new each time."""
         name, number = wanted, 1
-        # Stan tells what a function is from the end of its name.
+        # Stan infers the kind of a function from the end of its name.
         stem, end = next(
             ((wanted.removesuffix(end), end) for end in _ENDS if wanted.endswith(end)), (wanted, "")
         )
@@ -47,7 +47,7 @@ class Names:
         return self.ours[wanted]
 
     def changed(self, wanted: Iterable[str]) -> dict[str, str]:
-        """Those of some names of ours that the program has otherwise."""
+        """Those of our names that had to be changed, because the program uses them."""
         return {name: self.ours[name] for name in wanted if self.ours.get(name, name) != name}
 
 

@@ -1,4 +1,4 @@
-"""The part of a program that is not tempered, alone: its prior."""
+"""Write a program that holds only the untempered part of another one: its prior."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from harness.temper.write import Written
 def write_prior(syntax: Syntax, classification: Classification) -> Written:
     """Write the program whose density is what another one does not temper.
 
-    It has the original's parameters, Stan's Jacobians and all constants.  Statements of the
-    original's transformed parameters and of its model that only what is tempered needs are left
-    out, and what is left is in the model block; but where the original changes variables by
-    functions of Stan's, which no other block may, it is in transformed parameters.
+    It has the original's parameters, Stan's Jacobians and all constants.  It leaves out statements
+    of the original's transformed parameters and model that only the tempered part needs.  The rest
+    is in the model block.  If the original changes variables by Stan's own functions, which are
+    only allowed in transformed parameters, the rest is there.
 
     Raises
     ------

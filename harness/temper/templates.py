@@ -1,4 +1,4 @@
-"""What stands around a program's own statements in its tempered forms.
+"""The Stan code around a program's own statements in its tempered forms.
 
 In these texts, as in ``stan/``, log_base is log b and log_ratio is log gamma - log b, of one point
 or of each pseudo-sample.
@@ -18,10 +18,10 @@ Variant = Literal[
     "collapsed_tempered_zero_likelihood",
     "collapsed_pseudo_extended",
 ]
-"""A program of ours, by the name that methods know it by.
+"""The name by which methods know one of our programs.
 
-``target`` is the original, its density with all constants, ``prior`` what of it is not tempered,
-and ``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` where the likelihood is zero in
+``target`` has the original's density with all constants, ``prior`` only its untempered part, and
+``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` for a likelihood that is zero in
 places: see :mod:`harness.temper.twice`."""
 
 _COLLAPSED = ("log_tempered_mass", "inv_temp_rng", "continuous_tempering_log_weight")
