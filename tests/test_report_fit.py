@@ -195,7 +195,7 @@ def test_settings_are_flat_and_short() -> None:
 def test_a_notebook_sees_a_short_form() -> None:
     html = FitReport(tempered_fit())._repr_html_()
     assert "log Z" in html
-    assert "Fine: R-hat" in html
+    assert "Fine: The chains agree" in html
     assert "<table" in html
     assert "<img" not in html
     assert len(html) < 10_000

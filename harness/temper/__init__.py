@@ -1,4 +1,4 @@
-"""Temper anybody's Stan program: write the programs that our methods run."""
+"""Temper a user's Stan program: write the programs that our methods run."""
 
 from harness.temper.base import BaseVerdict
 from harness.temper.classify import Statement, What

@@ -1,8 +1,8 @@
-"""Statements of a program, with what they add to the target added to variables instead.
+"""Rewrite statements so that what they add to the target is added to variables instead.
 
-Densities keep their constants.  Functions of the program's own that add to the target become two:
-one that returns what was added, and one that returns the value, where there is any.  So the
-program's density can be had outside its model block, where there is no target.
+Densities keep their constants.  Each of the program's own functions that adds to the target becomes
+two: one returns what it added, and one returns its value, if it has one.  So the program's density
+can be computed outside its model block, where there is no target.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Accumulating(StanText):
     # Where the target is read
 
     def statement(self, node: Node) -> str:
-        """Text of a statement, and before it what functions that it calls add."""
+        """Text of a statement, preceded by what the functions that it calls add."""
         form = stmt(node)
         if tag(form) == "Print":
             return ""  # it would print for each pseudo-sample at each gradient
@@ -205,7 +205,7 @@ class Accumulating(StanText):
 
 
 def _own(form: Node) -> Iterable[Node]:
-    """Yield the nodes of a statement that are not those of statements in it."""
+    """Yield the nodes of a statement, except those of the statements in it."""
     yield form
     if not isinstance(form, str):
         for each in form:
@@ -256,7 +256,7 @@ class _ValueFunction(Accumulating):
 def rewritten_functions(
     definitions: Iterable[Node], where: str, pick: Callable[[str], str]
 ) -> tuple[str, dict[str, TargetFunction]]:
-    """Write a program's functions, those that add to the target rewritten.
+    """Write a program's functions, and rewrite those that add to the target.
 
     Parameters
     ----------
@@ -265,12 +265,12 @@ def rewritten_functions(
     where
         Name of the program, for messages.
     pick
-        Gives a name that the program has not.
+        Gives a name that the program does not use.
 
     Returns
     -------
     tuple
-        The text, and what the functions that add to the target became.
+        The text, and the new names of the functions that add to the target.
     """
     nodes = list(definitions)
     functions: dict[str, TargetFunction] = {}

@@ -1,4 +1,4 @@
-"""What statements of a program add to its log density, and what stands around them."""
+"""What the statements of a program add to its log density, and their context."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from harness.temper.sums import Density
 from harness.temper.tree import Node
 
 Branch = tuple[int, int]
-"""A branch of the program: its condition's identity and 0 or 1; -1 is what follows a condition
-that may have left a loop or a function."""
+"""A branch of the program: its condition's identity and 0 or 1; -1 stands for what follows a
+condition that may have left a loop or a function."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What stands around a statement.
+    """The context of a statement.
 
     Attributes
     ----------
     value
-        What decides whether it is done, and how often.
+        What decides whether the statement is executed, and how often.
     loops
         Its loops, outer ones first.
     path
@@ -55,21 +55,21 @@ class Addition:
     Attributes
     ----------
     node
-        The expression, or in a statement with ``~`` what stands before it.
+        The expression, or what stands before the ``~`` of a statement.
     sign
         Its sign.
     value
-        What it is made of; of a density, what is given one.
+        What it is made of; for a density, what is given the density.
     density
         Which density it is, if it is one.
     given
-        Of a density, what stands behind the bar.
+        For a density, what stands behind the bar.
     context
-        What stands around it.
+        Its context.
     called
         Whether it is in a function of the program's own.
     jacobian
-        Whether it is of a change of variables.
+        Whether it belongs to a change of variables.
     """
 
     node: Node
@@ -126,7 +126,7 @@ class Notes:
     def cells(self, name: str, boxes: Sequence[Box]) -> list[Cell] | None:
         """Cut a parameter into cells, and count the boxes that each is in.
 
-        None where the text does not tell.
+        Returns None if the text does not tell.
         """
         whole = self.whole(name)
         found = counted(whole, [known(each, self.numbers) for each in boxes])

@@ -1,11 +1,12 @@
-"""What is left of a program where nothing of what is tempered counts: whether it is normalised.
+"""The base, which is what a program leaves untempered, and whether it is normalised.
 
-Three verdicts.  ``normalised``: each element of each parameter has exactly one density, whose name
-says that it integrates to 1 over what the element is declared on, and the densities can be
-multiplied in an order; elements without any lie between numbers 1 apart.  ``improper``: an element
-has no density and its constraint does not bound it on all sides, or the densities stay as they are
-if all elements of a parameter move together.  ``unknown_constant``: all else.  It may be proper,
-but what it integrates to is not to be seen in the text.
+There are three verdicts.  ``normalised``: each element of each parameter has exactly one density,
+whose name says that it integrates to 1 over the element's support, and there is an order in which
+the densities can be multiplied; an element without a density lies between two numbers that are 1
+apart.  ``improper``: an element has no density and its constraint does not bound it on all sides,
+or the densities do not change if all elements of a parameter move together.
+``unknown_constant``: everything else.  The base may be proper, but the text does not show its
+integral.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from harness.temper.syntax import Syntax
 from harness.temper.tree import tag
 
 BaseVerdict = Literal["normalised", "unknown_constant", "improper"]
-"""What is known of the base's integral: it is 1; it is not known; it is infinite."""
+"""What is known about the base's integral: it is 1, it is unknown, or it is infinite."""
 
 
 @dataclass(frozen=True)
 class Base:
-    """The base that is left of a program.
+    """The base of a program.
 
     Attributes
     ----------
@@ -38,7 +39,7 @@ class Base:
     why
         Why, in a few words.
     flat
-        Elements that have no density and that no constraint bounds on all sides, as ``mu[2]``.
+        Elements that have no density and are not bounded on all sides, for example ``mu[2]``.
     uncovered
         Parameters with an element that has no density.
     """
@@ -50,7 +51,7 @@ class Base:
 
 
 def base_of(syntax: Syntax, notes: Notes, kept: Iterable[Kept]) -> Base:
-    """Judge what is left of a program.
+    """Judge the base of a program.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def base_of(syntax: Syntax, notes: Notes, kept: Iterable[Kept]) -> Base:
     notes
         What it adds to its log density.
     kept
-        What of that is not tempered.
+        The part of that which is not tempered.
     """
     return _Judge(syntax, notes, tuple(kept)).base()
 
@@ -94,7 +95,7 @@ class _Judge:
             why = [f"{', '.join(flat)}: no statement that is not tempered gives a density"]
             if moving:
                 why[len(flat) > 0 :] = [
-                    f"{', '.join(moving)}: its density depends on differences alone, and stays as "
+                    f"{', '.join(moving)}: its density depends only on differences, and stays as "
                     "it is if all elements move together"
                 ]
             return Base("improper", "; ".join(why), tuple(flat), tuple(uncovered))
@@ -168,7 +169,7 @@ class _Judge:
         )
 
     def _moves(self, name: str, flat: Sequence[str]) -> bool:
-        """Whether the base stays as it is if 1 is added to all elements of a parameter."""
+        """Whether the base does not change if 1 is added to all elements of a parameter."""
         parameter = self._notes.declared.parameters[name]
         if tag(parameter.transformation) not in _MOVING or name in flat:
             return False
@@ -190,7 +191,7 @@ class _Judge:
     # The whole
 
     def _elsewhere(self) -> list[str]:
-        """Reasons that are not those of one statement or parameter."""
+        """Return reasons that do not concern a single statement or parameter."""
         found = []
         additions = [each for entry in self._entries for each in entry.additions]
         if not ordered(additions, self._notes):

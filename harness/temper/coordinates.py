@@ -1,8 +1,9 @@
-"""Base coordinates of a program's parameters, where a Gaussian base can live on them.
+"""Base coordinates of a program's parameters, if a Gaussian base can live on them.
 
 They are those of :mod:`harness.model.coordinates`: a parameter itself, or its logarithm if it is
-declared positive.  A constraint that takes a degree of freedom, as a simplex's, has none; and where
-a parameter's constraint depends on others, or it is an array of vectors, ours are not Stan's.
+declared positive.  Constraints that remove a degree of freedom, such as a simplex, have no such
+coordinates.  If a parameter's constraint depends on others, or the parameter is an array of
+vectors, our coordinates are not Stan's, so there are none either.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class BaseCoordinates:
     numbers
         Parameters that are one number each.
     reason
-        Why there are none; None where there are.
+        Why there are none; None if there are.
     """
 
     transforms: Mapping[str, Transform]
@@ -113,7 +114,7 @@ def gaussian_base(coordinates: BaseCoordinates, named: Mapping[str, str]) -> str
             rows.append(f"{at}[{last} + 1 : {last} + {count}] = to_vector({value});")
             rows.append(f"{last} += {count};")
         if transform == "log":
-            # The Jacobian, by which Stan's density of the parameter differs.
+            # The Jacobian, by which Stan's density of the parameter differs from ours.
             total = value if name in coordinates.numbers else f"sum({value})"
             rows.append(f"{gaussian} -= {total};")
     rows.append(f"{gaussian} += {density}({at} | {mean}, {whiten}, {constant});")

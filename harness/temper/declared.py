@@ -46,16 +46,16 @@ _BOUNDED = {
 
 @dataclass(frozen=True)
 class Declared:
-    """What a program's text says of the names that it declares.
+    """What a program's text says about the names that it declares.
 
     Attributes
     ----------
     dimensioned
         Data that are more than one number.
     counts
-        Data that are one whole number, and such numbers among transformed data.
+        Data that are a single whole number, and such numbers among transformed data.
     sizes
-        Those of them that parameters' sizes are made of.
+        Those of them that the sizes of parameters depend on.
     given
         Data.
     fixed

@@ -1,7 +1,7 @@
-"""Elements of parameters, as far as a program's text tells them: numbers, ranges, whole axes.
+"""Elements of parameters, as far as a program's text shows them: numbers, ranges, whole axes.
 
-A position is a whole number, or a name of data and a whole number, as ``K - 1``.  A box is one
-interval of positions an axis; None stands where the text does not tell.
+A position is a whole number, or a name of data plus a whole number, such as ``K - 1``.  A box has
+one interval of positions for each axis; None means that the text does not tell.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Affine:
-    """A whole number ``symbol + offset``; the symbol is empty, of data, or of a loop."""
+    """A whole number ``symbol + offset``; the symbol is empty, or names data or a loop."""
 
     symbol: str
     offset: int
@@ -29,7 +29,7 @@ ONE = Affine("", 1)
 
 
 def add(left: Affine | None, right: Affine | None, sign: int = 1) -> Affine | None:
-    """Sum, or difference, of two numbers; None where it is not of this form."""
+    """Return the sum or difference of two numbers; None if it does not have this form."""
     if left is None or right is None:
         return None
     if not right.symbol:
@@ -94,10 +94,10 @@ class Piece:
     parameter
         Its name.
     box
-        Which of them, one interval an axis.
+        Which of them, with one interval for each axis.
     open
-        Axes that the next indices are of, in their order; None if they are of no axis, as after
-        ``to_vector``.
+        Axes that the next indices refer to, in their order; None if they refer to no axis, as
+        after ``to_vector``.
     """
 
     parameter: str

@@ -1,4 +1,4 @@
-"""What the values of expressions are made of."""
+"""Evaluate expressions: what their values are made of."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Expressions:
     def _of_TernaryIf(self, form: Node, state: State) -> Value:
         _, condition, *values = items(form)
         tested = self.of(condition, state)
-        # In the expression itself it is as good as a number that stands there.
+        # In the expression itself it counts like a number that is written there.
         decides = replace(self.condition(tested), data=tested.data & self.declared.dimensioned)
         return union([decides, *(self.of(each, state) for each in values)])
 

@@ -1,4 +1,4 @@
-"""Stan's text of expressions and types of a syntax tree."""
+"""Write expressions and types of a syntax tree as Stan's text."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _ONE_SIZE = {"CholeskyCorr", "Correlation", "Covariance"}
 
 
 class ExpressionText:
-    """Writes expressions and types; what rewrites a program overrides some of it."""
+    """Writes expressions and types; classes that rewrite a program override parts of it."""
 
     # Expressions
 

@@ -1,8 +1,8 @@
 """What a value in a program is made of: data, and elements of parameters.
 
-Data reach a value in four ways, which weigh differently where a statement is classified: their
-own values flow into it, they decide by a condition whether something is done, they choose (as an
-index, a range, a loop's bound or a size), or they are a single number that switches something.
+Data reach a value in four ways, which count differently when a statement is classified: their own
+values flow into it, they decide in a condition whether something is done, they choose (as an index,
+a range, a loop's bound or a size), or they are a single number that switches something.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from harness.temper.elements import Affine, Frame, Piece
 
 CONSTANT = ""
-"""Stands among names of data for a number in the program that is given a density."""
+"""The name, among those of data, for a number in the program that is given a density."""
 
 DENSITIES = ("_lpdf", "_lpmf", "_lupdf", "_lupmf", "_log")
 CUMULATIVE = ("_lcdf", "_lccdf")
@@ -24,7 +24,7 @@ _NONE: Names = frozenset()
 
 @dataclass(frozen=True)
 class Value:
-    """What is known of an expression's value.
+    """What is known about an expression's value.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Value:
     choices
         Data that choose: by an index, a range, a loop's bound or a size.
     hints
-        Single numbers among data that are in a condition or are an index.
+        Single numbers among data that appear in a condition or as an index.
     touched
         Elements of parameters that flow into it.
     given
@@ -43,8 +43,8 @@ class Value:
     summed
         Parameters whose sum or mean is in it.
     slopes
-        Parameters with what the value grows by if 1 is added to all elements of one; parameters
-        that flow into it and are not here are those of which this is not known.
+        For a parameter, by how much the value grows if 1 is added to all of its elements.  It is
+        not known for parameters that flow into the value and are not listed here.
     itself
         Elements of parameters that it is, unchanged, one after the other; None if it is not.
     number
@@ -69,7 +69,7 @@ class Value:
 
     @property
     def control(self) -> Value:
-        """What reaches a value that depends on this one by a condition alone."""
+        """What reaches a value that depends on this one only by a condition."""
         return Value(
             conditions=self.conditions,
             choices=self.choices,
@@ -79,11 +79,11 @@ class Value:
         )
 
     def slope(self, name: str) -> float | None:
-        """What it grows by if 1 is added to a parameter; None if that is not known."""
+        """By how much it grows if 1 is added to a parameter; None if that is not known."""
         return dict(self.slopes).get(name, None if name in self.parameters else 0.0)
 
     def scaled(self, factor: float) -> Value:
-        """A number times it."""
+        """Return a number times it."""
         slopes = frozenset((name, factor * slope) for name, slope in self.slopes)
         return replace(self, slopes=slopes, itself=None, number=None)
 
@@ -107,7 +107,7 @@ NOTHING = Value()
 def union(values: Iterable[Value]) -> Value:
     """Return what a function of some values is made of."""
     given = list(values)
-    # It stays where it is if all of its arguments do.
+    # It does not change if none of its arguments changes.
     return _combined(given, lambda name: 0.0 if all(v.slope(name) == 0 for v in given) else None)
 
 
@@ -122,7 +122,7 @@ def added(left: Value, right: Value, sign: float = 1.0) -> Value:
 
 
 def joined(left: Value, right: Value) -> Value:
-    """Return what a value is made of that is one or the other."""
+    """Return what a value is made of that is one or the other of two."""
     if left == right:
         return left
 

@@ -1,4 +1,4 @@
-"""Follows a program from its data on, and notes what each statement adds to the log density."""
+"""Follow a program from its data on, and note what each statement adds to the log density."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Interpreter:
         return self._statements.expressions.of(node, state).number or Affine(as_text(node), 0)
 
     def _settle(self, state: Variables) -> None:
-        """Make transformed data what they are to later blocks: data, however they were made."""
+        """Turn transformed data into data for later blocks, however they were computed."""
         known = self._declared
         for name in known.fixed:
             value = state[name]

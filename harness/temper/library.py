@@ -19,7 +19,7 @@ _INCLUDE = re.compile(r"^#include (\S+)\n", re.MULTILINE)
 
 
 class Names:
-    """Names that a program can still be given, as near to those wanted as may be.
+    """Names that a program does not use yet, as close as possible to those wanted.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Names:
     def pick(self, wanted: str) -> str:
         """Return a name for something that is new each time."""
         name, number = wanted, 1
-        # Stan tells what a function is from the end of its name.
+        # Stan infers the kind of a function from the end of its name.
         stem, end = next(
             ((wanted.removesuffix(end), end) for end in _ENDS if wanted.endswith(end)), (wanted, "")
         )
@@ -51,7 +51,7 @@ class Names:
         return self.ours[wanted]
 
     def changed(self, wanted: Iterable[str]) -> dict[str, str]:
-        """Those of some names of ours that the program has otherwise."""
+        """Those of our names that had to be changed, because the program uses them."""
         return {name: self.ours[name] for name in wanted if self.ours.get(name, name) != name}
 
 

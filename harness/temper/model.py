@@ -1,4 +1,4 @@
-"""A model of somebody's Stan program, whose tempered forms are written and not shipped."""
+"""A model made from a user's Stan program, with tempered forms that we write for it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def tempered_model(
 ) -> Model:
     """Return the model of a Stan program with its data, for every method that tempers.
 
-    Its programs are written to a folder in the cache that is named by a hash of their text; the
-    variant ``original`` is the program itself, its includes written out, for its transformed
-    parameters and generated quantities, ``target`` has its density with all constants, and
-    ``prior`` what of that is not tempered.
+    Its programs are written to a folder in the cache that is named by a hash of their text.  The
+    variant ``original`` is the program itself with its includes written out, for its transformed
+    parameters and generated quantities; ``target`` has its density with all constants; ``prior``
+    has the part of the density that is not tempered.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def tempered_model(
 
 
 def _own_base(program: TemperedProgram) -> OwnBase:
-    """Kind of base that is left where a program's tempered statements count nothing."""
+    """Return the kind of base that a program's untempered statements make."""
     if program.base_verdict == "improper":
         return "improper"
     return "prior" if program.what == "likelihood" else "flat"

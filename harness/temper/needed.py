@@ -1,4 +1,4 @@
-"""Statements that a part of what a program adds to its log density needs, and no others."""
+"""Find the statements that a part of a program's log density needs, and leave out all others."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _STOPS = ("Reject", "FatalError", "NRFunApp")
 def needed(statements: Iterable[Node], adds: Callable[[Node], bool]) -> set[int]:
     """Return the identities of the statements that are needed.
 
-    Names are followed and not values, so that more may be kept than is needed, but never less.
+    This follows names and not values, so it may keep more than is needed, but never less.
 
     Parameters
     ----------
     statements
-        Statements one after the other, of which nothing is needed afterwards.
+        Statements one after another; nothing after them needs their results.
     adds
         Whether a simple statement adds something that is wanted.
     """
@@ -56,7 +56,7 @@ class _Needed:
             found = [self._visit(each) for each in reversed(inner)]
             needed = any(found) or self._adds(node)
             if needed:
-                for each in inner:  # what leaves the loop decides over what is kept
+                for each in inner:  # what leaves the loop decides what is kept
                     self._keep_jumps(each)
                 self._keep(node, _head(form))
             return needed

@@ -1,4 +1,4 @@
-"""Whether densities can be multiplied in an order, each of it given those before."""
+"""Whether densities have an order in which each one depends only on elements before it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def ordered(additions: Sequence[Addition], notes: Notes) -> bool:
 
 
 def _needed(addition: Addition, notes: Notes) -> list[Piece]:
-    """Return what a density depends on, but for what it is of."""
+    """Return what a density depends on, except the elements that it is a density of."""
     context = addition.context
     raw = addition.given.touched | addition.given.given | context.value.touched
     found = [each.over(context.loops)[0] for each in raw]
@@ -65,7 +65,7 @@ def _needed(addition: Addition, notes: Notes) -> list[Piece]:
 
 
 def _lagged(addition: Addition, parameters: Container[str]) -> bool:
-    """Whether a density of some elements depends on those before each of them alone."""
+    """Whether a density of some elements depends, for each, only on the elements before it."""
     if addition.density is None or len(addition.value.itself or ()) != 1:
         return False
     mine = (addition.value.itself or ())[0]

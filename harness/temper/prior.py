@@ -1,4 +1,4 @@
-"""The part of a program that is not tempered, alone: its prior."""
+"""Write a program that holds only the untempered part of another one: its prior."""
 
 from __future__ import annotations
 

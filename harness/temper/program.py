@@ -1,4 +1,4 @@
-"""Temper anybody's Stan program."""
+"""Write the tempered forms of a user's Stan program, and say what they temper and why."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ TemperMethod = Literal[
 ]
 """How a program is tempered.
 
-``collapsed`` is continuous with the inverse temperature integrated out; the next is the same for a
-likelihood that is zero in places, where NUTS may pass at beta = 0, at up to twice the cost; and
-``collapsed-pseudo-extended`` has the inverse temperatures of its instrumental densities integrated
-out.  ``prior`` is what is not tempered, alone; ``none`` is the original, with all constants.
+``collapsed`` is ``continuous`` with the inverse temperature integrated out.
+``collapsed-zero-likelihood`` is the same for a likelihood that is zero in places: NUTS can pass
+through them at beta = 0, at up to twice the cost.  ``collapsed-pseudo-extended`` has the inverse
+temperatures of its instrumental densities integrated out.  ``prior`` holds only what is not
+tempered, and ``none`` is the original with all constants.
 """
 
 VARIANTS: Mapping[TemperMethod, Variant] = {
@@ -62,35 +63,35 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class TemperedProgram:
-    """A program that tempers another one.
+    """A program that tempers another one, and what it tempers.
 
     Attributes
     ----------
     text
         Its text, formatted by stanc; it includes nothing.
     statements
-        What of the original was tempered and what not, in the order of the program.
+        Which statements of the original are tempered and which not, in the program's order.
     source
         The original program.
     method, what
-        How it is tempered, and what of it.
+        How it is tempered, and what is tempered.
     names
-        Names that it has for data and variables that methods know, where they are not the usual
-        ones since the original has a variable of that name.
+        Its names for data and variables that methods know, if they differ from the usual ones
+        because the original has a variable of that name.
     parameters
-        The original's parameters, in its order, with the names that it has for them: in a
-        pseudo-extended program they are arrays whose first axis runs over pseudo-samples.
+        The original's parameters in order, with its names for them.  In a pseudo-extended program
+        they are arrays whose first axis runs over pseudo-samples.
     uncovered
-        Parameters with an element that no statement outside of what is tempered gives a density:
-        the base is flat in it.
+        Parameters with an element that no untempered statement gives a density, so that the base is
+        flat in it.
     bounded
         Parameters whose constraint bounds them on all sides, so that a flat base is proper.
     base_verdict
-        Whether the base that is left is normalised; see :mod:`harness.temper.base`.
+        Whether the base is normalised; see :mod:`harness.temper.base`.
     why
-        Why that is said of it, in a few words.
+        The reason for this verdict, in a few words.
     flat
-        Elements of parameters that the base is flat in and that are not bounded, as ``mu[2]``.
+        Unbounded elements of parameters in which the base is flat, for example ``mu[2]``.
     coordinates
         Base coordinates of its parameters, for Gaussian bases.
     digest
@@ -129,10 +130,10 @@ def temper(
     method
         How it is tempered.
     what
-        ``likelihood``: statements that give data their density are tempered, the others make the
-        base, so that log Z is the evidence; ``all``: everything is tempered, towards a constant.
-        A comment ``// temper: yes`` or ``// temper: no`` on a statement's line overrides either,
-        for that statement and those inside it.
+        ``likelihood``: the statements of the likelihood are tempered, and the others make the base,
+        so that log Z is the evidence.  ``all``: everything is tempered, towards a constant.  A
+        comment ``// temper: yes`` or ``// temper: no`` on a statement's line overrides either, for
+        that statement and the statements inside it.
     include_paths
         Folders in which ``#include`` lines are looked up, besides the program's own.
 
@@ -180,8 +181,8 @@ def temper_each(
     classification = classify(syntax, what, numbers)
     if not any(each.tempered for each in classification.statements):
         raise DataError(
-            f"{path} has no statement to temper: none gives data a density; mark those that "
-            "should be tempered with // temper: yes, or temper all"
+            f"{path} has no statement to temper, because none gives data a density; mark those "
+            "that should be tempered with // temper: yes, or use --temper all"
         )
     if what == "all":
         _refuse_jacobians(syntax)
@@ -227,7 +228,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _refuse_jacobians(syntax: Syntax) -> None:
-    """Refuse what adds a Jacobian to the target by itself, where all of it is tempered."""
+    """Refuse functions that add a Jacobian to the target, if everything is tempered."""
     for node in syntax.blocks["transformedparameters"]:
         if any(map(is_jacobian, walk(node))):
             raise DataError(
@@ -237,7 +238,7 @@ def _refuse_jacobians(syntax: Syntax) -> None:
 
 
 def as_table(program: TemperedProgram) -> str:
-    """Say, a line each, which statements of a program are tempered and why."""
+    """Say, one per line, which statements of a program are tempered and why."""
     rows = []
     for each in program.statements:
         place = str(each.line)
@@ -247,7 +248,7 @@ def as_table(program: TemperedProgram) -> str:
         rows.append(f"{place:>5}  {word:<12}  {each.text}  ({each.why})")
     rows += [each.question for each in program.statements if each.unsure]
     if program.base_verdict == "improper":
-        rows.append(f"{program.why}, so that the base is improper, and log Z without meaning")
+        rows.append(f"{program.why}, so the base is improper and log Z has no meaning")
     elif program.base_verdict == "unknown_constant":
         rows.append(f"the base is not known to be normalised: {program.why}")
     return "\n".join(rows)

@@ -1,7 +1,7 @@
 """Whether constraints of transformed parameters hold wherever the parameters are allowed.
 
-Stan rejects a point where one does not hold, so that it cuts the space that a prior is over.  What
-is certain is read from the text: that ``exp(x)`` is positive, or a product of two positive numbers.
+Stan rejects a point if one does not hold, so a constraint may cut off a part of the prior.  The
+text shows some facts for certain: ``exp(x)`` is positive, and so is a product of positive numbers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _KEEPS: Mapping[Range, set[str]] = {
         *("append_row", "append_col", "append_array", "head", "tail", "sort_asc", "sort_desc"),
     },
 }
-"""Functions whose value is in a range if all of their arguments are, but for whole numbers."""
+"""Functions whose value is in a range if all of their arguments are, except whole numbers."""
 _FILLED = {"rep_vector", "rep_row_vector", "rep_matrix", "rep_array"}
 _MADE = {
     "Simplex": {"softmax"},
@@ -63,7 +63,7 @@ _SHARES = {"Simplex", "StochasticRow", "StochasticColumn"}
 
 
 def may_cut(syntax: Syntax) -> list[str]:
-    """Names of transformed parameters whose constraint is not certain to hold."""
+    """Return transformed parameters whose constraint is not certain to hold."""
     return _Ranges(syntax).uncertain()
 
 

@@ -1,19 +1,21 @@
-"""Whether something that a statement adds is of the likelihood or of the prior.
+"""The rules that decide whether a term of the log density is likelihood or prior.
 
-A density belongs to whatever stands before its bar: ``y ~ normal(mu, sigma)`` is of the likelihood
-where y is data, ``mu ~ normal(m, s)`` of the prior whatever m and s are, and so is
-``theta[county] ~ normal(mu, sigma)``, since an element of a parameter is a parameter.
+A density belongs to whatever stands before its bar.  If y is data, ``y ~ normal(mu, sigma)`` is
+part of the likelihood.  ``mu ~ normal(m, s)`` is part of the prior whatever m and s are, and so is
+``theta[county] ~ normal(mu, sigma)``, because an element of a parameter is a parameter.
 
-All else, ``target += expression`` and densities of what was computed, is of the likelihood if data
-reach it: if their values flow into it, if a condition on them decides over it, or if they choose
-in it, as an index (``log(p[w[n]])``), a range, a loop's bound or a size.  Data that only choose may
-as well be the graph of a prior, as in ``-0.5 * dot_self(phi[node1] - phi[node2])``.  Then the
-parameters decide: where every vector of parameters in it has a density of its own elsewhere, or is
-bounded, it is the likelihood; where it is all that gives one of them a density, it is the prior.
-Either is said to be unsure.  Numbers that sizes of parameters are made of choose nothing as a
-bound: ``for (j in 1 : J)`` goes through the parameters.  Where no statement of a program is of the
-likelihood by these rules, those that are unsure are, and failing these, those that single numbers
-among data reach.
+Everything else, ``target += expression`` and densities of computed values, is part of the
+likelihood if data reach it: if their values flow into it, if a condition on them decides whether it
+is added, or if they choose in it, as an index (``log(p[w[n]])``), a range, a loop's bound or a size.
+
+Data that only choose may also be the graph of a prior, as in
+``-0.5 * dot_self(phi[node1] - phi[node2])``.  Then the parameters decide: if every vector of
+parameters in the term has a density of its own elsewhere, or is bounded, the term is likelihood; if
+nothing else gives one of them a density, it is prior.  Both are marked as unsure.
+
+Numbers that only give the sizes of parameters choose nothing as a loop's bound:
+``for (j in 1 : J)`` visits all parameters.  If these rules find no likelihood in a program, the
+unsure terms are its likelihood; if there are none, the terms that single numbers among data reach.
 """
 
 from __future__ import annotations
@@ -31,18 +33,18 @@ from harness.temper.tree import is_data_only
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said of something that a statement adds.
+    """How a term that a statement adds is classified.
 
     Attributes
     ----------
     tempered
-        Whether it is of the likelihood.
+        Whether it is part of the likelihood.
     why
         Why, in a few words.
     unsure
         Whether the text does not decide it.
     hint
-        Whether it is of the likelihood if nothing else is.
+        Whether it is part of the likelihood if nothing else is.
     """
 
     tempered: bool
@@ -55,14 +57,14 @@ _CHOOSE = "data {} only choose what it adds, as an index, a bound or a size"
 
 
 class Rules:
-    """Tells what is of the likelihood and what of the prior.
+    """Decides what is likelihood and what is prior.
 
     Parameters
     ----------
     notes
         What the program adds to its log density.
     kept
-        All that it adds, but for what a comment says is tempered.
+        Everything that it adds, except terms that a comment says are tempered.
     """
 
     def __init__(self, notes: Notes, kept: Iterable[Addition]) -> None:
@@ -154,7 +156,7 @@ class Rules:
     # Everything else
 
     def _increment(self, value: Value, around: Value, those: list[Addition]) -> Finding:
-        """Classify something of a value, in a context, that some additions are."""
+        """Classify additions that together have a value, in a context."""
         known = self._declared
         strong = value.data & (known.dimensioned | {CONSTANT})
         bare = self._bare(value, those)
@@ -183,7 +185,7 @@ class Rules:
         return Finding(False, "no data flow into it", hint=hint)
 
     def _bare(self, value: Value, those: list[Addition], *, numbers: bool = False) -> list[str]:
-        """Vectors of parameters in a value, unbounded, that no density is of but for those."""
+        """Return unbounded vectors of parameters in a value to which only those give a density."""
         return sorted(
             name
             for name in value.parameters
@@ -217,7 +219,7 @@ class Rules:
             data |= around.conditions | around.choices
         if data & (self._declared.dimensioned | self._declared.counts | {CONSTANT}):
             return frozenset()
-        # That a sum is small says little of its terms.
+        # A small sum says little about its terms.
         return frozenset(p for p in addition.touched() if p.parameter not in value.summed)
 
     def _is_parameter(self, variate: object) -> bool:
@@ -225,6 +227,6 @@ class Rules:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in a row."""
+    """Return names as a list with commas."""
     known = sorted(set(names))
     return ", ".join(name for name in known if name) or "(a number)"

@@ -1,4 +1,4 @@
-"""Follows statements: what variables are made of after each, and what it adds to the target."""
+"""Follow statements: what variables are made of after each, and what it adds to the target."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Statements:
         decides: Callable[[Variables], Value],
         scope: Scope,
     ) -> Context:
-        """Follow a loop's turns until a further one finds nothing new."""
+        """Follow a loop's turns until another one finds nothing new."""
         broken = NOTHING
         while True:
             inner = context.turning(union([decides(state), broken]), loop.frame)

@@ -1,4 +1,4 @@
-"""Terms of sums, and densities among them."""
+"""Take sums apart into their terms, and find the densities among them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Density:
     Attributes
     ----------
     name
-        Its name, with the end that says what it is.
+        Its name, including the suffix that says what it is.
     args
-        What has the density, and what stands behind the bar.
+        The value that has the density, and what stands behind the bar.
     own
         Whether it is a function of the program's own.
     factor
         A number that it is multiplied by.
     truncation
-        How it is truncated, as stanc says it.
+        How it is truncated, in stanc's terms.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Density:
 
     @property
     def cumulative(self) -> bool:
-        """Whether it is of a distribution function."""
+        """Whether it is the logarithm of a distribution function."""
         return self.name.endswith(CUMULATIVE)
 
     @property

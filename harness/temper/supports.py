@@ -1,4 +1,4 @@
-"""Stan's densities by name, and whether one is normalised over what a parameter is declared on.
+"""Stan's densities by name, and whether one is normalised over a parameter's support.
 
 The list is that of the continuous distributions in Stan's functions reference.  A density over
 more or less than the parameter's support does not integrate to 1: ``s ~ normal(0, 1)`` with
@@ -56,7 +56,7 @@ _POSITIVE_GIVEN: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(("exp_mod_normal", "skew_double_exponential", "pareto_type_2"), (1, 2)),
     "student_t": (0, 2),
 }
-"""Which of what stands behind a density's bar is positive."""
+"""Which of the arguments behind a density's bar are positive."""
 
 _UNCONSTRAINED = ("Identity", "Offset", "Multiplier", "OffsetMultiplier")
 
@@ -103,7 +103,7 @@ def problem(
     Returns
     -------
     str or None
-        A few words; None where it integrates to 1 over the support that is declared.
+        A few words; None if it integrates to 1 over the declared support.
     """
     family, constraint = density.family, tag(parameter.transformation)
     variate, *given = density.args
@@ -144,7 +144,7 @@ def may_fail(density: Density, known: Mapping[str, Parameter]) -> str | None:
 
 
 def declared_support(parameter: Parameter) -> tuple[End, End] | None:
-    """Ends between which a parameter's elements are declared; None for other constraints."""
+    """Return the bounds of a parameter's elements; None for other constraints."""
     kind = tag(parameter.transformation)
     if kind in _UNCONSTRAINED:
         return -math.inf, math.inf
@@ -158,7 +158,7 @@ def declared_support(parameter: Parameter) -> tuple[End, End] | None:
 
 
 def volume(parameter: Parameter) -> float | None:
-    """Volume of what one element of a parameter is declared on, if that is a known number."""
+    """Return the volume of one element's support, if that is a known number."""
     support = declared_support(parameter)
     if support is None:
         return None
@@ -169,7 +169,7 @@ def volume(parameter: Parameter) -> float | None:
 
 
 def end(node: Node) -> End:
-    """Return a bound as a number, or else as text."""
+    """Return a bound as a number if possible, otherwise as text."""
     number = _number(node)
     return as_text(node).replace(" ", "") if number is None else number
 

@@ -1,4 +1,4 @@
-"""Structure of a Stan program, from stanc: its typed syntax tree and the lines of statements."""
+"""The structure of a Stan program, from stanc: its syntax tree and the lines of statements."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Syntax:
         Where statements of transformed parameters and of the model are, by the identity of
         their nodes.
     files
-        Lines of the program and of all that it includes.
+        Lines of the program and of everything that it includes.
     digest
         SHA-256 of the program's text with its includes written out.
     """
@@ -102,7 +102,7 @@ class Stanc:
         ]
 
     def run(self, path: Path, *options: str) -> str:
-        """Return what stanc prints of a program.
+        """Return what stanc prints about a program.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class Stanc:
         """
         if not path.is_file():
             raise CompileError(f"there is no Stan program {path}")
-        # When it shows its insides stanc goes on to write C++ beside the program.
+        # When stanc prints its internal tree, it also writes C++ next to the program.
         nowhere = [f"--o={os.devnull}"] if options[0].startswith("--debug") else []
         command = [*self._command, *nowhere, *options, str(path)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -120,7 +120,7 @@ class Stanc:
         return result.stdout
 
     def formatted(self, text: str) -> str:
-        """Return a text of ours as stanc checks and formats it."""
+        """Return a text that we wrote, checked and formatted by stanc."""
         for options in (["--info"], ["--auto-format", "--max-line-length=78"]):
             command = [*self._command, *options, "-"]
             result = subprocess.run(
@@ -163,8 +163,8 @@ def read_syntax(path: Path, stanc: Stanc) -> Syntax:
 def _tokens(lexed: str, path: Path, included: list[Path]) -> list[tuple[str, Line]]:
     """Tokens with their lines.
 
-    stanc's lexer tells where identifiers, comments and ends of lines are; other places that it
-    tells are those of what its parser has just put together.
+    stanc's lexer reports where identifiers, comments and ends of lines are; its parser reports
+    the places of what it has just put together.
     """
     tokens: list[tuple[str, Line]] = []
     waiting: list[str] = []

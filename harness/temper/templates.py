@@ -21,10 +21,10 @@ Variant = Literal[
     "collapsed_tempered_zero_likelihood",
     "collapsed_pseudo_extended",
 ]
-"""A program of ours, by the name that methods know it by.
+"""The name by which methods know one of our programs.
 
-``target`` is the original, its density with all constants, ``prior`` what of it is not tempered,
-and ``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` where the likelihood is zero in
+``target`` has the original's density with all constants, ``prior`` only its untempered part, and
+``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` for a likelihood that is zero in
 places: see :mod:`harness.temper.twice`."""
 
 _FOLDER: Mapping[Variant, str] = {"collapsed_tempered_zero_likelihood": "collapsed_tempered"}

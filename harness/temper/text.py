@@ -1,4 +1,4 @@
-"""Stan's text of a syntax tree; what rewrites a program overrides some of it."""
+"""Write statements of a syntax tree as Stan's text; rewriting classes override parts of this."""
 
 from __future__ import annotations
 
@@ -164,10 +164,10 @@ class StanText(ExpressionText):
 
 
 def as_text(node: Node) -> str:
-    """Text of an expression as it stands, for messages."""
+    """Text of an unchanged expression, for messages."""
     return StanText().expression(node)
 
 
 def statement_text(node: Node) -> str:
-    """Text of a statement as it stands, on one line, for messages."""
+    """Text of an unchanged statement on one line, for messages."""
     return " ".join(StanText().statement(node).split())

@@ -1,4 +1,4 @@
-"""The original's transformed parameters: locals of ours, but for those that Stan checks."""
+"""The original's transformed parameters become local variables, except those that Stan checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kept_names(syntax: Syntax, parameters: set[str] | None) -> list[str]:
     Raises
     ------
     DataError
-        If a constraint depends on what each pseudo-sample has a value of its own of.
+        If a constraint depends on something that differs between pseudo-samples.
     """
     declared: dict[str, Node] = {}
     for node in syntax.blocks["transformedparameters"]:
@@ -54,7 +54,7 @@ def kept_names(syntax: Syntax, parameters: set[str] | None) -> list[str]:
 
 
 class LocalStatements(Accumulating):
-    """Writes transformed parameters as locals, but for those that are declared outside."""
+    """Writes transformed parameters as locals, except those that are declared outside."""
 
     def __init__(
         self,

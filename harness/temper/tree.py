@@ -39,7 +39,7 @@ def _unescape(match: re.Match[str]) -> str:
 def tag(node: Node) -> str:
     """Name of a constructor: ``For`` of ``(For (loop_variable n) ...)``, ``Break`` of ``Break``.
 
-    It is empty of an empty list.
+    It is empty for an empty list.
     """
     while not isinstance(node, str):
         node = node[0] if node else ""

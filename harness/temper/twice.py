@@ -1,11 +1,11 @@
-"""Statements that are passed through twice, so that a likelihood of zero has no gradient.
+"""Evaluate the tempered statements twice, so that NUTS can visit points of zero likelihood.
 
-At beta = 0 a point where the likelihood is zero is as good as any other, but Stan's automatic
-differentiation does not know: the logarithm of a zero has an infinite slope, 0 times which is not
-a number, and NUTS never comes there.  So what is tempered is evaluated first at copies of the
-parameters that pass no gradient on; where it is zero there, it is left out of the second pass, at
-the parameters themselves.  What a program works out before, in statements of their own, stays in
-that pass.
+At beta = 0 a point where the likelihood is zero is as good as any other.  Stan's automatic
+differentiation does not know that: the logarithm of zero has an infinite slope, 0 times infinity is
+not a number, and so NUTS never gets there.  We therefore evaluate the tempered part first at copies
+of the parameters that pass no gradient on.  If the likelihood is zero there, the second pass, at
+the parameters themselves, leaves the tempered part out.  What the program computes before, in
+separate statements, stays in that pass.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NUMBERS = {"SReal", "SVector", "SRowVector", "SMatrix"}
 
 
 def can_be_copied(parameter: Parameter) -> bool:
-    """Whether a parameter consists of real numbers, for which round() stands."""
+    """Whether a parameter consists of real numbers, to which round() can be applied."""
     kind = parameter.kind
     while tag(kind) == "SArray":
         kind = items(kind)[1]
@@ -36,7 +36,7 @@ def can_be_copied(parameter: Parameter) -> bool:
 
 
 class Copies(LocalStatements):
-    """Writes statements at copies of the parameters, and only what is tempered of what they add."""
+    """Writes statements at copies of the parameters, with only the tempered terms they add."""
 
     names: Mapping[str, str] = {}
     """Names of the copies, by parameter."""
@@ -51,7 +51,7 @@ class Copies(LocalStatements):
 
 
 class Guarded(LocalStatements):
-    """Writes statements, what is tempered of what they add under a condition."""
+    """Writes statements, with the tempered terms that they add under a condition."""
 
     condition = ""
     """Its name."""
@@ -89,7 +89,7 @@ def first_pass(
     tempered: str,
     condition: str,
 ) -> str:
-    """Text that finds out whether the likelihood is above zero, and passes no gradient on.
+    """Text that determines whether the likelihood is above zero, and passes no gradient on.
 
     Parameters
     ----------

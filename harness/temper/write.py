@@ -1,4 +1,4 @@
-"""Programs that temper another one: its statements, and what stands around them."""
+"""Write the program that tempers another one: its statements, and the code around them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Written:
     text
         Its text, not formatted yet.
     names
-        Names that it has for data and variables of ours that the original has names of.
+        Its names for our data and variables, if the original uses ours for something else.
     parameters
         Names that it has for the original's parameters.
     """
@@ -94,7 +94,7 @@ class _Writer:
             for name in kept_names(syntax, own)
         }
 
-        # Not where a pass adds to the target by itself, or a parameter has no copy.
+        # Not possible if a pass adds to the target by itself, or a parameter cannot be copied.
         self._twice = (
             variant == "collapsed_tempered_zero_likelihood"
             and all(map(can_be_copied, self._parameters))
@@ -119,7 +119,7 @@ class _Writer:
             "generated quantities": ours(form.generated),
         }
         if self._variant == "target" and not self._kept and not self._changes_variables():
-            # All in the model block: what adds to the target there is quicker in stanli.
+            # Everything is in the model block, because stanli is quicker there.
             blocks |= {
                 "transformed parameters": "",
                 "model": self._statements(functions, lambda _: "target", {}),
@@ -202,7 +202,7 @@ class _Writer:
         """Text of what is done for one point: the original's statements."""
         plain = StanText()
         rows = []
-        # Locals, since an element of a vector would be read and written for each term.
+        # Locals, because otherwise each term would read and write an element of a vector.
         wanted = ("log_prior", "log_lik")
         if self._what == "all":
             wanted = ("log_rest", "log_tempered")
@@ -280,7 +280,7 @@ class _Writer:
         return f"{transformed}\n{between}\n{writer.statements(blocks['model'])}"
 
     def _changes_variables(self) -> bool:
-        """Whether transformed parameters use what no other block may: Stan's Jacobians."""
+        """Whether transformed parameters use Stan's Jacobians, which no other block may use."""
         return any(map(is_jacobian, walk(self._syntax.blocks["transformedparameters"])))
 
     def _ends(self, rest: str, tempered: str, at: str) -> str:
