@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from corpus_oracle import Values
+from form_data import pseudo_extended_data
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
@@ -22,7 +23,6 @@ from harness.engine.program import StanProgram
 from harness.engine.stanli_package import column_major, stan_model
 from harness.evidence import LogG
 from harness.forms.continuous_tempering import tempering_data
-from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.model.density import StanDensity
 from harness.temper import TemperedProgram

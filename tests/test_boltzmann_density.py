@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from form_data import pseudo_extended_data
 from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import beta as beta_distribution
@@ -20,7 +21,6 @@ from harness.errors import DataError
 from harness.evidence import LogG
 from harness.folders import shipped
 from harness.forms.continuous_tempering import tempering_data
-from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.models.boltzmann import BoltzmannMachine, generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from form_data import extended_hamiltonian_data
 from scipy.stats import multivariate_normal
 from stan_density import StanDensity, stanli
 
 from harness.arrays import FloatArray
 from harness.evidence import LogG
-from harness.forms.extended_hamiltonian import extended_hamiltonian_data
 from harness.models.boltzmann import BoltzmannMachine, generate, relax
 from harness.path import GaussianBase, gaussian_base
 

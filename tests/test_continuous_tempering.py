@@ -22,12 +22,10 @@ from harness.fit import Fit
 from harness.forms.continuous_tempering import (
     COLLAPSED_TEMPERING,
     CONTINUOUS_TEMPERING,
-    sample_collapsed_tempered,
-    sample_continuously_tempered,
     tempering_data,
 )
-from harness.forms.pseudo_extended import sample_pseudo_extended
-from harness.forms.target import sample_target
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
+from harness.forms.target import TARGET
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.path import gaussian_base
 from harness.path.data import UNIFORM
@@ -63,7 +61,7 @@ def sample(
     seed: int,
     log_g: LogG = UNIFORM,
 ) -> Fit:
-    run = sample_collapsed_tempered if collapsed else sample_continuously_tempered
+    run = COLLAPSED_TEMPERING.sample if collapsed else CONTINUOUS_TEMPERING.sample
     return run(
         MODEL,
         base=BASE,
@@ -188,7 +186,7 @@ def test_errors_are_honest(programs: dict[str, CompiledProgram], collapsed: bool
 def test_stan_writes_the_log_weights_of_its_draws(
     programs: dict[str, CompiledProgram], collapsed: bool, log_g: LogG, gaussian: bool
 ) -> None:
-    run = sample_collapsed_tempered if collapsed else sample_continuously_tempered
+    run = COLLAPSED_TEMPERING.sample if collapsed else CONTINUOUS_TEMPERING.sample
     fit = run(
         MODEL,
         base=BASE if gaussian else None,
@@ -259,8 +257,8 @@ def test_generated_inverse_temperatures_are_independent_across_chains(
 
 @pytest.mark.compiled
 def test_expectations_go_by_the_kind_of_fit(programs: dict[str, CompiledProgram]) -> None:
-    plain = sample_target(MODEL, nuts=SHORT, seed=7, compiled=programs["target"])
-    pseudo = sample_pseudo_extended(
+    plain = TARGET.sample(MODEL, nuts=SHORT, seed=7, compiled=programs["target"])
+    pseudo = PSEUDO_EXTENDED.sample(
         MODEL, num_pseudo_samples=2, nuts=SHORT, seed=7, compiled=programs["pseudo_extended"]
     )
     tempered = sample(programs, True, SHORT, seed=7)
@@ -341,7 +339,7 @@ PLANE = gaussian_base([0, 0], np.eye(2))
 
 
 @pytest.mark.usefixtures("no_compiler")
-@pytest.mark.parametrize("run", [sample_continuously_tempered, sample_collapsed_tempered])
+@pytest.mark.parametrize("run", [CONTINUOUS_TEMPERING.sample, COLLAPSED_TEMPERING.sample])
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from calibration import few_and_many, mean_square_bounds
+from form_data import pseudo_extended_data
 from scipy.stats import chi2, norm
 
 from harness import evidence
@@ -23,16 +24,12 @@ from harness.errors import DataError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.forms.common import compiled_variant
 from harness.forms.continuous_tempering import (
-    sample_collapsed_tempered,
-    sample_continuously_tempered,
+    COLLAPSED_TEMPERING,
+    CONTINUOUS_TEMPERING,
     tempering_data,
 )
-from harness.forms.pseudo_extended import (
-    pseudo_extended_data,
-    sample_collapsed_pseudo_extended,
-    sample_pseudo_extended,
-)
-from harness.forms.target import sample_target
+from harness.forms.pseudo_extended import COLLAPSED_PSEUDO_EXTENDED, PSEUDO_EXTENDED
+from harness.forms.target import TARGET
 from harness.model import Model
 from harness.model.density import StanDensity
 from harness.models.boltzmann import BoltzmannRelaxation, generate, relax
@@ -94,11 +91,11 @@ def cases() -> dict[str, Case]:
 
 
 SAMPLERS: dict[str, Sample] = {
-    "target": sample_target,
-    "pseudo-extended": sample_pseudo_extended,
-    "collapsed pseudo-extended": sample_collapsed_pseudo_extended,
-    "continuously tempered": sample_continuously_tempered,
-    "collapsed tempered": sample_collapsed_tempered,
+    "target": TARGET.sample,
+    "pseudo-extended": PSEUDO_EXTENDED.sample,
+    "collapsed pseudo-extended": COLLAPSED_PSEUDO_EXTENDED.sample,
+    "continuously tempered": CONTINUOUS_TEMPERING.sample,
+    "collapsed tempered": COLLAPSED_TEMPERING.sample,
 }
 MODELS = ("mixture", "boltzmann", "horseshoe", "banana", "flower", "radon", "image")
 
@@ -248,9 +245,9 @@ def second_moments(draws: xr.Dataset) -> xr.DataArray:
 
 # A draw of a pseudo-extended run holds two points, and costs more.
 RUNS: dict[str, tuple[Sample, int]] = {
-    "PE N=2": (sample_pseudo_extended, 1500),
-    "CT": (sample_continuously_tempered, 6000),
-    "collapsed CT": (sample_collapsed_tempered, 6000),
+    "PE N=2": (PSEUDO_EXTENDED.sample, 1500),
+    "CT": (CONTINUOUS_TEMPERING.sample, 6000),
+    "collapsed CT": (COLLAPSED_TEMPERING.sample, 6000),
 }
 
 
@@ -349,7 +346,7 @@ def test_what_stan_rejects_is_a_sampling_error() -> None:
     data = {**model.data, "mu": np.array([[1e300, -1e300]])}
     broken = Model("broken", model.folder, data, ("x",), 1, bounds=model.bounds)
     with pytest.raises(SamplingError, match="gaussian_mixture-target"):
-        sample_target(broken, seed=1, nuts=SHORT, engine="stanli")
+        TARGET.sample(broken, seed=1, nuts=SHORT, engine="stanli")
 
 
 def test_without_a_compiler_stanli_runs_and_says_so(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from form_data import extended_hamiltonian_data
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
@@ -20,11 +21,7 @@ from harness.errors import DataError, SamplingError
 from harness.evidence import LogG, expectation
 from harness.fit import Fit
 from harness.folders import shipped
-from harness.forms.extended_hamiltonian import (
-    EXTENDED_HAMILTONIAN,
-    extended_hamiltonian_data,
-    sample_extended_hamiltonian,
-)
+from harness.forms.extended_hamiltonian import EXTENDED_HAMILTONIAN
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.path import GaussianBase, gaussian_base
 
@@ -211,12 +208,12 @@ def test_the_method_names_its_program() -> None:
 def test_bad_settings_are_refused_before_compiling(
     monkeypatch: pytest.MonkeyPatch, setting: dict[str, Any], message: str
 ) -> None:
-    def run_now(*_: object) -> None:
+    def run_now(*_: object, **__: object) -> None:
         pytest.fail("ran before the settings were checked")
 
-    monkeypatch.setattr("harness.forms.extended_hamiltonian.run_variant", run_now)
+    monkeypatch.setattr("harness.forms.form.run_variant", run_now)
     with pytest.raises(DataError, match=message):
-        sample_extended_hamiltonian(LINE.model("line", lower=LOWER, upper=UPPER), seed=1, **setting)
+        EXTENDED_HAMILTONIAN.sample(LINE.model("line", lower=LOWER, upper=UPPER), seed=1, **setting)
 
 
 # Modes that pure tempering joins within few draws; unequal weights and widths.
@@ -249,7 +246,7 @@ def moments(parameters: xr.Dataset) -> xr.DataArray:
 
 
 def sample(program: CompiledProgram, log_g: LogG | None, nuts: NutsSettings, seed: int) -> Fit:
-    return sample_extended_hamiltonian(
+    return EXTENDED_HAMILTONIAN.sample(
         MODEL, lowest_inv_temp=BOTTOM, log_g=log_g, nuts=nuts, seed=seed, compiled=program
     )
 
@@ -357,6 +354,6 @@ def test_a_chain_off_the_plateau_is_an_error(monkeypatch: pytest.MonkeyPatch) ->
         def __init__(self) -> None:
             self.run = run
 
-    monkeypatch.setattr("harness.forms.extended_hamiltonian.run_variant", lambda *_: Ran())
+    monkeypatch.setattr("harness.forms.form.run_variant", lambda *_, **__: Ran())
     with pytest.raises(SamplingError, match="no draw of chain 2 is on the plateau"):
-        sample_extended_hamiltonian(MODEL, seed=1)
+        EXTENDED_HAMILTONIAN.sample(MODEL, seed=1)

@@ -19,8 +19,8 @@ from harness.engine.compile import CompiledProgram, compile_programs
 from harness.engine.nuts import NutsSettings
 from harness.engine.toolchain import require_cmdstan
 from harness.fit import Fit
-from harness.forms.continuous_tempering import sample_continuously_tempered
-from harness.forms.pseudo_extended import sample_pseudo_extended
+from harness.forms.continuous_tempering import CONTINUOUS_TEMPERING
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.path import gaussian_base
 
@@ -51,9 +51,9 @@ def sample(
 ) -> Fit:
     model = mixture(narrow_sd).model("first order", lower=-25, upper=25)
     if variant == "continuously_tempered":
-        run: Any = sample_continuously_tempered
+        run: Any = CONTINUOUS_TEMPERING.sample
     else:
-        run = sample_pseudo_extended
+        run = PSEUDO_EXTENDED.sample
     fit: Fit = run(model, base=BASE, nuts=NUTS, seed=1, inits=inits, compiled=programs[variant])
     return fit
 

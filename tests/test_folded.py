@@ -13,11 +13,7 @@ from harness.diagnosis import diagnose
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.forms.folded import (
-    FOLD_IMPORTANCE,
-    FOLDED_FROM_PILOT,
-    sample_folded,
-)
+from harness.forms.folded import FOLD_IMPORTANCE, FOLDED, FOLDED_FROM_PILOT
 from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
 from harness.path import PilotSettings, gaussian_base
 from harness.path.fold import Fold
@@ -113,8 +109,8 @@ def test_same_seed_same_fit() -> None:
 
 def test_bad_input_is_refused_before_any_work() -> None:
     with pytest.raises(DataError, match="dimension"):
-        sample_folded(MODEL, fold=fold_in(3, shared=True), seed=1)
+        FOLDED.sample(MODEL, fold=fold_in(3, shared=True), seed=1)
     with pytest.raises(DataError, match="4 draws"):
-        sample_folded(MODEL, fold=fold_in(2, shared=True), bridge_draws=3, seed=1)
+        FOLDED.sample(MODEL, fold=fold_in(2, shared=True), bridge_draws=3, seed=1)
     with pytest.raises(DataError, match="1 group"):
         FOLD_IMPORTANCE.sample(MODEL, base=BASE, groups=0, seed=1)

@@ -10,12 +10,16 @@ import pytest
 from harness.engine.compile import CompiledProgram
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, SamplingError
+from harness.forms.common import Run
+from harness.forms.continuous_tempering import CollapsedTempering, ContinuousTempering
+from harness.forms.form import sample
 from harness.forms.from_approximation import (
     Bootstrap,
+    FromApproximation,
     approximate,
     draws_as_starts,
-    sample_from_approximation,
 )
+from harness.forms.pseudo_extended import PseudoExtended
 from harness.model import Model
 from harness.model.coordinates import flatten
 from harness.model.density import TargetDensity
@@ -60,13 +64,8 @@ def test_the_numpy_density_far_out_is_no_number_and_no_warning() -> None:
 
 @pytest.mark.compiled
 def test_a_bootstrap_comes_to_the_exact_evidence_and_counts_all_of_its_cost() -> None:
-    fit = sample_from_approximation(
-        MODEL,
-        form="collapsed_tempering",
-        bootstrap=Bootstrap(3, NUTS, until_rest=True),
-        nuts=NUTS,
-        seed=3,
-    )
+    path = FromApproximation(bootstrap=Bootstrap(3, NUTS, until_rest=True))
+    fit = sample(MODEL, CollapsedTempering(), path, Run(seed=3, nuts=NUTS))
     log_z, attrs = fit.log_evidence, fit.tree.attrs
     # Within four standard errors, which are small beside the bound's own gap of several nats.
     assert log_z.mcse < 0.6
@@ -109,11 +108,11 @@ def test_chains_start_at_draws_of_the_base() -> None:
 
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(DataError, match="coordinates: leave it out"):
-        sample_from_approximation(MODEL, form="continuous_tempering", base_metric=True, seed=1)
+        sample(MODEL, ContinuousTempering(), FromApproximation(base_metric=True), Run(seed=1))
     with pytest.raises(DataError, match="fewer than 0 steps"):
         Bootstrap(-1)
-    with pytest.raises(DataError, match="is followed by"):
-        sample_from_approximation(MODEL, form="parallel", seed=1)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="does not start from an approximation"):
+        sample(MODEL, PseudoExtended(), FromApproximation(), Run(seed=1))
 
 
 def test_the_best_of_three_runs_of_advi_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,16 +10,22 @@ import pytest
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.forms.common import Run
+from harness.forms.continuous_tempering import CollapsedTempering, ContinuousTempering
+from harness.forms.extended_hamiltonian import ExtendedHamiltonian
+from harness.forms.form import Form, sample
 from harness.forms.from_pilot import (
     COLLAPSED_TEMPERING_FROM_PILOT,
-    Form,
-    sample_from_pilot,
+    FromPilot,
     scout,
     scouted_ladder,
 )
+from harness.forms.pseudo_extended import CollapsedPseudoExtended, PseudoExtended
+from harness.forms.target import Target
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.path import PilotSettings, gaussian_base, pilot
+from harness.path.data import TemperedPath
 
 pytest.importorskip(
     "stanli", reason="stanli, which evaluates Stan programs with no compile, is not installed"
@@ -46,19 +52,18 @@ def check(fit: Fit) -> None:
 @pytest.mark.parametrize(
     ("form", "own"),
     [
-        ("collapsed_tempering", {}),
-        ("collapsed_tempering", {"rungs": 5}),
-        ("collapsed_tempering", {"highest": 0.4}),
-        ("collapsed_tempering", {"refine": True}),
-        ("continuous_tempering", {}),
-        ("pseudo_extended", {"num_pseudo_samples": 3}),
-        ("collapsed_pseudo_extended", {}),
+        (CollapsedTempering(), {}),
+        (CollapsedTempering(), {"rungs": 5}),
+        (CollapsedTempering(), {"highest": 0.4}),
+        (CollapsedTempering(), {"refine": True}),
+        (ContinuousTempering(), {}),
+        (PseudoExtended(3), {}),
+        (CollapsedPseudoExtended(), {}),
     ],
 )
 def test_every_form_finds_both_modes(form: Form, own: dict[str, Any]) -> None:
-    fit = sample_from_pilot(
-        MODEL, form=form, base=BASE, settings=SETTINGS, nuts=NUTS, seed=5, engine="stanli", **own
-    )
+    path = FromPilot(BASE, SETTINGS, **own)
+    fit = sample(MODEL, form, path, Run(seed=5, nuts=NUTS, engine="stanli"))
     check(fit)
     attrs = fit.tree.attrs
     assert fit.gradients == attrs["gradients_pilot"] + np.sum(
@@ -89,13 +94,19 @@ def test_a_second_pilot_starts_from_the_moments_of_the_first() -> None:
 
 
 def test_what_makes_no_sense_is_refused() -> None:
-    common: dict[str, Any] = {"base": BASE, "seed": 1, "engine": "stanli"}
-    with pytest.raises(DataError, match="no pseudo-samples"):
-        sample_from_pilot(MODEL, form="collapsed_tempering", num_pseudo_samples=2, **common)
+    run = Run(seed=1, engine="stanli")
+    with pytest.raises(DataError, match="takes no num_pseudo_samples; its settings are: base, "):
+        COLLAPSED_TEMPERING_FROM_PILOT.sample(MODEL, base=BASE, num_pseudo_samples=2, seed=1)
     with pytest.raises(DataError, match="no ladder"):
-        sample_from_pilot(MODEL, form="pseudo_extended", rungs=4, **common)
+        sample(MODEL, PseudoExtended(), FromPilot(BASE, rungs=4), run)
+    with pytest.raises(DataError, match="no ladder"):
+        sample(MODEL, PseudoExtended(), TemperedPath(BASE, ladder=True), run)
     with pytest.raises(DataError, match="bounded"):
-        sample_from_pilot(MODEL, form="collapsed_tempering", base_metric=True, **common)
+        sample(MODEL, CollapsedTempering(), FromPilot(BASE, base_metric=True), run)
+    with pytest.raises(DataError, match="all the way"):
+        sample(MODEL, ExtendedHamiltonian(), FromPilot(BASE), run)
+    with pytest.raises(DataError, match="follows no path"):
+        sample(MODEL, Target(), TemperedPath(BASE), run)
 
 
 @pytest.mark.compiled

@@ -15,7 +15,7 @@ from scipy.stats import bernoulli, invgamma
 from harness.arrays import FloatArray
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
-from harness.forms.pseudo_extended import sample_pseudo_extended
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
 from harness.models.cancer import golub_leukemia, load_classification
 from harness.models.horseshoe import (
     Classification,
@@ -274,7 +274,7 @@ def test_both_forms_end_to_end(form: Any, cmdstan_home: Path) -> None:
     scale = {"scale_global": 0.6, "scale_icept": 1.0, "slab_scale": 2.0, "slab_df": 5.0}
     model = one.model("one", form=form, **scale)
     nuts = NutsSettings(chains=2, warmup=500, draws=3000, target_accept=0.95, parallel_chains=2)
-    fit = sample_pseudo_extended(model, num_pseudo_samples=2, inv_temp=0.5, nuts=nuts, seed=3)
+    fit = PSEUDO_EXTENDED.sample(model, num_pseudo_samples=2, inv_temp=0.5, nuts=nuts, seed=3)
 
     assert fit.extended is not None
     shape = {name: array.shape for name, array in fit.extended.data_vars.items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from form_data import pseudo_extended_data
 from scipy.special import gammaln, logsumexp, ndtri
 from scipy.stats import halfcauchy, invgamma, multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
@@ -16,7 +17,6 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import LogG, normalised_weights
 from harness.forms.continuous_tempering import tempering_data
-from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.models.horseshoe import Classification
 from harness.path import GaussianBase, gaussian_base

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from form_data import pseudo_extended_data
 from scipy.special import expit, logsumexp, xlog1py, xlogy
 from scipy.stats import bernoulli, multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
@@ -15,7 +16,6 @@ from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 from harness.arrays import FloatArray
 from harness.evidence import LogG
 from harness.forms.continuous_tempering import tempering_data
-from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.models.images import ImageDecoder, IntArray, Layer, digits_autoencoder
 from harness.path import GaussianBase, gaussian_base

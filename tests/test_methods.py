@@ -10,6 +10,7 @@ import cmdstanpy
 import numpy as np
 import pytest
 import xarray as xr
+from form_data import pseudo_extended_data
 from scipy.stats import ks_2samp
 from stan_density import StanDensity
 
@@ -20,8 +21,8 @@ from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError, SamplingError
 from harness.evidence import expectation, normalised_weights
 from harness.fit import Fit
-from harness.forms.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
-from harness.forms.target import sample_target
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
+from harness.forms.target import TARGET
 from harness.model import Model
 from harness.models.gaussian_mixture import GaussianMixture
 
@@ -59,8 +60,8 @@ def sample(
 ) -> Fit:
     """Run the target (``num`` None) or N pseudo-samples."""
     if num is None:
-        return sample_target(model, nuts=nuts, seed=seed, compiled=programs["target"])
-    return sample_pseudo_extended(
+        return TARGET.sample(model, nuts=nuts, seed=seed, compiled=programs["target"])
+    return PSEUDO_EXTENDED.sample(
         model,
         num_pseudo_samples=num,
         inv_temp=inv_temp,
@@ -253,7 +254,7 @@ def test_bad_settings_are_refused_before_compiling(
     num: int, inv_temp: float | Sequence[float] | None, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
-        sample_pseudo_extended(MODELS["line"][1], num_pseudo_samples=num, inv_temp=inv_temp, seed=1)
+        PSEUDO_EXTENDED.sample(MODELS["line"][1], num_pseudo_samples=num, inv_temp=inv_temp, seed=1)
 
 
 @pytest.mark.parametrize(

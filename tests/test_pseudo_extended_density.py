@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from form_data import pseudo_extended_data
 from scipy.special import logsumexp
 from scipy.stats import norm
 from stan_density import StanDensity, into_box, log_box_jacobian
 
 from harness.arrays import FloatArray
 from harness.evidence import normalised_weights
-from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.models.gaussian_mixture import GaussianMixture
 
 LOWER, UPPER = -9.0, 12.0

@@ -14,10 +14,7 @@ from harness.engine.nuts import NutsSettings
 from harness.engine.toolchain import require_cmdstan
 from harness.evidence import complement_log_weight, inv_temp_log_conditionals, log_evidence
 from harness.fit import Fit
-from harness.forms.pseudo_extended import (
-    sample_collapsed_pseudo_extended,
-    sample_pseudo_extended,
-)
+from harness.forms.pseudo_extended import COLLAPSED_PSEUDO_EXTENDED, PSEUDO_EXTENDED
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.path import gaussian_base
 
@@ -42,7 +39,7 @@ def programs(quiet_cmdstanpy: None, cmdstan_home: Path) -> dict[str, CompiledPro
 
 def sample(programs: dict[str, CompiledProgram], nuts: NutsSettings, **settings: Any) -> Fit:
     variant = VARIANTS["ladder" in settings]
-    run: Any = sample_collapsed_pseudo_extended if "ladder" in settings else sample_pseudo_extended
+    run: Any = COLLAPSED_PSEUDO_EXTENDED.sample if "ladder" in settings else PSEUDO_EXTENDED.sample
     fit: Fit = run(MODEL, base=BASE, nuts=nuts, seed=50, compiled=programs[variant], **settings)
     return fit
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from form_data import pseudo_extended_data
 from scipy.special import logsumexp
 from scipy.stats import beta as beta_distribution
 from scipy.stats import multivariate_normal, norm
@@ -14,11 +15,7 @@ from stan_density import StanDensity, into_box, log_box_jacobian
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import normalised_weights
-from harness.forms.pseudo_extended import (
-    pseudo_extended_data,
-    sample_collapsed_pseudo_extended,
-    sample_pseudo_extended,
-)
+from harness.forms.pseudo_extended import COLLAPSED_PSEUDO_EXTENDED, PSEUDO_EXTENDED
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.path import gaussian_base
 from harness.path.data import UNIFORM, path_data
@@ -276,7 +273,7 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_bad_settings_are_refused_before_compiling(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        sample_pseudo_extended(MODEL, num_pseudo_samples=2, seed=1, **setting)
+        PSEUDO_EXTENDED.sample(MODEL, num_pseudo_samples=2, seed=1, **setting)
 
 
 @pytest.mark.usefixtures("no_compiler")
@@ -286,4 +283,4 @@ def test_bad_settings_are_refused_before_compiling(setting: dict[str, Any], mess
 )
 def test_bad_collapsed_settings_are_refused(setting: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        sample_collapsed_pseudo_extended(MODEL, seed=1, **setting)
+        COLLAPSED_PSEUDO_EXTENDED.sample(MODEL, seed=1, **setting)

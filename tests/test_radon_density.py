@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from form_data import pseudo_extended_data
 from scipy.special import logsumexp
 from scipy.stats import halfcauchy, multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
 from harness.arrays import FloatArray
 from harness.forms.continuous_tempering import tempering_data
-from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.model.density import TargetDensity
 from harness.model.numpy_density import target_density

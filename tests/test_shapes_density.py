@@ -10,6 +10,7 @@ from typing import Any
 import cmdstanpy
 import numpy as np
 import pytest
+from form_data import pseudo_extended_data
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
@@ -21,16 +22,12 @@ from harness.errors import DataError
 from harness.evidence import LogG
 from harness.forms.common import compiled_variant
 from harness.forms.continuous_tempering import (
-    sample_collapsed_tempered,
-    sample_continuously_tempered,
+    COLLAPSED_TEMPERING,
+    CONTINUOUS_TEMPERING,
     tempering_data,
 )
-from harness.forms.pseudo_extended import (
-    pseudo_extended_data,
-    sample_collapsed_pseudo_extended,
-    sample_pseudo_extended,
-)
-from harness.forms.target import sample_target
+from harness.forms.pseudo_extended import COLLAPSED_PSEUDO_EXTENDED, PSEUDO_EXTENDED
+from harness.forms.target import TARGET
 from harness.model import Model
 from harness.models.shapes import Banana, Flower
 from harness.path import GaussianBase, gaussian_base
@@ -276,12 +273,12 @@ def test_infinite_mass_is_refused_before_compiling(
         monkeypatch.setattr(f"harness.forms.{module}.run_variant", run_now)
     model = SHAPES[name][0]
     runs: list[tuple[Callable[..., object], dict[str, Any]]] = [
-        (sample_pseudo_extended, {}),
-        (sample_pseudo_extended, {"inv_temp": 0.0}),
-        (sample_pseudo_extended, {"inv_temp": (1.0, 0.0), "log_g": ABOVE}),
-        (sample_collapsed_pseudo_extended, {}),
-        (sample_continuously_tempered, {}),
-        (sample_collapsed_tempered, {}),
+        (PSEUDO_EXTENDED.sample, {}),
+        (PSEUDO_EXTENDED.sample, {"inv_temp": 0.0}),
+        (PSEUDO_EXTENDED.sample, {"inv_temp": (1.0, 0.0), "log_g": ABOVE}),
+        (COLLAPSED_PSEUDO_EXTENDED.sample, {}),
+        (CONTINUOUS_TEMPERING.sample, {}),
+        (COLLAPSED_TEMPERING.sample, {}),
     ]
     for run, settings in runs:
         with pytest.raises(DataError, match="infinite mass"):
@@ -380,7 +377,7 @@ def test_programs_refuse_a_flat_base_themselves(name: str, variant: str) -> None
 def test_banana_in_the_plane_runs_under_cmdstan() -> None:
     """CmdStan is stricter than stanli: no slice may start two past the end."""
     model = Banana(v=2.0).model()
-    fit = sample_target(model, nuts=NutsSettings(chains=1, warmup=100, draws=50), seed=1)
+    fit = TARGET.sample(model, nuts=NutsSettings(chains=1, warmup=100, draws=50), seed=1)
     x = fit.posterior["x"].to_numpy()[0]
     density = StanDensity(model.program("target"), model.data)
     expected = [density.value(point) for point in x]

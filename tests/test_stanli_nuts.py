@@ -15,6 +15,7 @@ import cmdstanpy
 import numpy as np
 import pytest
 import xarray as xr
+from form_data import extended_hamiltonian_data
 from scipy.stats import norm
 from stan_density import StanDensity, stanli
 from toolchain_world import World
@@ -32,13 +33,10 @@ from harness.errors import CompileError, DataError, SamplingError, ToolchainErro
 from harness.fit import Fit
 from harness.folders import shipped
 from harness.forms.common import Engine, compiled_variant
-from harness.forms.continuous_tempering import sample_collapsed_tempered
-from harness.forms.extended_hamiltonian import (
-    extended_hamiltonian_data,
-    sample_extended_hamiltonian,
-)
-from harness.forms.pseudo_extended import sample_pseudo_extended
-from harness.forms.target import sample_target
+from harness.forms.continuous_tempering import COLLAPSED_TEMPERING
+from harness.forms.extended_hamiltonian import EXTENDED_HAMILTONIAN
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
+from harness.forms.target import TARGET
 from harness.model import Model
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import GaussianMixture
@@ -67,9 +65,9 @@ def corners(fit: Fit) -> FloatArray:
 
 
 def test_each_chain_starts_from_its_own_values() -> None:
-    fit = sample_target(MODEL, nuts=SHORT, seed=1, inits=[START, OTHER], engine="stanli")
+    fit = TARGET.sample(MODEL, nuts=SHORT, seed=1, inits=[START, OTHER], engine="stanli")
     assert np.array_equal(corners(fit), [[-1, 1], [1, -1]])
-    fit = sample_target(MODEL, nuts=SHORT, seed=1, inits=(OTHER, OTHER), engine="stanli")
+    fit = TARGET.sample(MODEL, nuts=SHORT, seed=1, inits=(OTHER, OTHER), engine="stanli")
     assert np.array_equal(corners(fit), [[1, -1], [1, -1]])
 
 
@@ -77,7 +75,7 @@ def test_one_start_for_all_chains_from_a_mapping_or_a_file(tmp_path: Path) -> No
     path = tmp_path / "inits.json"
     path.write_text(json.dumps(START))
     for inits in (START, {"x": np.array(START["x"])}, path, str(path), [path, START]):
-        fit = sample_target(MODEL, nuts=SHORT, seed=2, inits=inits, engine="stanli")
+        fit = TARGET.sample(MODEL, nuts=SHORT, seed=2, inits=inits, engine="stanli")
         assert np.array_equal(corners(fit), [[-1, 1], [-1, 1]])
 
 
@@ -86,7 +84,7 @@ def test_starts_of_pseudo_samples_are_columns(inv_temp: float | None) -> None:
     """Also where the inverse temperatures, which nobody starts, are of size zero."""
     nuts = NutsSettings(chains=2, warmup=20, draws=4)
     x = np.array([START["x"], OTHER["x"], [10.0, 10.0]]).T
-    fit = sample_pseudo_extended(
+    fit = PSEUDO_EXTENDED.sample(
         MODEL,
         num_pseudo_samples=3,
         inv_temp=inv_temp,
@@ -102,7 +100,7 @@ def test_starts_of_pseudo_samples_are_columns(inv_temp: float | None) -> None:
 
 
 def test_the_control_variable_needs_no_start() -> None:
-    fit = sample_extended_hamiltonian(
+    fit = EXTENDED_HAMILTONIAN.sample(
         MODEL, lowest_inv_temp=0.9, nuts=SHORT, seed=4, inits=START, engine="stanli"
     )
     assert np.array_equal(corners(fit), [[-1, 1], [-1, 1]])
@@ -128,7 +126,7 @@ def test_what_is_left_out_starts_at_random(starts: list[FloatArray]) -> None:
     model = load_radon().subset(counties).model("three counties")
     inits = {"eps": 2.0, "m": [0.25, -0.5]}
     for seed in (5, 5, 6):
-        sample_target(model, nuts=SHORT, seed=seed, inits=inits, engine="stanli")
+        TARGET.sample(model, nuts=SHORT, seed=seed, inits=inits, engine="stanli")
     one, again, other = starts
     assert np.array_equal(one, again)
     # mu_a, mu_b, log sigma_a, log sigma_b, log eps, n[1:3], m[1:2]
@@ -144,13 +142,13 @@ def test_radius_of_random_starts() -> None:
     """Within 0 all chains start in the middle of the box, which lies between the modes."""
     still = NutsSettings(chains=2, warmup=20, draws=1, max_treedepth=1, metric="unit_e")
     for radius in (0, 0.0, np.float64(0), np.int64(0)):
-        zero = sample_target(NEAR, nuts=still, seed=1, inits=radius, engine="stanli")
+        zero = TARGET.sample(NEAR, nuts=still, seed=1, inits=radius, engine="stanli")
         points = np.zeros((2, 1))
-        same = sample_target(
+        same = TARGET.sample(
             NEAR, nuts=still, seed=1, inits=[{"x": row} for row in points], engine="stanli"
         )
         assert np.array_equal(zero.posterior["x"], same.posterior["x"])
-    wide = sample_target(NEAR, nuts=still, seed=1, inits=1.5, engine="stanli")
+    wide = TARGET.sample(NEAR, nuts=still, seed=1, inits=1.5, engine="stanli")
     assert not np.allclose(wide.posterior["x"], zero.posterior["x"])
 
 
@@ -170,12 +168,12 @@ def test_radius_of_random_starts() -> None:
 )
 def test_bad_initial_values_are_refused(inits: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        sample_target(MODEL, nuts=SHORT, seed=1, inits=inits, engine="stanli")
+        TARGET.sample(MODEL, nuts=SHORT, seed=1, inits=inits, engine="stanli")
 
 
 def test_parallel_chains_do_not_change_draws() -> None:
     fits = [
-        sample_collapsed_tempered(
+        COLLAPSED_TEMPERING.sample(
             NEAR,
             base=BASE,
             nuts=NutsSettings(chains=3, warmup=40, draws=40, parallel_chains=at_once),
@@ -196,7 +194,7 @@ def test_cost_counts_steps_and_shares_out_the_time(
     clock = SimpleNamespace(perf_counter=lambda: next(ticks))
     monkeypatch.setattr("harness.engine.stanli_nuts.time", clock)
     nuts = NutsSettings(chains=3, warmup=40, draws=60, parallel_chains=at_once)
-    fit = sample_target(NEAR, nuts=nuts, seed=8, engine="stanli")
+    fit = TARGET.sample(NEAR, nuts=nuts, seed=8, engine="stanli")
     facts = fit.provenance()
     steps = fit.sample_stats["n_steps"]
     assert steps.dims == ("chain", "draw")
@@ -212,7 +210,7 @@ def test_cost_counts_steps_and_shares_out_the_time(
 def test_settings_reach_the_sampler() -> None:
     def run(**settings: Any) -> Fit:
         nuts = NutsSettings(chains=2, **({"warmup": 200, "draws": 200} | settings))
-        return sample_target(MODEL, nuts=nuts, seed=9, inits=START, engine="stanli")
+        return TARGET.sample(MODEL, nuts=nuts, seed=9, inits=START, engine="stanli")
 
     plain = run()
     assert plain.posterior["x"].shape == (2, 200, 2)
@@ -231,9 +229,9 @@ SHARED = Classification(RNG.normal(size=(8, 2)), np.array([1, 0, 0, 1, 1, 0, 1, 
 )
 PLATEAU: dict[str, Any] = {"lowest_inv_temp": 0.3, "theta": (1.0, 2.0)}
 MORE: dict[str, Callable[..., Fit]] = {
-    "shared scales": lambda **own: sample_pseudo_extended(SHARED, **own),
-    "mixture": lambda **own: sample_extended_hamiltonian(NEAR, **PLATEAU, **own),
-    "relaxation": lambda **own: sample_extended_hamiltonian(
+    "shared scales": lambda **own: PSEUDO_EXTENDED.sample(SHARED, **own),
+    "mixture": lambda **own: EXTENDED_HAMILTONIAN.sample(NEAR, **PLATEAU, **own),
+    "relaxation": lambda **own: EXTENDED_HAMILTONIAN.sample(
         RELAXATION.model("relaxation"),
         base=gaussian_base(np.zeros(RELAXATION.q.shape[1]), 4 * np.eye(RELAXATION.q.shape[1])),
         **PLATEAU,
@@ -303,7 +301,7 @@ def test_versions_are_those_of_the_library() -> None:
     assert set(re.findall(rb"stanc3 v(\d+\.\d+\.\d+)", library)) == {
         STAN_VERSIONS[release].encode()
     }
-    facts = sample_target(NEAR, nuts=SHORT, seed=1, engine="stanli").provenance()
+    facts = TARGET.sample(NEAR, nuts=SHORT, seed=1, engine="stanli").provenance()
     assert facts["engine"] == "stanli"
     assert facts["stanli_version"] == stanli.__version__
     assert facts["stan_version"] == STAN_VERSIONS[release]
@@ -328,19 +326,19 @@ def bare(folder: Path, text: str) -> Model:
 def test_what_stan_says_is_in_the_message(tmp_path: Path) -> None:
     rejecting = 'parameters { real x; }\nmodel { reject("nothing suits me"); }\n'
     with pytest.raises(SamplingError) as caught:
-        sample_target(bare(tmp_path, rejecting), nuts=SHORT, seed=1, engine="stanli")
+        TARGET.sample(bare(tmp_path, rejecting), nuts=SHORT, seed=1, engine="stanli")
     message = str(caught.value)
     assert "nothing suits me" in message
     assert "seed 1" in message
     assert len(message.splitlines()) == 1
     with pytest.raises(DataError, match=r'(?s)-target: .*line 1.*Expected ";"'):
-        sample_target(bare(tmp_path, "parameters { real x }\n"), seed=1, engine="stanli")
+        TARGET.sample(bare(tmp_path, "parameters { real x }\n"), seed=1, engine="stanli")
 
 
 def test_stanli_itself_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "stanli", None)
     with pytest.raises(ToolchainError, match=re.escape(HOW_TO_INSTALL_STANLI)):
-        sample_target(NEAR, nuts=SHORT, seed=1, engine="stanli")
+        TARGET.sample(NEAR, nuts=SHORT, seed=1, engine="stanli")
 
 
 @pytest.mark.parametrize("obstacle", ["no compiler", "offline", "no CmdStan in $CMDSTAN"])
@@ -352,14 +350,14 @@ def test_without_cmdstan_the_message_names_the_other_engine(
     if obstacle == "no compiler":
         (world.bin / "g++").unlink()
         if engine == "auto":
-            assert sample_target(NEAR, nuts=SHORT, seed=1).provenance()["engine"] == "stanli"
+            assert TARGET.sample(NEAR, nuts=SHORT, seed=1).provenance()["engine"] == "stanli"
             return
     elif obstacle == "offline":
         monkeypatch.setenv("FAKE_PIP", "offline")
     else:
         monkeypatch.setenv("CMDSTAN", str(world.root / "nothing"))
     with pytest.raises(ToolchainError) as caught:
-        sample_target(NEAR, nuts=SHORT, seed=1, engine=engine)
+        TARGET.sample(NEAR, nuts=SHORT, seed=1, engine=engine)
     *_, last = str(caught.value).splitlines()
     assert "engine='stanli' needs neither CmdStan nor a C++ compiler" in last
     assert HOW_TO_INSTALL_STANLI in last
@@ -377,7 +375,7 @@ def test_engines_agree_on_the_extended_hamiltonian() -> None:
     nuts = NutsSettings(chains=4, warmup=500, draws=4000, parallel_chains=2)
     engines: tuple[Engine, ...] = ("cmdstan", "stanli")
     fits = [
-        sample_extended_hamiltonian(NEAR, **PLATEAU, nuts=nuts, seed=21 + k, engine=engine)
+        EXTENDED_HAMILTONIAN.sample(NEAR, **PLATEAU, nuts=nuts, seed=21 + k, engine=engine)
         for k, engine in enumerate(engines)
     ]
     assert [fit.provenance()["engine"] for fit in fits] == ["cmdstan", "stanli"]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from form_data import pseudo_extended_data
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from stan_density import StanDensity, log_box_jacobian
@@ -23,7 +24,6 @@ from harness.arrays import FloatArray
 from harness.engine.program import StanProgram
 from harness.errors import DataError
 from harness.forms.continuous_tempering import tempering_data
-from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.path import gaussian_base
 from harness.path.data import path_data

@@ -14,17 +14,14 @@ from corpus_oracle import CORPUS
 
 from harness.engine.nuts import NutsSettings
 from harness.fit import Fit
-from harness.forms.continuous_tempering import (
-    sample_collapsed_tempered,
-    sample_continuously_tempered,
-)
-from harness.forms.pseudo_extended import sample_pseudo_extended
+from harness.forms.continuous_tempering import COLLAPSED_TEMPERING, CONTINUOUS_TEMPERING
+from harness.forms.pseudo_extended import PSEUDO_EXTENDED
 from harness.temper import tempered_model
 
 METHODS: dict[str, tuple[Callable[..., Fit], dict[str, Any]]] = {
-    "pseudo-extended": (sample_pseudo_extended, {"num_pseudo_samples": 3}),
-    "continuous": (sample_continuously_tempered, {}),
-    "collapsed": (sample_collapsed_tempered, {}),
+    "pseudo-extended": (PSEUDO_EXTENDED.sample, {"num_pseudo_samples": 3}),
+    "continuous": (CONTINUOUS_TEMPERING.sample, {}),
+    "collapsed": (COLLAPSED_TEMPERING.sample, {}),
 }
 
 

@@ -14,16 +14,16 @@ from harness.engine.nuts import NutsSettings
 from harness.engine.stanli_nuts import run_stanli_nuts
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.forms.common import Run
 from harness.forms.continuous_tempering import (
-    sample_collapsed_tempered,
-    sample_continuously_tempered,
+    COLLAPSED_TEMPERING,
+    CONTINUOUS_TEMPERING,
+    CollapsedTempering,
 )
-from harness.forms.from_pilot import sample_from_pilot
-from harness.forms.pseudo_extended import (
-    sample_collapsed_pseudo_extended,
-    sample_pseudo_extended,
-)
-from harness.forms.target import sample_target
+from harness.forms.form import Form, sample
+from harness.forms.from_pilot import FromPilot
+from harness.forms.pseudo_extended import COLLAPSED_PSEUDO_EXTENDED, PSEUDO_EXTENDED, PseudoExtended
+from harness.forms.target import TARGET
 from harness.model import Model
 from harness.path import gaussian_base
 from harness.temper import tempered_model
@@ -53,10 +53,10 @@ MEAN = COVARIANCE @ (np.linalg.solve(PRIOR_VARIANCE, PRIOR_MEAN) + DESIGN.T @ Y 
 
 NUTS = NutsSettings(chains=2, warmup=500, draws=1500)
 SAMPLERS: dict[str, Callable[..., Fit]] = {
-    "pseudo_extended": sample_pseudo_extended,
-    "collapsed_pseudo_extended": sample_collapsed_pseudo_extended,
-    "continuously_tempered": sample_continuously_tempered,
-    "collapsed_tempered": sample_collapsed_tempered,
+    "pseudo_extended": PSEUDO_EXTENDED.sample,
+    "collapsed_pseudo_extended": COLLAPSED_PSEUDO_EXTENDED.sample,
+    "continuously_tempered": CONTINUOUS_TEMPERING.sample,
+    "collapsed_tempered": COLLAPSED_TEMPERING.sample,
 }
 
 
@@ -128,14 +128,15 @@ def test_evidence_and_posterior(name: str, model: Model) -> None:
 
 
 def test_target(model: Model) -> None:
-    check_posterior(sample_target(model, nuts=NUTS, seed=4, engine="stanli"))
+    check_posterior(TARGET.sample(model, nuts=NUTS, seed=4, engine="stanli"))
 
 
 def test_from_a_pilot(model: Model) -> None:
     """The pilot's base, rungs and starting points, which go by the parameters' names."""
-    base = gaussian_base(PRIOR_MEAN, PRIOR_VARIANCE)
-    for form in ("collapsed_tempering", "pseudo_extended"):
-        fit = sample_from_pilot(model, form=form, base=base, nuts=NUTS, seed=5, engine="stanli")
+    path = FromPilot(gaussian_base(PRIOR_MEAN, PRIOR_VARIANCE))
+    forms: tuple[Form, ...] = (CollapsedTempering(), PseudoExtended())
+    for form in forms:
+        fit = sample(model, form, path, Run(seed=5, nuts=NUTS, engine="stanli"))
         found = fit.log_evidence
         assert found.mcse < 0.4
         assert abs(found.value - LOG_EVIDENCE) < 4 * found.mcse
@@ -150,4 +151,4 @@ def test_a_base_that_a_flat_prior_leaves_is_refused(tmp_path: Path) -> None:
     flat = tempered_model(path, {"y": 0.3})
     assert flat.own_base == "improper"
     with pytest.raises(DataError, match="infinite mass"):
-        sample_collapsed_tempered(flat, seed=1, engine="stanli")
+        COLLAPSED_TEMPERING.sample(flat, seed=1, engine="stanli")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from form_data import pseudo_extended_data
 from scipy.special import expit
 from scipy.stats import multivariate_normal
 from stan_density import StanDensity, stanli
@@ -21,7 +22,6 @@ from harness.engine.program import StanProgram
 from harness.engine.toolchain import require_cmdstan
 from harness.folders import shipped
 from harness.forms.continuous_tempering import tempering_data
-from harness.forms.pseudo_extended import pseudo_extended_data
 from harness.model import Model
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.models.shapes import Banana

@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from harness.diagnosis import Severity, diagnose
 from harness.evidence import z_scores
-from harness.forms.continuous_tempering import sample_collapsed_tempered
+from harness.forms.continuous_tempering import COLLAPSED_TEMPERING
 from harness.models.radon import RadonData, load_radon
 from harness.models.radon_exact import exact_log_evidence, exact_posterior
 from harness.temper import tempered_model
@@ -102,7 +102,7 @@ def test_a_run_without_a_pilot_is_called_off(log_zeta: float) -> None:
     data: dict[str, Any] = dict(six_counties().model("radon").data)
     model = tempered_model(PROGRAM, data)
     for seed in range(1, 4):
-        fit = sample_collapsed_tempered(model, log_zeta=log_zeta, seed=seed, engine="stanli")
+        fit = COLLAPSED_TEMPERING.sample(model, log_zeta=log_zeta, seed=seed, engine="stanli")
         worst = diagnose(fit)[0]
         assert worst.severity == Severity.PROBLEM, (seed, worst)
         if log_zeta == 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pytest
+from form_data import pseudo_extended_data
 from scipy.integrate import quad
 from scipy.stats import norm
 from stan_density import StanDensity
@@ -26,22 +27,22 @@ from harness.engine.toolchain import require_cmdstan
 from harness.errors import SamplingError
 from harness.evidence import LogG, log_base_mass
 from harness.fit import Fit
+from harness.forms import (
+    CollapsedPseudoExtended,
+    CollapsedTempering,
+    ContinuousTempering,
+    Form,
+    FromPilot,
+    PseudoExtended,
+    Run,
+    sample,
+)
 from harness.forms.base_mass import measured_base_mass
-from harness.forms.continuous_tempering import (
-    sample_collapsed_tempered,
-    sample_continuously_tempered,
-    tempering_data,
-)
-from harness.forms.from_pilot import sample_from_pilot
-from harness.forms.pseudo_extended import (
-    pseudo_extended_data,
-    sample_collapsed_pseudo_extended,
-    sample_pseudo_extended,
-)
+from harness.forms.continuous_tempering import tempering_data
 from harness.model import Model
 from harness.model.numpy_density import target_density
 from harness.models.gaussian_mixture import GaussianMixture
-from harness.path import gaussian_base
+from harness.path import TemperedPath, gaussian_base
 from harness.temper import tempered_model
 
 FOLDER = Path(__file__).parent / "zero_likelihood"
@@ -269,36 +270,35 @@ def test_the_truths() -> None:
         assert abs(mass.value - case_of(name).log_z(0.0)) < 4 * mass.mcse
 
 
-class Run(NamedTuple):
-    """How a program is run, and whether its path reaches all of the prior."""
+class Way(NamedTuple):
+    """How a program is run, on a ladder or not, and whether its path reaches all of the prior."""
 
-    sample: Callable[..., Fit]
-    settings: dict[str, Any]
+    form: Form
+    ladder: bool
     whole: bool
 
 
-ON_LADDER = {"ladder": True}
 RUNS = {
     # No gradient where the likelihood is zero: only the form for it passes there.
     "seen": {
-        "collapsed": Run(sample_collapsed_tempered, ON_LADDER, False),
-        "zero": Run(sample_collapsed_tempered, {"ladder": True, "zero_likelihood": True}, True),
-        "pe": Run(sample_pseudo_extended, {}, False),
+        "collapsed": Way(CollapsedTempering(), True, False),
+        "zero": Way(CollapsedTempering(zero_likelihood=True), True, True),
+        "pe": Way(PseudoExtended(2), False, False),
     },
     # A constant there: every ladder passes.
     "edge": {
-        "collapsed": Run(sample_collapsed_tempered, ON_LADDER, True),
-        "zero": Run(sample_collapsed_tempered, {"ladder": True, "zero_likelihood": True}, True),
-        "joint": Run(sample_continuously_tempered, {}, False),
-        "integrated": Run(sample_collapsed_tempered, {}, False),
-        "pe": Run(sample_pseudo_extended, {}, False),
-        "cpe": Run(sample_collapsed_pseudo_extended, ON_LADDER, True),
+        "collapsed": Way(CollapsedTempering(), True, True),
+        "zero": Way(CollapsedTempering(zero_likelihood=True), True, True),
+        "joint": Way(ContinuousTempering(), False, False),
+        "integrated": Way(CollapsedTempering(), False, False),
+        "pe": Way(PseudoExtended(2), False, False),
+        "cpe": Way(CollapsedPseudoExtended(2), True, True),
     },
-    "islands": {"collapsed": Run(sample_collapsed_tempered, ON_LADDER, True)},
+    "islands": {"collapsed": Way(CollapsedTempering(), True, True)},
     # Nothing passes where the program throws.
     "rejects": {
-        "collapsed": Run(sample_collapsed_tempered, ON_LADDER, False),
-        "joint": Run(sample_continuously_tempered, {}, False),
+        "collapsed": Way(CollapsedTempering(), True, False),
+        "joint": Way(ContinuousTempering(), False, False),
     },
 }
 STARTS: dict[str, dict[str, Any]] = {
@@ -310,28 +310,24 @@ STARTS: dict[str, dict[str, Any]] = {
 
 
 def fit_of(name: str, form: str, *, draws: int = 4000, counted: bool = True) -> Fit:
-    run, case = RUNS[name][form], case_of(name)
+    way, case = RUNS[name][form], case_of(name)
     lowest, count = (1e-4, 20) if name == "seen" else (0.05, 6)
-    on_ladder_ = "ladder" in run.settings
-    pseudo = "pseudo" in run.sample.__name__
     start = STARTS[name]
-    if pseudo:
+    if isinstance(way.form, PseudoExtended | CollapsedPseudoExtended):
         start = {key: np.stack([value, value], axis=-1) for key, value in start.items()}
-    mass = log_base_mass(prior_draws(name, 200_000)) if counted and not run.whole else None
-    return run.sample(
-        model_of(name),
+    mass = log_base_mass(prior_draws(name, 200_000)) if counted and not way.whole else None
+    path = TemperedPath(
         log_zeta=case.log_z(),
-        log_g=(case.ladder if on_ladder_ else case.log_g)(lowest, count),
+        log_g=(case.ladder if way.ladder else case.log_g)(lowest, count),
+        ladder=way.ladder,
         base_mass=mass,
-        # What is narrow beside its base takes small steps; at an edge they would be too small.
-        nuts=NutsSettings(
-            chains=4, warmup=1000, draws=draws, target_accept=0.9 if name == "seen" else 0.8
-        ),
-        seed=3,
-        inits=[start] * 4,
-        engine="stanli",
-        **run.settings,
     )
+    # What is narrow beside its base takes small steps; at an edge they would be too small.
+    nuts = NutsSettings(
+        chains=4, warmup=1000, draws=draws, target_accept=0.9 if name == "seen" else 0.8
+    )
+    run = Run(seed=3, nuts=nuts, inits=[start] * 4, engine="stanli")
+    return sample(model_of(name), way.form, path, run)
 
 
 @pytest.mark.parametrize(
@@ -377,13 +373,11 @@ def test_islands_are_joined() -> None:
 def test_a_chain_that_never_sees_a_likelihood_above_zero() -> None:
     never: LogG = [(0.0, 0.0), (1.0, -1e300)]
     with pytest.raises(SamplingError, match="every draw of chain 1, 2 the likelihood is zero"):
-        sample_collapsed_tempered(
+        sample(
             tempered_model(FOLDER / "edge.stan", {"N": 1, "y": [1e6]}),
-            log_g=never,
-            ladder=True,
-            nuts=NutsSettings(chains=2, warmup=50, draws=50),
-            seed=1,
-            engine="stanli",
+            CollapsedTempering(),
+            TemperedPath(log_g=never, ladder=True),
+            Run(seed=1, nuts=NutsSettings(chains=2, warmup=50, draws=50), engine="stanli"),
         )
 
 
@@ -396,26 +390,18 @@ BOX_MASS = float(np.log(norm.cdf(5.1, 1, 9) - norm.cdf(-7.1, 1, 9)))
 
 
 @pytest.mark.parametrize(
-    ("sample", "settings"),
+    "form",
     [
-        (sample_continuously_tempered, {}),
-        (sample_collapsed_tempered, {}),
-        (sample_pseudo_extended, {}),
-        (sample_collapsed_pseudo_extended, {}),
+        ContinuousTempering(),
+        CollapsedTempering(),
+        PseudoExtended(2),
+        CollapsedPseudoExtended(2),
     ],
 )
-def test_a_gaussian_base_wider_than_the_box(
-    sample: Callable[..., Fit], settings: dict[str, Any]
-) -> None:
+def test_a_gaussian_base_wider_than_the_box(form: Form) -> None:
     """Log Z is 0; half of the base lies in the box, which used to make it 0.7."""
-    fit = sample(
-        BOXED,
-        base=WIDE,
-        nuts=NutsSettings(chains=4, warmup=500, draws=4000),
-        seed=5,
-        engine="stanli",
-        **settings,
-    )
+    nuts = NutsSettings(chains=4, warmup=500, draws=4000)
+    fit = sample(BOXED, form, TemperedPath(WIDE), Run(seed=5, nuts=nuts, engine="stanli"))
     estimate = fit.log_evidence
     assert fit.tempered.base_mass.value == pytest.approx(BOX_MASS, rel=1e-9)
     assert -0.8 < BOX_MASS < -0.6
@@ -427,16 +413,10 @@ def test_a_gaussian_base_wider_than_the_box(
     assert findings[0].severity == 0
 
 
-@pytest.mark.parametrize("form", ["continuous_tempering", "collapsed_tempering"])
-def test_a_pilots_base_wider_than_the_box(form: Any) -> None:
-    fit = sample_from_pilot(
-        BOXED,
-        form=form,
-        base=WIDE,
-        nuts=NutsSettings(chains=4, warmup=500, draws=3000),
-        seed=6,
-        engine="stanli",
-    )
+@pytest.mark.parametrize("form", [ContinuousTempering(), CollapsedTempering()])
+def test_a_pilots_base_wider_than_the_box(form: Form) -> None:
+    nuts = NutsSettings(chains=4, warmup=500, draws=3000)
+    fit = sample(BOXED, form, FromPilot(WIDE), Run(seed=6, nuts=nuts, engine="stanli"))
     assert fit.tempered.base_mass.value == pytest.approx(BOX_MASS, rel=1e-9)
     assert abs(fit.log_evidence.value) < 4 * fit.log_evidence.mcse
     assert fit.log_evidence.mcse < -BOX_MASS / 8
@@ -459,28 +439,22 @@ HOW = {
 @pytest.mark.parametrize(
     ("how", "form", "whole"),
     [
-        ("zero", "collapsed_tempering", True),
-        ("zero", "continuous_tempering", False),
-        ("reject", "collapsed_tempering", False),
-        ("reject", "continuous_tempering", False),
+        ("zero", CollapsedTempering(), True),
+        ("zero", ContinuousTempering(), False),
+        ("reject", CollapsedTempering(), False),
+        ("reject", ContinuousTempering(), False),
     ],
 )
 def test_a_pilots_base_where_the_target_is_zero(
-    how: str, form: Any, whole: bool, tmp_path: Path
+    how: str, form: Form, whole: bool, tmp_path: Path
 ) -> None:
     """Flat prior: Z is the mass of N(0, 1) above 0.4, of the base N(0.5, 4) 52 % is."""
     path = tmp_path / f"{how}.stan"
     path.write_text(CUT % HOW[how])
     model = tempered_model(path, {"y": 0.0})
     base = gaussian_base([0.5], [[4.0]])
-    fit = sample_from_pilot(
-        model,
-        form=form,
-        base=base,
-        nuts=NutsSettings(chains=4, warmup=500, draws=3000),
-        seed=7,
-        engine="stanli",
-    )
+    nuts = NutsSettings(chains=4, warmup=500, draws=3000)
+    fit = sample(model, form, FromPilot(base), Run(seed=7, nuts=nuts, engine="stanli"))
     mass = fit.tempered.base_mass
     exact_mass = 0.0 if whole else float(norm.logsf(0.4, 0.5, 2))
     assert abs(mass.value - exact_mass) <= 4 * mass.mcse

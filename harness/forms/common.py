@@ -1,11 +1,11 @@
-"""What every method does before and after it samples."""
+"""What every form does before and after it samples."""
 
 from __future__ import annotations
 
 import importlib.util
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from typing import Any, Literal, get_args
 
@@ -31,38 +31,41 @@ of that name, in this process, with no compiler; ``auto``: CmdStan, or stanli wh
 
 _PACKAGE = {"cmdstan": "cmdstanpy", "stanli": "stanli"}
 
-PSEUDO_EXTENDED_VARIANTS = ("pseudo_extended", "collapsed_pseudo_extended")
-
 Inits = Any
 """Initial values as CmdStanPy takes them: a number, or a mapping by name, for each chain or all."""
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How a variant is sampled, the same for every method.
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How Stan's NUTS is run, the same for every form.
 
     Attributes
     ----------
-    nuts
-        Settings of NUTS; Stan's defaults if None.
     seed
-        Seed, 0 to 2^32 - 1; same seed, same draws.
+        Seed, 0 to 2^32 - 1; same seed, same draws, the choice among weighted draws included.
+    nuts
+        Settings of NUTS; Stan's defaults if not given.
     inits
-        Initial values; Stan's own random ones if None.
-    compiled
-        The variant's compiled program, if it is at hand.
-    engine
-        What runs it.
+        Initial values as CmdStanPy takes them; Stan's own random ones if not given.
     inv_metric
         Inverse metric that NUTS keeps; see :func:`harness.engine.nuts.run_nuts`.
+    compiled
+        The compiled program, if it is at hand.
+    engine
+        What runs it; see :data:`Engine`.
+
+    Raises
+    ------
+    DataError
+        If there is no such engine, or the stanli engine is given what it does not take.
     """
 
-    nuts: NutsSettings | None
     seed: int
+    nuts: NutsSettings = field(default_factory=NutsSettings)
     inits: Inits = None
+    inv_metric: FloatArray | None = None
     compiled: CompiledProgram | None = None
     engine: Engine = "auto"
-    inv_metric: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(Engine):
@@ -103,7 +106,12 @@ def variant_data(model: Model, variant: str, data: Mapping[str, Any]) -> dict[st
 
 
 def run_variant(
-    model: Model, variant: str, data: Mapping[str, Any], sampling: Sampling
+    model: Model,
+    variant: str,
+    data: Mapping[str, Any],
+    run: Run,
+    *,
+    pseudo_samples: bool = False,
 ) -> VariantRun:
     """Run NUTS on a variant of a model, compiled now or found in the cache.
 
@@ -111,17 +119,19 @@ def run_variant(
     ----------
     data
         Data that the variant takes besides the model's own.
+    pseudo_samples
+        Whether the variant's parameters have an axis over pseudo-samples.
 
     Raises
     ------
     DataError
         If a number in the data is NaN; nothing is compiled then.
     """
-    nuts = sampling.nuts or NutsSettings()
+    nuts = run.nuts
     aliases = model.aliases.get(variant, {})
-    names = model.pseudo_names if variant in PSEUDO_EXTENDED_VARIANTS else {}
+    names = model.pseudo_names if pseudo_samples else {}
     inits = _named_inits(
-        sampling.inits, {**aliases, **{each: each for each in model.parameters}, **names}
+        run.inits, {**aliases, **{each: each for each in model.parameters}, **names}
     )
     everything = variant_data(model, variant, data)
     for name, value in everything.items():
@@ -129,26 +139,19 @@ def run_variant(
             raise DataError(
                 f"{name} in the data of {model.name} holds NaN: correct it or leave it out"
             )
-    if _engine(sampling) == "stanli":
-        if sampling.inv_metric is not None:
+    if _engine(run) == "stanli":
+        if run.inv_metric is not None:
             _log.warning("The stanli engine takes no inverse metric: it adapts one.")
         program = model.program(variant)
-        run = run_stanli_nuts(program, everything, nuts, sampling.seed, inits=inits)
-        parameters = _parameters(model, run, names)
-        run = _named_as_methods_do(run, aliases)
-        return VariantRun(run, parameters, nuts, "stanli", program.name, source_digest(program))
-    compiled = sampling.compiled or compiled_variant(model, variant)
-    run = run_nuts(
-        compiled,
-        everything,
-        nuts,
-        sampling.seed,
-        inits=inits,
-        inv_metric=sampling.inv_metric,
-    )
-    parameters = _parameters(model, run, names)
-    run = _named_as_methods_do(run, aliases)
-    return VariantRun(run, parameters, nuts, "cmdstan", compiled.program.name, compiled.digest)
+        made = run_stanli_nuts(program, everything, nuts, run.seed, inits=inits)
+        parameters = _parameters(model, made, names)
+        made = _named_as_methods_do(made, aliases)
+        return VariantRun(made, parameters, nuts, "stanli", program.name, source_digest(program))
+    compiled = run.compiled or compiled_variant(model, variant)
+    made = run_nuts(compiled, everything, nuts, run.seed, inits=inits, inv_metric=run.inv_metric)
+    parameters = _parameters(model, made, names)
+    made = _named_as_methods_do(made, aliases)
+    return VariantRun(made, parameters, nuts, "cmdstan", compiled.program.name, compiled.digest)
 
 
 def _aliased(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
@@ -179,8 +182,8 @@ def _named_as_methods_do(run: NutsRun, aliases: Mapping[str, str]) -> NutsRun:
     return replace(run, variables=_aliased(run.variables, ours))
 
 
-def _engine(sampling: Sampling) -> Engine:
-    return "cmdstan" if sampling.compiled is not None else chosen_engine(sampling.engine)
+def _engine(run: Run) -> Engine:
+    return "cmdstan" if run.compiled is not None else chosen_engine(run.engine)
 
 
 def chosen_engine(engine: Engine) -> Engine:

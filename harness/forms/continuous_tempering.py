@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.engine.compile import CompiledProgram
-from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, SamplingError
-from harness.evidence import LogG, LogMass
+from harness.evidence import LogG
 from harness.fit import Fit, build_fit, in_extended, target_draws
-from harness.forms.common import (
-    Engine,
-    Inits,
-    Sampling,
-    run_attributes,
-    run_variant,
-)
-from harness.forms.method import Method
+from harness.forms.common import Run, VariantRun, run_attributes
+from harness.forms.form import Form
+from harness.forms.method import form_method
 from harness.model import Model
 from harness.path import GaussianBase
-from harness.path.data import (
-    UNIFORM,
-    TemperedForm,
-    path_data,
-    path_settings,
-    require_finite_mass,
-)
+from harness.path.data import UNIFORM, TemperedPath, path_data, require_finite_mass
 
-JOINT_VARIANT = "continuously_tempered"
-COLLAPSED_VARIANT = "collapsed_tempered"
 ZERO_LIKELIHOOD_VARIANT = "collapsed_tempered_zero_likelihood"
 """The same for a likelihood that is zero in places; see :mod:`harness.temper.twice`."""
 
@@ -59,149 +46,136 @@ def tempering_data(
     return data
 
 
-def sample_continuously_tempered(
-    model: Model,
-    *,
-    base: GaussianBase | None = None,
-    log_zeta: float = 0.0,
-    log_g: LogG = UNIFORM,
-    inv_temp: float | None = None,
-    base_mass: LogMass | None = None,
-    nuts: NutsSettings | None = None,
-    seed: int,
-    inits: Inits = None,
-    inv_metric: FloatArray | None = None,
-    compiled: CompiledProgram | None = None,
-    engine: Engine = "auto",
-) -> Fit:
-    """Run Stan's NUTS on the continuously tempered target of a model (paper, eq. 16).
+class _Tempered(Form):
+    """What the two forms share: draws along the path, weighted by p(beta = 1 | x).
 
-    Parameters
+    In their fits ``extended`` holds x, ``inv_temp``, ``delta`` and the log conditional densities
+    ``log_w1`` and ``log_w0`` of beta = 1 and beta = 0; ``posterior`` draws resampled within
+    each chain with probabilities proportional to w1.
+    """
+
+    weighting = "across draws"
+    whole_path = True
+
+    @abstractmethod
+    def settings(self, path: TemperedPath) -> dict[str, Any]:
+        """Return what a fit remembers of the form besides its path, as plain values."""
+
+    def fit(self, model: Model, path: TemperedPath | None, run: Run, ran: VariantRun) -> Fit:
+        """Weigh the draws.
+
+        Raises
+        ------
+        SamplingError
+            If a chain has no draw at which the likelihood is above zero.
+        """
+        path = path or TemperedPath()
+        shapes = {name: draws.shape[2:] for name, draws in ran.parameters.items()}
+        settings = path.settings(model) | self.settings(path) | path.reached(model, shapes)
+        variables = ran.run.variables
+        extended = in_extended(ran.parameters)
+        extended |= {name: variables[name] for name in ("inv_temp", "delta")}
+        extended |= {f"log_w{1 - i}": variables["log_weight"][..., i] for i in (0, 1)}
+        _require_target(extended["log_w1"], model)
+        rng = np.random.default_rng(run.seed)
+        return build_fit(
+            posterior=target_draws(ran.parameters, extended["log_w1"], self.weighting, rng),
+            extended=extended,
+            sample_stats=ran.run.sample_stats,
+            constant_data=model.data,
+            attrs=run_attributes(self.name, model, ran, settings, run.seed),
+            weighting=self.weighting,
+            pseudo_samples=False,
+        )
+
+
+@dataclass(frozen=True)
+class ContinuousTempering(_Tempered):
+    """The continuously tempered target of a model, x and beta jointly (paper, eq. 16).
+
+    Attributes
     ----------
-    model
-        Target density with its data.
-    base, log_zeta, log_g
-        See :func:`tempering_data`.
     inv_temp
         None to sample the inverse temperature beta; a value to fix it, for looks along the
         path (expectations and log Z then have no meaning).
-    base_mass
-        Share of the base's mass that the path reaches, for log Z: see
-        :mod:`harness.evidence.base_mass`.  If not given, all of it; of a Gaussian base in a model
-        with bounds, what lies within them.
-    nuts
-        Settings of NUTS; Stan's defaults if not given.
-    seed
-        Seed, 0 to 2^32 - 1.
-    inits
-        Initial values as CmdStanPy takes them; Stan's own random ones if not given.
-    inv_metric
-        Inverse metric that NUTS keeps; see :func:`harness.engine.nuts.run_nuts`.
-    compiled
-        The model's compiled program, if it is at hand.
-    engine
-        What runs NUTS; see :data:`harness.forms.common.Engine`.
-
-    Raises
-    ------
-    DataError
-        If a setting does not make sense; see :func:`tempering_data`.
-
-    Returns
-    -------
-    Fit
-        ``extended`` holds x, ``inv_temp``, ``delta`` and the log conditional densities
-        ``log_w1`` and ``log_w0`` of beta = 1 and beta = 0; ``posterior`` draws resampled within
-        each chain with probabilities proportional to w1.
     """
-    data = tempering_data(model, base, log_zeta, log_g)
-    if inv_temp is not None and not 0 <= inv_temp <= 1:
-        raise DataError(f"a fixed inverse temperature lies in [0, 1]; got {inv_temp}")
-    data |= {
-        "sample_inv_temp": int(inv_temp is None),
-        "fixed_inv_temp": np.empty(0) if inv_temp is None else np.array([inv_temp]),
-    }
-    settings = path_settings(model, base, log_zeta, log_g) | {"inv_temp": inv_temp}
-    sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
-    form = TemperedForm("continuous_tempering", JOINT_VARIANT, base, base_mass)
-    return _sample(form, model, data, settings, sampling)
+
+    inv_temp: float | None = None
+
+    name = "continuous_tempering"
+    label = "Continuous tempering"
+    variant = "continuously_tempered"
+
+    def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
+        """Return the data that the program takes besides the model's own.
+
+        Raises
+        ------
+        DataError
+            If a setting does not make sense; see :func:`tempering_data`.
+        """
+        data = _tempering_data(model, path)
+        inv_temp = self.inv_temp
+        if inv_temp is not None and not 0 <= inv_temp <= 1:
+            raise DataError(f"a fixed inverse temperature lies in [0, 1]; got {inv_temp}")
+        return data | {
+            "sample_inv_temp": int(inv_temp is None),
+            "fixed_inv_temp": np.empty(0) if inv_temp is None else np.array([inv_temp]),
+        }
+
+    def settings(self, path: TemperedPath) -> dict[str, Any]:
+        """Return what a fit remembers of the form besides its path, as plain values."""
+        return {"inv_temp": self.inv_temp}
 
 
-def sample_collapsed_tempered(
-    model: Model,
-    *,
-    base: GaussianBase | None = None,
-    log_zeta: float = 0.0,
-    log_g: LogG = UNIFORM,
-    ladder: bool = False,
-    zero_likelihood: bool = False,
-    base_mass: LogMass | None = None,
-    nuts: NutsSettings | None = None,
-    seed: int,
-    inits: Inits = None,
-    inv_metric: FloatArray | None = None,
-    compiled: CompiledProgram | None = None,
-    engine: Engine = "auto",
-) -> Fit:
-    """Run Stan's NUTS on the continuously tempered target with beta integrated out.
+@dataclass(frozen=True)
+class CollapsedTempering(_Tempered):
+    """The continuously tempered target with beta integrated out.
 
     NUTS moves in x alone, on log b(x) + log integral of g(beta) exp(-beta Delta(x)); the
-    inverse temperature is then drawn from its exact conditional given each x.
+    inverse temperature is then drawn from its exact conditional given each x.  On a ladder with a
+    rung at 0 the path reaches all of the base where the likelihood is zero but has a gradient, and
+    also where it has none with ``zero_likelihood``.
 
-    Parameters
+    Attributes
     ----------
-    ladder
-        Whether beta takes the values of the knots of ``log_g`` alone, with log weights the
-        values there (from a pilot, -log Z(beta_k)), so that the integral is a sum.
     zero_likelihood
         Whether to run the form in which NUTS passes, at a rung at beta = 0, where the likelihood
         is zero, although its gradient there is not a number.  A gradient costs up to twice as
         much; only programs written by :mod:`harness.temper` have this form.
-    model, base, log_zeta, log_g, base_mass, nuts, seed, inits, inv_metric, compiled, engine
-        As for :func:`sample_continuously_tempered`, and so is what is returned.  On a ladder with
-        a rung at 0 the path reaches all of the base where the likelihood is zero but has a
-        gradient, and also where it has none with ``zero_likelihood``.
-
-    Raises
-    ------
-    SamplingError
-        If a chain has no draw at which the likelihood is above zero.
     """
-    data = tempering_data(model, base, log_zeta, log_g) | {"ladder": int(ladder)}
-    settings = path_settings(model, base, log_zeta, log_g)
-    settings |= {"ladder": ladder, "zero_likelihood": zero_likelihood}
-    sampling = Sampling(nuts, seed, inits, compiled, engine, inv_metric)
-    variant = ZERO_LIKELIHOOD_VARIANT if zero_likelihood else COLLAPSED_VARIANT
-    form = TemperedForm("collapsed_tempering", variant, base, base_mass)
-    return _sample(form, model, data, settings, sampling)
+
+    zero_likelihood: bool = False
+
+    name = "collapsed_tempering"
+    label = "Collapsed tempering"
+    variant = "collapsed_tempered"
+    has_ladder = True
+
+    @property
+    def program(self) -> str:
+        """Variant of a model's Stan programs that these settings ask for."""
+        return ZERO_LIKELIHOOD_VARIANT if self.zero_likelihood else self.variant
+
+    def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
+        """Return the data that the program takes besides the model's own.
+
+        Raises
+        ------
+        DataError
+            If a setting does not make sense; see :func:`tempering_data`.
+        """
+        ladder = path is not None and path.ladder
+        return _tempering_data(model, path) | {"ladder": int(ladder)}
+
+    def settings(self, path: TemperedPath) -> dict[str, Any]:
+        """Return what a fit remembers of the form besides its path, as plain values."""
+        return {"ladder": path.ladder, "zero_likelihood": self.zero_likelihood}
 
 
-def _sample(
-    form: TemperedForm,
-    model: Model,
-    data: dict[str, Any],
-    settings: dict[str, Any],
-    sampling: Sampling,
-) -> Fit:
-    """Run a variant and weigh its draws."""
-    ran = run_variant(model, form.variant, data, sampling)
-    shapes = {name: draws.shape[2:] for name, draws in ran.parameters.items()}
-    settings |= form.base_settings(model, shapes)
-    variables = ran.run.variables
-    extended = in_extended(ran.parameters)
-    extended |= {name: variables[name] for name in ("inv_temp", "delta")}
-    extended |= {f"log_w{1 - i}": variables["log_weight"][..., i] for i in (0, 1)}
-    _require_target(extended["log_w1"], model)
-    rng = np.random.default_rng(sampling.seed)
-    return build_fit(
-        posterior=target_draws(ran.parameters, extended["log_w1"], "across draws", rng),
-        extended=extended,
-        sample_stats=ran.run.sample_stats,
-        constant_data=model.data,
-        attrs=run_attributes(form.method, model, ran, settings, sampling.seed),
-        weighting="across draws",
-        pseudo_samples=False,
-    )
+def _tempering_data(model: Model, path: TemperedPath | None) -> dict[str, Any]:
+    path = path or TemperedPath()
+    return tempering_data(model, path.base, path.log_zeta, path.knots())
 
 
 def _require_target(log_w1: FloatArray, model: Model) -> None:
@@ -214,5 +188,7 @@ def _require_target(log_w1: FloatArray, model: Model) -> None:
         )
 
 
-CONTINUOUS_TEMPERING = Method("continuous_tempering", JOINT_VARIANT, sample_continuously_tempered)
-COLLAPSED_TEMPERING = Method("collapsed_tempering", COLLAPSED_VARIANT, sample_collapsed_tempered)
+JOINT_VARIANT = ContinuousTempering.variant
+COLLAPSED_VARIANT = CollapsedTempering.variant
+CONTINUOUS_TEMPERING = form_method(ContinuousTempering)
+COLLAPSED_TEMPERING = form_method(CollapsedTempering)

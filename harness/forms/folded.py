@@ -1,4 +1,4 @@
-"""NUTS on a folded target, and importance sampling from the same mixture of Gaussians.
+"""A folded target, and importance sampling from the same mixture of Gaussians.
 
 See :mod:`harness.path.fold`.  What is a pseudo-sample elsewhere is here a place that the
 mixture folds onto y: F of them, each with probability proportional to w_f exp(D_f(y)), over which
@@ -8,7 +8,7 @@ every expectation is averaged exactly.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -21,101 +21,109 @@ from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.evidence.bridge import bridge_sampling
 from harness.fit import Fit, build_fit, evidence_attributes, target_draws
-from harness.forms.common import Engine, Inits, Sampling, run_attributes, run_variant
+from harness.forms.common import Engine, Run, VariantRun, run_attributes
+from harness.forms.form import Form, sample
 from harness.forms.from_pilot import scout
-from harness.forms.method import Method
+from harness.forms.method import Method, form_method
 from harness.model import Model
 from harness.model.numpy_density import target_density
 from harness.model.python_target import Target, target_of
 from harness.path import GaussianBase, PilotSettings
+from harness.path.data import TemperedPath
 from harness.path.fold import Fold
 from harness.path.modes import FoldSettings, fit_fold
 
-VARIANT = "folded"
 
+@dataclass(frozen=True)
+class Folded(Form):
+    """A model's target, folded by a mixture of Gaussians; it needs a ``folded.stan``.
 
-def sample_folded(
-    model: Model,
-    *,
-    fold: Fold,
-    bridge_draws: int = 1000,
-    nuts: NutsSettings | None = None,
-    seed: int,
-    inits: Inits = None,
-    compiled: CompiledProgram | None = None,
-    engine: Engine = "auto",
-) -> Fit:
-    """Run Stan's NUTS on a model's target, folded by a mixture of Gaussians.
+    In a fit ``extended`` holds the places of each y, their last axis over the F components, and
+    ``log_weight``; ``posterior`` one place a draw, chosen with its probability.  Log Z is
+    bridge sampling's.  A gradient of its cost is one of the folded density, F of the target's.
+    Chains start at draws of N(0, I) if nothing else is said.
 
-    Parameters
+    Attributes
     ----------
-    model
-        Target density with its data; it needs a ``folded.stan``.
     fold
         The mixture, in base coordinates.
     bridge_draws
         Draws of N(0, I) from which bridge sampling estimates log Z, with those of NUTS.
-    nuts
-        Settings of NUTS; Stan's defaults if not given.
-    seed
-        Seed, 0 to 2^32 - 1; same seed, same draws, the choice among places included.
-    inits
-        Initial values as CmdStanPy takes them; draws of N(0, I) if not given.
-    compiled
-        The model's compiled ``folded.stan``, if it is at hand.
-    engine
-        What runs NUTS; see :data:`harness.forms.common.Engine`.
-
-    Returns
-    -------
-    Fit
-        ``extended`` holds the places of each y, their last axis over the F components, and
-        ``log_weight``; ``posterior`` one place a draw, chosen with its probability.  Log Z is
-        bridge sampling's.  A gradient of its cost is one of the folded density, F of the target's.
-
-    Raises
-    ------
-    DataError
-        If the fold has another dimension than the model, or there are fewer than 4 bridge draws.
     """
-    if fold.mean.shape[1] != model.dimension:
-        raise DataError(
-            f"the fold has dimension {fold.mean.shape[1]}, {model.name} {model.dimension}"
+
+    fold: Fold
+    bridge_draws: int = 1000
+
+    name = "folded"
+    label = "Folded target"
+    variant = "folded"
+    weighting = "within draws"
+
+    def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
+        """Return the data that the program takes besides the model's own.
+
+        Raises
+        ------
+        DataError
+            If the fold has another dimension than the model, there are fewer than 4 bridge draws,
+            or a path is given.
+        """
+        if path is not None:
+            raise DataError("a folded target follows no path: give None in its place")
+        if self.fold.mean.shape[1] != model.dimension:
+            raise DataError(
+                f"the fold has dimension {self.fold.mean.shape[1]}, {model.name} {model.dimension}"
+            )
+        if self.bridge_draws < 4:
+            raise DataError(f"bridge sampling needs 4 draws or more; got {self.bridge_draws}")
+        return self.fold.data()
+
+    def started(self, model: Model, run: Run) -> Run:
+        """Start chains at draws of N(0, I), unless initial values are given."""
+        if run.inits is not None:
+            return run
+        rng, size = _stream(run), (run.nuts.chains, model.dimension)
+        return replace(run, inits=[{"y": y.tolist()} for y in rng.standard_normal(size)])
+
+    def fit(self, model: Model, path: TemperedPath | None, run: Run, ran: VariantRun) -> Fit:
+        """Place the draws, choose a place in each, and estimate log Z."""
+        started = time.perf_counter()
+        fold, chains = self.fold, run.nuts.chains
+        rng = _stream(run)
+        if run.inits is None:  # the starting points came first
+            rng.standard_normal((chains, model.dimension))
+        target = target_of(model)
+        log_weight = ran.run.variables["log_weight"]
+        of_base = fold.log_weight(
+            rng.standard_normal((self.bridge_draws, model.dimension)), target.log_density
         )
-    if bridge_draws < 4:
-        raise DataError(f"bridge sampling needs 4 draws or more; got {bridge_draws}")
-    nuts = nuts or NutsSettings()
-    rng = np.random.default_rng([seed, 2])
-    if inits is None:
-        inits = [{"y": rng.standard_normal(model.dimension).tolist()} for _ in range(nuts.chains)]
-    ran = run_variant(model, VARIANT, fold.data(), Sampling(nuts, seed, inits, compiled, engine))
-    started = time.perf_counter()
-    target = target_of(model)
-    log_weight = ran.run.variables["log_weight"]
-    of_base = fold.log_weight(
-        rng.standard_normal((bridge_draws, model.dimension)), target.log_density
-    )
-    log_evidence = evidence.LogEvidence(
-        *bridge_sampling(
-            np.logaddexp.reduce(log_weight, axis=-1), np.logaddexp.reduce(of_base, axis=-1)
+        log_evidence = evidence.LogEvidence(
+            *bridge_sampling(
+                np.logaddexp.reduce(log_weight, axis=-1), np.logaddexp.reduce(of_base, axis=-1)
+            )
         )
-    )
-    places = _parameters(target, fold, ran.run.variables["y"])
-    attrs = run_attributes(
-        "folded", model, ran, {"fold": _plain(fold), "bridge_draws": bridge_draws}, seed
-    )
-    attrs["gradients_sampling"] = attrs["gradients_sampling"] + _share(bridge_draws, nuts.chains)
-    attrs["seconds_sampling"] = attrs["seconds_sampling"] + _share(
-        time.perf_counter() - started, nuts.chains
-    )
-    return build_fit(
-        posterior=target_draws(places, log_weight, "within draws", np.random.default_rng(seed)),
-        extended={**places, "log_weight": log_weight},
-        sample_stats=ran.run.sample_stats,
-        constant_data=model.data,
-        attrs=attrs | evidence_attributes(log_evidence),
-        weighting="within draws",
-    )
+        places = _parameters(target, fold, ran.run.variables["y"])
+        settings = {"fold": _plain(fold), "bridge_draws": self.bridge_draws}
+        attrs = run_attributes(self.name, model, ran, settings, run.seed)
+        spent = time.perf_counter() - started
+        attrs["gradients_sampling"] = attrs["gradients_sampling"] + _share(
+            self.bridge_draws, chains
+        )
+        attrs["seconds_sampling"] = attrs["seconds_sampling"] + _share(spent, chains)
+        choice = np.random.default_rng(run.seed)
+        return build_fit(
+            posterior=target_draws(places, log_weight, self.weighting, choice),
+            extended={**places, "log_weight": log_weight},
+            sample_stats=ran.run.sample_stats,
+            constant_data=model.data,
+            attrs=attrs | evidence_attributes(log_evidence),
+            weighting=self.weighting,
+        )
+
+
+def _stream(run: Run) -> np.random.Generator:
+    """A stream of starting points and bridge draws, in that order."""
+    return np.random.default_rng([run.seed, 2])
 
 
 def sample_folded_from_pilot(
@@ -138,25 +146,20 @@ def sample_folded_from_pilot(
         Where the pilot starts, and its settings.
     fold
         How the mixture is fitted.
-    model, bridge_draws, nuts, seed, compiled, engine
-        As for :func:`sample_folded`.
+    model, nuts, seed, compiled, engine
+        The model, and as for :class:`harness.forms.common.Run`.
+    bridge_draws
+        As for :class:`Folded`.
 
     Returns
     -------
     Fit
-        As of :func:`sample_folded`; ``gradients_pilot``, of the target itself, and
+        As of :class:`Folded`; ``gradients_pilot``, of the target itself, and
         ``seconds_pilot`` are the cost of pilot and mixture.
     """
     found, cost = _scouted_fold(model, base, settings, fold, seed)
-    fit = sample_folded(
-        model,
-        fold=found,
-        bridge_draws=bridge_draws,
-        nuts=nuts,
-        seed=seed,
-        compiled=compiled,
-        engine=engine,
-    )
+    run = Run(seed=seed, nuts=nuts or NutsSettings(), compiled=compiled, engine=engine)
+    fit = sample(model, Folded(found, bridge_draws), None, run)
     fit.tree.attrs |= cost
     return fit.with_settings(**_pilot_settings(settings, fold))
 
@@ -176,7 +179,7 @@ def sample_fold_importance(
     """Run a pilot, fit a mixture of Gaussians to its particles, and sample from it by importance.
 
     Draws y of N(0, I) are placed in all frames of the mixture, and each place has the weight
-    w_f exp(D_f(y)): no Markov chain, and what :func:`sample_folded` is to be compared with.
+    w_f exp(D_f(y)): no Markov chain, and what :class:`Folded` is to be compared with.
 
     Parameters
     ----------
@@ -274,8 +277,8 @@ def _pilot_settings(settings: PilotSettings | None, fold: FoldSettings | None) -
     }
 
 
-FOLDED = Method("folded", VARIANT, sample_folded)
+FOLDED = form_method(Folded, path=None)
 FOLDED_FROM_PILOT = Method(
-    "folded_from_pilot", VARIANT, sample_folded_from_pilot, driven_by="python"
+    "folded_from_pilot", Folded.variant, sample_folded_from_pilot, driven_by="python"
 )
 FOLD_IMPORTANCE = Method("fold_importance", None, sample_fold_importance, driven_by="python")

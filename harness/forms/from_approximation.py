@@ -8,8 +8,7 @@ the moments and the log Z that the run before has found (Graham and Storkey 2017
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any, Literal
@@ -23,14 +22,10 @@ from harness.errors import DataError, HarnessError, SamplingError
 from harness.fit import Fit
 from harness.forms.base_mass import measured_base_mass
 from harness.forms.bootstrap import bootstrap_base
-from harness.forms.common import Engine, compiled_variant
-from harness.forms.continuous_tempering import (
-    COLLAPSED_VARIANT,
-    JOINT_VARIANT,
-    sample_collapsed_tempered,
-    sample_continuously_tempered,
-)
-from harness.forms.method import Method
+from harness.forms.common import Run, compiled_variant
+from harness.forms.continuous_tempering import CollapsedTempering, ContinuousTempering
+from harness.forms.form import Form, Found, sample
+from harness.forms.method import form_method
 from harness.model import Model
 from harness.model.coordinates import Shapes, unflatten
 from harness.model.density import TargetDensity
@@ -43,22 +38,10 @@ from harness.path import (
     pathfinder_base,
     symmetrised_divergence,
 )
+from harness.path.data import TemperedPath
 
 Approximation = Literal["mean_field", "full_rank", "pathfinder", "laplace"]
 """What the first base is: ADVI of one of two kinds, Pathfinder or Laplace."""
-
-Form = Literal["continuous_tempering", "collapsed_tempering"]
-"""What runs from a base."""
-
-_SAMPLE: dict[Form, Callable[..., Fit]] = {
-    "continuous_tempering": sample_continuously_tempered,
-    "collapsed_tempering": sample_collapsed_tempered,
-}
-
-_VARIANT: dict[Form, str] = {
-    "continuous_tempering": JOINT_VARIANT,
-    "collapsed_tempering": COLLAPSED_VARIANT,
-}
 
 # Of Stan's ADVI at its defaults: five step sizes are tried before, by as many iterations each.
 _STEP_SIZES_TRIED, _ITERATIONS_OF_EACH = 5, 50
@@ -201,28 +184,18 @@ def _advi_runs(
     return fits
 
 
-def sample_from_approximation(
-    model: Model,
-    *,
-    form: Form,
-    approximation: Approximation = "mean_field",
-    bootstrap: Bootstrap | None = None,
-    base_metric: bool = False,
-    nuts: NutsSettings | None = None,
-    seed: int,
-    compiled: CompiledProgram | None = None,
-    engine: Engine = "auto",
-) -> Fit:
-    """Make a base by one of Stan's approximations and run a tempered form from it.
+@dataclass(frozen=True)
+class FromApproximation:
+    """The path from a base by one of Stan's approximations; chains start at draws of the base.
 
-    Chains start at draws of the base.
+    A fit's ``gradients_pilot`` and ``seconds_pilot`` have the cost of all that came before the last
+    run.  Attributes: ``approximation_log_zeta``, the first base's guess at log Z, which is ADVI's
+    bound; ``approximation_seconds``; ``elbo_iteration`` and ``elbo`` of ADVI; and of each step of a
+    bootstrap ``bootstrap_log_zeta``, the new base's guess, ``bootstrap_seconds``, and
+    ``bootstrap_divergence`` from the base before, in units of what chance makes of two such bases.
 
-    Parameters
+    Attributes
     ----------
-    model
-        Target density with its data.
-    form
-        What runs.
     approximation
         What the first base is made by, which takes CmdStan.
     bootstrap
@@ -230,107 +203,91 @@ def sample_from_approximation(
     base_metric
         Whether NUTS keeps the base's covariance as inverse metric and adapts its step size alone;
         of the collapsed form, and of a bootstrap the last run alone.
-    nuts
-        Settings of the last run.
-    compiled, engine
-        As for the form.
-    seed
-        Seed, 0 to 2^32 - 1; the approximation and every run use streams of their own.
-
-    Returns
-    -------
-    Fit
-        The last run's; ``gradients_pilot`` and ``seconds_pilot`` have the cost of all that came
-        before it.  Attributes: ``approximation_log_zeta``, the first base's guess at log Z,
-        which is ADVI's bound; ``approximation_seconds``; ``elbo_iteration`` and ``elbo`` of ADVI;
-        and of each step of a bootstrap ``bootstrap_log_zeta``, the new base's guess,
-        ``bootstrap_seconds``, and ``bootstrap_divergence`` from the base before, in units of what
-        chance makes of two such bases.
-
-    Raises
-    ------
-    DataError
-        If a setting does not make sense for the model, or the form is unknown.
-    SamplingError
-        If Stan does not finish.
     """
-    if form not in _SAMPLE:
-        raise DataError(f"a base is followed by {' or '.join(_SAMPLE)}; got '{form}'")
-    if base_metric and (model.bounds or form != "collapsed_tempering"):
-        raise DataError(
-            "base_metric is for a collapsed run of unbounded parameters, which NUTS moves in the "
-            "base's own coordinates: leave it out"
+
+    approximation: Approximation = "mean_field"
+    bootstrap: Bootstrap | None = None
+    base_metric: bool = False
+
+    def find(self, model: Model, form: Form, run: Run) -> Found:
+        """Make the base; the approximation and every run use streams of their own.
+
+        Raises
+        ------
+        DataError
+            If a setting does not make sense for the model or the form.
+        SamplingError
+            If Stan does not finish.
+        """
+        if form.weighting != "across draws":
+            raise DataError(
+                f"{form.label} does not start from an approximation: only continuous tempering, "
+                "joint or collapsed, does"
+            )
+        if self.base_metric and (model.bounds or not form.has_ladder):
+            raise DataError(
+                "base_metric is for a collapsed run of unbounded parameters, which NUTS moves in "
+                "the base's own coordinates: leave it out"
+            )
+        if run.compiled is None and run.engine != "stanli":
+            run = replace(run, compiled=compiled_variant(model, form.program))
+        seeds = (int(s) for s in np.random.SeedSequence([run.seed, 2]).generate_state(99))
+        made = approximate(model, self.approximation, seed=next(seeds))
+        density = target_density(model)
+        base, gradients, seconds = made.base, made.gradients, made.seconds
+        steps: list[tuple[float, float, float]] = []
+        bootstrap = self.bootstrap or Bootstrap(0)
+        for _ in range(bootstrap.most_steps):
+            step = replace(run, nuts=bootstrap.nuts, seed=next(seeds), inv_metric=None)
+            ready = _from_base(model, density, base, step)
+            fit = sample(model, form, ready.path, ready.run)
+            next_base = bootstrap_base(model, fit)
+            divergence = symmetrised_divergence(base, next_base) / _chance(model, fit)
+            gradients += fit.gradients + ready.attributes["gradients_pilot"]
+            spent = fit.seconds + ready.attributes["seconds_pilot"]
+            seconds += spent
+            steps.append((next_base.log_zeta, spent, divergence))
+            base = next_base
+            if bootstrap.until_rest and divergence < _AT_REST:
+                break
+        inv_metric = base.covariance if self.base_metric else None
+        last = replace(run, seed=next(seeds), inv_metric=inv_metric)
+        ready = _from_base(model, density, base, last)
+        names = ("bootstrap_log_zeta", "bootstrap_seconds", "bootstrap_divergence")
+        return Found(
+            path=ready.path,
+            run=ready.run,
+            attributes={
+                "gradients_pilot": gradients + ready.attributes["gradients_pilot"],
+                "seconds_pilot": seconds + ready.attributes["seconds_pilot"],
+                "approximation_log_zeta": made.base.log_zeta,
+                "approximation_seconds": made.seconds,
+                **dict(zip(("elbo_iteration", "elbo"), made.trace, strict=True)),
+                **{name: np.array([step[i] for step in steps]) for i, name in enumerate(names)},
+            },
+            settings={
+                "approximation": self.approximation,
+                "bootstrap": {
+                    "most_steps": bootstrap.most_steps,
+                    "until_rest": bootstrap.until_rest,
+                    "nuts": bootstrap.nuts.identity(),
+                },
+                "base_metric": self.base_metric,
+            },
         )
-    compiled = compiled or (compiled_variant(model, _VARIANT[form]) if engine != "stanli" else None)
-    seeds = (int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(99))
-    found = approximate(model, approximation, seed=next(seeds))
-    run = partial(_run, model, form, target_density(model), compiled=compiled, engine=engine)
-    base = found.base
-    gradients, seconds = found.gradients, found.seconds
-    steps: list[tuple[float, float, float]] = []
-    bootstrap = bootstrap or Bootstrap(0)
-    for _ in range(bootstrap.most_steps):
-        fit = run(base, nuts=bootstrap.nuts, seed=next(seeds))
-        made = bootstrap_base(model, fit)
-        divergence = symmetrised_divergence(base, made) / _chance(model, fit)
-        gradients, seconds = gradients + fit.gradients, seconds + fit.seconds
-        steps.append((made.log_zeta, fit.seconds, divergence))
-        base = made
-        if bootstrap.until_rest and divergence < _AT_REST:
-            break
-    inv_metric = base.covariance if base_metric else None
-    fit = run(base, nuts=nuts or NutsSettings(), seed=next(seeds), inv_metric=inv_metric)
-    names = ("bootstrap_log_zeta", "bootstrap_seconds", "bootstrap_divergence")
-    fit.tree.attrs |= {
-        "seed": seed,
-        "gradients_pilot": gradients + fit.tree.attrs["gradients_pilot"],
-        "seconds_pilot": seconds + fit.tree.attrs["seconds_pilot"],
-        "approximation_log_zeta": found.base.log_zeta,
-        "approximation_seconds": found.seconds,
-        **dict(zip(("elbo_iteration", "elbo"), found.trace, strict=True)),
-        **{name: np.array([step[i] for step in steps]) for i, name in enumerate(names)},
-    }
-    return fit.with_settings(
-        approximation=approximation,
-        bootstrap={
-            "most_steps": bootstrap.most_steps,
-            "until_rest": bootstrap.until_rest,
-            "nuts": bootstrap.nuts.identity(),
-        },
-        base_metric=base_metric,
-    )
 
 
-def _run(
-    model: Model,
-    form: Form,
-    density: NumpyDensity | TargetDensity,
-    base: GaussianBase,
-    *,
-    nuts: NutsSettings,
-    seed: int,
-    compiled: CompiledProgram | None,
-    engine: Engine,
-    inv_metric: FloatArray | None = None,
-) -> Fit:
-    """Run the form, and count in its cost what its base's mass took to measure."""
-    measured = measured_base_mass(model, base, density, seed=seed)
-    fit = _SAMPLE[form](
-        model,
-        base=base,
-        base_mass=measured.mass,
-        nuts=nuts,
-        seed=seed,
-        inits=draws_as_starts(model, base, density.shapes, chains=nuts.chains, seed=seed),
-        inv_metric=inv_metric,
-        compiled=compiled,
-        engine=engine,
+def _from_base(
+    model: Model, density: NumpyDensity | TargetDensity, base: GaussianBase, run: Run
+) -> Found:
+    """Return the path from a base and a run that starts at its draws; count what that takes."""
+    measured = measured_base_mass(model, base, density, seed=run.seed)
+    starts = draws_as_starts(model, base, density.shapes, chains=run.nuts.chains, seed=run.seed)
+    return Found(
+        path=TemperedPath(base=base, base_mass=measured.mass),
+        run=replace(run, inits=starts),
+        attributes={"gradients_pilot": measured.gradients, "seconds_pilot": measured.seconds},
     )
-    fit.tree.attrs |= {
-        "gradients_pilot": measured.gradients,
-        "seconds_pilot": measured.seconds,
-    }
-    return fit
 
 
 def draws_as_starts(
@@ -374,13 +331,7 @@ def _chance(model: Model, fit: Fit) -> float:
     return model.dimension * (model.dimension + 3) / float(np.nanmean(np.concatenate(worth)))
 
 
-def _from_approximation(form: Form) -> Method:
-    return Method(
-        f"{form}_from_approximation",
-        _VARIANT[form],
-        partial(sample_from_approximation, form=form),
-    )
+_METHOD = partial(form_method, path=FromApproximation, suffix="_from_approximation")
 
-
-CONTINUOUS_TEMPERING_FROM_APPROXIMATION = _from_approximation("continuous_tempering")
-COLLAPSED_TEMPERING_FROM_APPROXIMATION = _from_approximation("collapsed_tempering")
+CONTINUOUS_TEMPERING_FROM_APPROXIMATION = _METHOD(ContinuousTempering)
+COLLAPSED_TEMPERING_FROM_APPROXIMATION = _METHOD(CollapsedTempering)

@@ -1,14 +1,24 @@
-"""A method as an experiment sees it: a name, the variant it runs, a function, what drives it."""
+"""A method as an experiment sees it: a name, the variant it runs, a function, what drives it.
+
+A cell of an experiment names its settings one beside the other, as plain data; a method of a form
+sorts them into form, path and run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
+from harness.engine.compile import CompiledProgram
+from harness.engine.nuts import NutsSettings
+from harness.errors import DataError
 from harness.fit import Fit
+from harness.forms.common import Run
+from harness.forms.form import Form, PathFinder, sample
 from harness.model import Model
+from harness.path.data import TemperedPath
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,71 @@ class Method:
     variant: str | None
     sample: Callable[..., Fit]
     driven_by: Literal["cmdstan", "python"] = "cmdstan"
+
+
+def form_method(
+    form: Callable[..., Form],
+    *,
+    path: Callable[..., TemperedPath | PathFinder] | None = TemperedPath,
+    suffix: str = "",
+    driven_by: Literal["cmdstan", "python"] = "cmdstan",
+) -> Method:
+    """Make a method of a form.
+
+    Parameters
+    ----------
+    form
+        Its class; settings that are the class's fields make the form.
+    path
+        The class that settings make the path of, or None for a form that has none.
+    suffix
+        What the method's name has after the form's.
+    driven_by
+        As of :class:`Method`.
+    """
+    own: Any = form
+    call = partial(_sample_form, form, path)
+    return Method(f"{own.name}{suffix}", own.variant, call, driven_by)
+
+
+def _sample_form(
+    form: Callable[..., Form],
+    path: Callable[..., TemperedPath | PathFinder] | None,
+    model: Model,
+    *,
+    nuts: NutsSettings | None = None,
+    seed: int,
+    compiled: CompiledProgram | None = None,
+    **settings: Any,
+) -> Fit:
+    """Sort settings into form, path and run, and sample.
+
+    Raises
+    ------
+    DataError
+        If a setting is none of theirs.
+    """
+    of_form = _taken(form, settings)
+    of_path = {} if path is None else _taken(path, settings)
+    of_run = _taken(Run, settings)
+    if settings:
+        made: Any = form
+        takes = sorted(_names(form) | (set() if path is None else _names(path)))
+        raise DataError(
+            f"{made.name} takes no {', '.join(sorted(settings))}; its settings are: "
+            f"{', '.join(takes) or 'none'}"
+        )
+    run = Run(seed=seed, nuts=nuts or NutsSettings(), compiled=compiled, **of_run)
+    return sample(model, form(**of_form), None if path is None else path(**of_path), run)
+
+
+def _names(made: Any) -> set[str]:
+    return {each.name for each in fields(made)}
+
+
+def _taken(made: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Take out the settings that a class has."""
+    return {name: settings.pop(name) for name in _names(made) & settings.keys()}
 
 
 def python_method(name: str, sampler: Callable[..., Fit]) -> Method:

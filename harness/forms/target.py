@@ -2,55 +2,49 @@
 
 from __future__ import annotations
 
-from harness.engine.compile import CompiledProgram
-from harness.engine.nuts import NutsSettings
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import DataError
 from harness.fit import Fit, build_fit
-from harness.forms.common import Engine, Inits, Sampling, run_attributes, run_variant
-from harness.forms.method import Method
+from harness.forms.common import Run, VariantRun, run_attributes
+from harness.forms.form import Form
+from harness.forms.method import form_method
 from harness.model import Model
-
-VARIANT = "target"
-
-
-def sample_target(
-    model: Model,
-    *,
-    nuts: NutsSettings | None = None,
-    seed: int,
-    inits: Inits = None,
-    compiled: CompiledProgram | None = None,
-    engine: Engine = "auto",
-) -> Fit:
-    """Run Stan's NUTS on a model's target density.
-
-    Parameters
-    ----------
-    model
-        Target density with its data.
-    nuts
-        Settings of NUTS; Stan's defaults if not given.
-    seed
-        Seed, 0 to 2^32 - 1; same seed, same draws.
-    inits
-        Initial values as CmdStanPy takes them; Stan's own random ones if not given.
-    compiled
-        The model's compiled ``target.stan``, if it is at hand.
-    engine
-        What runs NUTS; see :data:`harness.forms.common.Engine`.
-
-    Returns
-    -------
-    Fit
-        Without an ``extended`` group.
-    """
-    ran = run_variant(model, VARIANT, {}, Sampling(nuts, seed, inits, compiled, engine))
-    return build_fit(
-        posterior={name: ran.run.variables[name] for name in model.parameters},
-        extended=None,
-        sample_stats=ran.run.sample_stats,
-        constant_data=model.data,
-        attrs=run_attributes("target", model, ran, {}, seed),
-    )
+from harness.path.data import TemperedPath
 
 
-TARGET = Method("target", VARIANT, sample_target)
+@dataclass(frozen=True)
+class Target(Form):
+    """The target as it is; its fits have no ``extended`` group."""
+
+    name = "target"
+    label = "NUTS on the target"
+    variant = "target"
+    weighting = "unweighted"
+
+    def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
+        """Return no data: the target has no path, and one that is given is refused.
+
+        Raises
+        ------
+        DataError
+            If a path is given.
+        """
+        if path is not None:
+            raise DataError("NUTS on the target follows no path: give None in its place")
+        return {}
+
+    def fit(self, model: Model, path: TemperedPath | None, run: Run, ran: VariantRun) -> Fit:
+        """Make a fit of the target's own draws."""
+        return build_fit(
+            posterior={name: ran.run.variables[name] for name in model.parameters},
+            extended=None,
+            sample_stats=ran.run.sample_stats,
+            constant_data=model.data,
+            attrs=run_attributes(self.name, model, ran, {}, run.seed),
+            weighting=self.weighting,
+        )
+
+
+TARGET = form_method(Target, path=None)

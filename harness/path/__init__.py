@@ -12,6 +12,7 @@ from harness.path.approximations import (
     local_fits,
     pathfinder_base,
 )
+from harness.path.data import TemperedPath
 from harness.path.gaussian import GaussianBase, gaussian_base, symmetrised_divergence
 from harness.path.moments import matched_base, mixed_base, weighted_base, without_duplicates
 from harness.path.pilot import Pilot, PilotSettings, pilot, pilot_of_density
@@ -22,6 +23,7 @@ __all__ = [
     "GaussianBase",
     "Pilot",
     "PilotSettings",
+    "TemperedPath",
     "advi",
     "gaussian_base",
     "laplace_base",

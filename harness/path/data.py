@@ -11,8 +11,8 @@ from harness.errors import DataError
 from harness.evidence import WHOLE_BASE, LogG, LogMass
 from harness.model import Model
 from harness.model.coordinates import Shapes, StanCoordinates
-from harness.path import GaussianBase
 from harness.path.cut import cut_to_box
+from harness.path.gaussian import GaussianBase
 
 UNIFORM: LogG = ((0.0, 0.0), (1.0, 0.0))
 """g(beta) = 1."""
@@ -112,42 +112,59 @@ def knots(log_density: LogG, name: str) -> tuple[np.ndarray, np.ndarray]:
     return beta, value
 
 
-def path_settings(
-    model: Model, base: GaussianBase | None, log_zeta: float, log_g: LogG
-) -> dict[str, Any]:
-    """Return what a fit remembers of its path, as plain values."""
-    return {
-        # With shared scales the prior of what is tempered is one given the scales.
-        "normalised_base": base is not None or (model.own_base == "prior" and not model.shared),
-        "base": None if base is None else [base.mean.tolist(), base.cholesky.tolist()],
-        "log_zeta": log_zeta if base is None else base.log_zeta,
-        "log_g": np.asarray(log_g, dtype=np.float64).tolist(),
-    }
-
-
 @dataclass(frozen=True)
-class TemperedForm:
-    """A tempered form as it is run, and the base of its path.
+class TemperedPath:
+    """The way from a base to the target: log gamma_beta = beta log gamma + (1 - beta) log b.
 
     Attributes
     ----------
-    method
-        Name of the method.
-    variant
-        Variant of the model's programs that it runs.
     base
-        Gaussian base, or None for the model's own.
+        Gaussian base, or None for the model's own, often pure tempering.
+    log_zeta
+        Guess at log Z, used with the model's own base; a Gaussian base brings its own.
+    log_g
+        Knots (beta, log g(beta)) up to 1; flat over the form's inverse temperatures if None.
+    ladder
+        Whether beta takes the values of the knots alone, with log weights the values there (from
+        a pilot, -log Z(beta_k)), so that its integral is a sum.  Only collapsed forms can.
     base_mass
-        Share of the base's mass that the path reaches.  None for all of it; of a Gaussian base in
-        a model with bounds, for what lies within them.
+        Share of the base's mass that the path reaches, for log Z: see
+        :mod:`harness.evidence.base_mass`.  If None, all of it; of a Gaussian base in a model with
+        bounds, what lies within them.
     """
 
-    method: str
-    variant: str
-    base: GaussianBase | None
-    base_mass: LogMass | None
+    base: GaussianBase | None = None
+    log_zeta: float = 0.0
+    log_g: LogG | None = None
+    ladder: bool = False
+    base_mass: LogMass | None = None
 
-    def base_settings(self, model: Model, shapes: Shapes) -> dict[str, Any]:
+    def knots(self, lowest: float = 0.0) -> LogG:
+        """Return the knots of log g; a flat one starts at the lowest inverse temperature."""
+        return ((lowest, 0.0), (1.0, 0.0)) if self.log_g is None else self.log_g
+
+    def data(self, model: Model, lowest: float = 0.0) -> dict[str, Any]:
+        """Return the path's part of a program's data; see :func:`path_data`.
+
+        Raises
+        ------
+        DataError
+            If the path makes no sense for the model.
+        """
+        return path_data(model, self.base, self.log_zeta, self.knots(lowest))
+
+    def settings(self, model: Model, lowest: float = 0.0) -> dict[str, Any]:
+        """Return what a fit remembers of the path, as plain values."""
+        base = self.base
+        return {
+            # With shared scales the prior of what is tempered is one given the scales.
+            "normalised_base": base is not None or (model.own_base == "prior" and not model.shared),
+            "base": None if base is None else [base.mean.tolist(), base.cholesky.tolist()],
+            "log_zeta": self.log_zeta if base is None else base.log_zeta,
+            "log_g": np.asarray(self.knots(lowest), dtype=np.float64).tolist(),
+        }
+
+    def reached(self, model: Model, shapes: Shapes) -> dict[str, Any]:
         """Return what a fit remembers of the part of the base that the path reaches.
 
         Parameters

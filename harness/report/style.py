@@ -10,7 +10,13 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MplFigure
 
-# Okabe and Ito's palette, whose colours the common forms of colour blindness can tell apart.
+from harness.forms.continuous_tempering import CollapsedTempering, ContinuousTempering
+from harness.forms.extended_hamiltonian import ExtendedHamiltonian
+from harness.forms.folded import Folded
+from harness.forms.pseudo_extended import CollapsedPseudoExtended, PseudoExtended
+from harness.forms.target import Target
+
+# Okabe and Ito's palette, told apart under the common forms of colour blindness.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 _LARGEST_SVG = 150_000
@@ -41,13 +47,19 @@ class MethodStyle:
 
 
 METHODS: dict[str, MethodStyle] = {
-    "target": MethodStyle("NUTS on the target", COLOURS[0], "o"),
-    "pseudo_extended": MethodStyle("Pseudo-extended MCMC", COLOURS[1], "s"),
-    "collapsed_pseudo_extended": MethodStyle("Collapsed pseudo-extended", COLOURS[3], "D"),
-    "continuous_tempering": MethodStyle("Continuous tempering", COLOURS[2], "^"),
-    "collapsed_tempering": MethodStyle("Collapsed tempering", COLOURS[4], "v"),
+    **{
+        form.name: MethodStyle(form.label, colour, marker)
+        for form, colour, marker in (
+            (Target, COLOURS[0], "o"),
+            (PseudoExtended, COLOURS[1], "s"),
+            (CollapsedPseudoExtended, COLOURS[3], "D"),
+            (ContinuousTempering, COLOURS[2], "^"),
+            (CollapsedTempering, COLOURS[4], "v"),
+            (ExtendedHamiltonian, COLOURS[6], ">"),
+            (Folded, "#DDCC77", "D"),
+        )
+    },
     "gibbs_tempering": MethodStyle("Gibbs continuous tempering", COLOURS[5], "<"),
-    "extended_hamiltonian": MethodStyle("Extended Hamiltonian", COLOURS[6], ">"),
     # Tol's muted scheme for the baselines, which are drawn beside one or two of the above.
     "sequential_monte_carlo": MethodStyle("Tempered SMC", "#882255", "P"),
     "annealed_importance": MethodStyle("Annealed importance sampling", "#44AA99", "X"),
@@ -58,7 +70,6 @@ METHODS: dict[str, MethodStyle] = {
     "repelling_attracting": MethodStyle("Repelling-attracting Metropolis", "#661100", "8"),
     "joint_tempering": MethodStyle("Joint continuous tempering by HMC", "#1B7837", "1"),
     "path_sampling": MethodStyle("Path sampling", "#6699CC", "H"),
-    "folded": MethodStyle("Folded target", "#DDCC77", "D"),
     "fold_importance": MethodStyle("Importance sampling from a fold", "#888888", "X"),
 }
 """Style of each method, by the name that its fits carry."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,26 +18,16 @@ from harness.engine.compile import CompiledProgram
 from harness.engine.nuts import NutsSettings
 from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit
-from harness.forms.common import compiled_variant
-from harness.forms.continuous_tempering import (
-    COLLAPSED_VARIANT,
-    JOINT_VARIANT,
-    sample_collapsed_tempered,
-    sample_continuously_tempered,
-)
+from harness.forms.common import Run, compiled_variant
+from harness.forms.continuous_tempering import CollapsedTempering, ContinuousTempering
+from harness.forms.form import Form, sample
 from harness.forms.method import Method
 from harness.model import Model
 from harness.models.image_set import ImageSet, set_of
+from harness.path.data import TemperedPath
 from harness.samplers.annealed_importance import annealed_importance, bidirectional
 from harness.samplers.gibbs_tempering import gibbs_tempering
 from harness.samplers.simulated_tempering import simulated_tempering
-
-Form = Literal["continuous_tempering", "collapsed_tempering"]
-
-_FORM: dict[Form, tuple[Callable[..., Fit], str]] = {
-    "continuous_tempering": (sample_continuously_tempered, JOINT_VARIANT),
-    "collapsed_tempering": (sample_collapsed_tempered, COLLAPSED_VARIANT),
-}
 
 
 def sample_path_over_images(
@@ -111,24 +101,16 @@ def sample_nuts_over_images(
         If Stan does not finish.
     """
     images = set_of(model)
-    sample, variant = _FORM[form]
     nuts = nuts or NutsSettings()
-    compiled = compiled or compiled_variant(model, variant)
+    compiled = compiled or compiled_variant(model, form.program)
     states = np.random.SeedSequence([seed, 4]).generate_state(len(images.image))
     fits = []
     for number, state in enumerate(states):
         single, base = images.single(number, f"{model.name}-{number}")
         starts = base.sample(np.random.default_rng([int(state), 5]), nuts.chains)
-        fits.append(
-            sample(
-                single,
-                base=base,
-                nuts=nuts,
-                seed=int(state),
-                inits=[{"z": start.tolist()} for start in starts],
-                compiled=compiled,
-            )
-        )
+        inits = [{"z": start.tolist()} for start in starts]
+        run = Run(seed=int(state), nuts=nuts, inits=inits, compiled=compiled)
+        fits.append(sample(single, form, TemperedPath(base=base), run))
     trees = [fit.tree for fit in fits]
     log_w1, log_w0 = (
         np.stack([tree["extended"][name].to_numpy() for tree in trees])
@@ -272,8 +254,8 @@ def _fit(
     )
 
 
-def _over_images(name: str, sample: Callable[..., Fit], **fixed: Any) -> Method:
-    return Method(f"{name}_over_images", None, partial(sample, **fixed), driven_by="python")
+def _over_images(name: str, call: Callable[..., Fit], **fixed: Any) -> Method:
+    return Method(f"{name}_over_images", None, partial(call, **fixed), driven_by="python")
 
 
 GIBBS_TEMPERING_OVER_IMAGES = _over_images(
@@ -286,11 +268,11 @@ ANNEALED_IMPORTANCE_OVER_IMAGES = _over_images("annealed_importance", sample_ann
 BIDIRECTIONAL_OVER_IMAGES = _over_images("bidirectional", sample_bidirectional_over_images)
 JOINT_TEMPERING_OVER_IMAGES = Method(
     "continuous_tempering_over_images",
-    JOINT_VARIANT,
-    partial(sample_nuts_over_images, form="continuous_tempering"),
+    ContinuousTempering.variant,
+    partial(sample_nuts_over_images, form=ContinuousTempering()),
 )
 COLLAPSED_TEMPERING_OVER_IMAGES = Method(
     "collapsed_tempering_over_images",
-    COLLAPSED_VARIANT,
-    partial(sample_nuts_over_images, form="collapsed_tempering"),
+    CollapsedTempering.variant,
+    partial(sample_nuts_over_images, form=CollapsedTempering()),
 )

@@ -6,7 +6,8 @@ part of the likelihood.  ``mu ~ normal(m, s)`` is part of the prior whatever m a
 
 Everything else, ``target += expression`` and densities of computed values, is part of the
 likelihood if data reach it: if their values flow into it, if a condition on them decides whether it
-is added, or if they choose in it, as an index (``log(p[w[n]])``), a range, a loop's bound or a size.
+is added, or if they choose in it, as an index (``log(p[w[n]])``), a range, a loop's bound or a
+size.
 
 Data that only choose may also be the graph of a prior, as in
 ``-0.5 * dot_self(phi[node1] - phi[node2])``.  Then the parameters decide: if every vector of

@@ -21,28 +21,24 @@ from harness.fit import Fit, build_fit
 from harness.folders import cache_folder
 from harness.forms.common import (
     Engine,
-    Sampling,
+    Run,
     chosen_engine,
     run_attributes,
     run_variant,
     variant_data,
 )
-from harness.forms.continuous_tempering import (
-    COLLAPSED_VARIANT,
-    ZERO_LIKELIHOOD_VARIANT,
-    sample_collapsed_tempered,
-    tempering_data,
-)
-from harness.forms.pseudo_extended import VARIANT as PSEUDO_EXTENDED_VARIANT
-from harness.forms.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
+from harness.forms.continuous_tempering import CollapsedTempering
+from harness.forms.form import Form, sample
+from harness.forms.pseudo_extended import PseudoExtended
 from harness.model import Model
+from harness.path.data import TemperedPath
 from harness.temper import What, tempered_model
 from harness.temper.program import self_contained
 from harness.user.agreement import disagreement
 from harness.user.clock import Clock
 from harness.user.data import accepted_by_stanli, checked_data, read_data
 from harness.user.generated import ORIGINAL, kept_names, with_generated
-from harness.user.scout import Path as TemperedPath
+from harness.user.scout import Path as SearchPath
 from harness.user.scout import starting_values
 
 Tempered = Literal["pe", "ct"]
@@ -110,27 +106,21 @@ class Job:
         return disagreement(compiled, self.model.program("target"), self.model.data, seed=seed)
 
     def tempered_disagreement(
-        self, method: Tempered, path: TemperedPath, seed: int, num: int
+        self, method: Tempered, path: SearchPath, seed: int, num: int
     ) -> str | None:
-        """Say the same about a tempered form along the search's path."""
-        variant, found = tempered_variant(method, path), path.found
-        compiled = self.compiled.get(variant)
+        """Say the same of a tempered form, along the search's path."""
+        form, along = tempered_form(method, path, num), tempered_path(method, path)
+        compiled = self.compiled.get(form.program)
         if compiled is None:
             return None
-        base, log_zeta = path.base, found.base.log_zeta
-        if method == "pe":
-            data = pseudo_extended_data(
-                self.model, num, base=base, log_zeta=log_zeta, log_g=found.log_g_by_rung
-            )
-        else:
-            data = tempering_data(self.model, base, log_zeta, path.ladder) | {"ladder": 1}
-        everything = variant_data(self.model, variant, data)
-        return disagreement(compiled, self.model.program(variant), everything, seed=seed)
+        everything = variant_data(self.model, form.program, form.data(self.model, along))
+        return disagreement(compiled, self.model.program(form.program), everything, seed=seed)
 
     def plain(self, nuts: NutsSettings, seed: int) -> Fit:
         """Run NUTS on the original program."""
-        sampling = Sampling(nuts, seed, None, self.compiled.get(ORIGINAL), self.engine)
-        ran = run_variant(self.model, ORIGINAL, {}, sampling)
+        compiled = self.compiled.get(ORIGINAL)
+        run = Run(seed=seed, nuts=nuts, compiled=compiled, engine=self.engine)
+        ran = run_variant(self.model, ORIGINAL, {}, run)
         later = [name for name in self.names if name in ran.run.variables]
         names = [*self.model.parameters, *later]
         return build_fit(
@@ -145,39 +135,22 @@ class Job:
     def tempered(
         self,
         method: Tempered,
-        path: TemperedPath,
+        path: SearchPath,
         starts: Mapping[str, FloatArray],
         nuts: NutsSettings,
         seed: int,
         num: int,
     ) -> Fit:
-        """Run a tempered form along the search's path; its chains start at the starting points."""
-        found = path.found
-        common: dict[str, Any] = {
-            "base": path.base,
-            "base_mass": path.positive if method == "pe" else path.reached,
-            "log_zeta": found.base.log_zeta,
-            "nuts": nuts,
-            "seed": seed,
-            "engine": self.engine,
-            "compiled": self.compiled.get(tempered_variant(method, path)),
-        }
-        if method == "pe":
-            return sample_pseudo_extended(
-                self.model,
-                num_pseudo_samples=num,
-                log_g=found.log_g_by_rung,
-                inits=starting_values(starts, nuts.chains, num),
-                **common,
-            )
-        return sample_collapsed_tempered(
-            self.model,
-            log_g=path.ladder,
-            ladder=True,
-            zero_likelihood=path.zero_likelihood,
-            inits=starting_values(starts, nuts.chains),
-            **common,
+        """Run a tempered form along the search's path, its chains from the starting points."""
+        form = tempered_form(method, path, num)
+        run = Run(
+            seed=seed,
+            nuts=nuts,
+            inits=starting_values(starts, nuts.chains, form.points),
+            compiled=self.compiled.get(form.program),
+            engine=self.engine,
         )
+        return sample(self.model, form, tempered_path(method, path), run)
 
     def programs(self, fit: Fit) -> list[tuple[str, str]]:
         """Return names and texts of the original program and of the form that made a fit."""
@@ -197,11 +170,23 @@ class Job:
         return with_generated(fit, self.model, self.names, compiled=compiled, seed=seed)
 
 
-def tempered_variant(method: Tempered, path: TemperedPath) -> str:
-    """Return the variant that a method runs along a path."""
+def tempered_form(method: Tempered, path: SearchPath, num: int) -> Form:
+    """Return the form that a method runs along the search's path, with N pseudo-samples."""
     if method == "pe":
-        return PSEUDO_EXTENDED_VARIANT
-    return ZERO_LIKELIHOOD_VARIANT if path.zero_likelihood else COLLAPSED_VARIANT
+        return PseudoExtended(num)
+    return CollapsedTempering(zero_likelihood=path.zero_likelihood)
+
+
+def tempered_path(method: Tempered, path: SearchPath) -> TemperedPath:
+    """Return the search's path as the method's form takes it."""
+    pseudo_extended = method == "pe"
+    return TemperedPath(
+        base=path.base,
+        log_zeta=path.found.base.log_zeta,
+        log_g=path.found.log_g_by_rung if pseudo_extended else path.ladder,
+        ladder=not pseudo_extended,
+        base_mass=path.positive if pseudo_extended else path.reached,
+    )
 
 
 def prepare(

@@ -25,7 +25,7 @@ from harness.user.compare import Population, compare
 from harness.user.confirm import nuts_stays
 from harness.user.evidence import open_questions, pilots_evidence, zero_likelihood
 from harness.user.generated import ORIGINAL
-from harness.user.job import Job, Tempered, prepare, tempered_variant
+from harness.user.job import Job, Tempered, prepare, tempered_form
 from harness.user.judge import (
     Judgement,
     cannot_temper,
@@ -252,7 +252,8 @@ class _Run:
     def _tempered(self, method: Tempered, path: Path, starts: Mapping[str, FloatArray]) -> Fit:
         """Run a tempered form, then the original's transformed parameters and quantities."""
         job = self._job
-        variants = [tempered_variant(method, path), *([ORIGINAL] if job.generates else [])]
+        form = tempered_form(method, path, self._num)
+        variants = [form.program, *([ORIGINAL] if job.generates else [])]
         job.compile(variants, self._clock)
         with self._clock.step("comparing densities", "check"):
             differ = job.tempered_disagreement(method, path, self._seed, self._num)

@@ -13,8 +13,8 @@ from harness.engine.program import StanProgram
 from harness.evidence import LogG
 from harness.folders import shipped
 from harness.forms.continuous_tempering import tempering_data
-from harness.forms.extended_hamiltonian import extended_hamiltonian_data
-from harness.forms.pseudo_extended import pseudo_extended_data
+from harness.forms.extended_hamiltonian import ExtendedHamiltonian
+from harness.forms.pseudo_extended import PseudoExtended
 from harness.model import Model
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import kou_mixture
@@ -23,7 +23,7 @@ from harness.models.images import digits_autoencoder
 from harness.models.radon import radon
 from harness.models.shapes import Banana, Flower
 from harness.path import GaussianBase, gaussian_base
-from harness.path.data import UNIFORM, path_data
+from harness.path.data import UNIFORM, TemperedPath, path_data
 from harness.path.fold import Fold
 
 SHIPPED = "shipped"
@@ -67,7 +67,7 @@ def _log_g(model: Model) -> LogG:
 
 def _pseudo_extended(model: Model, size: str, num_pseudo_samples: int) -> Comparison:
     """Compare pure tempering, or tempering from the prior."""
-    data = pseudo_extended_data(model, num_pseudo_samples, log_g=_log_g(model))
+    data = PseudoExtended(num_pseudo_samples).data(model, TemperedPath(log_g=_log_g(model)))
     return _compare(model, f"{size}, N = {num_pseudo_samples}", "pseudo_extended", data)
 
 
@@ -85,7 +85,7 @@ def _others(
         ("collapsed_pseudo_extended", f"{size}, N = 2", two),
     ]
     if fold is not None:
-        plateau = extended_hamiltonian_data(model, base=base)
+        plateau = ExtendedHamiltonian().data(model, TemperedPath(base=base))
         others.append(("extended_hamiltonian", size, plateau))
         others.append(("folded", f"{size}, F = {len(fold.weight)}", fold.data()))
     for variant, title, data in others:

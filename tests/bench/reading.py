@@ -20,8 +20,9 @@ from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram
 from harness.engine.nuts import NutsSettings
 from harness.engine.stan_csv import EXACT, read_chain
-from harness.forms.common import compiled_variant
-from harness.forms.pseudo_extended import pseudo_extended_data, sample_pseudo_extended
+from harness.forms.common import Run, compiled_variant
+from harness.forms.form import sample
+from harness.forms.pseudo_extended import PseudoExtended
 from harness.model import Model
 from harness.models.gaussian_mixture import kou_mixture
 
@@ -47,13 +48,8 @@ def overhead(
     own, cmdstan = (
         _processor_seconds(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
-    sample_pseudo_extended(
-        model,
-        num_pseudo_samples=num_pseudo_samples,
-        nuts=NutsSettings(chains=1, draws=draws),
-        seed=1,
-        compiled=compiled,
-    )
+    run = Run(seed=1, nuts=NutsSettings(chains=1, draws=draws), compiled=compiled)
+    sample(model, PseudoExtended(num_pseudo_samples), None, run)
     return (
         _processor_seconds(resource.RUSAGE_CHILDREN) - cmdstan,
         _processor_seconds(resource.RUSAGE_SELF) - own,
@@ -92,7 +88,7 @@ def time_readers(
     model: Model, num_pseudo_samples: int, draws: int, compiled: CompiledProgram, rounds: int
 ) -> dict[str, float]:
     """Least processor seconds of reading one run's file, by reader; they must agree exactly."""
-    data: dict[str, Any] = {**model.data, **pseudo_extended_data(model, num_pseudo_samples)}
+    data: dict[str, Any] = {**model.data, **PseudoExtended(num_pseudo_samples).data(model, None)}
     with tempfile.TemporaryDirectory() as folder:
         fit = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe)).sample(
             data=data,

@@ -15,7 +15,7 @@ import numpy as np
 from harness.engine.compile import compile_programs
 from harness.engine.toolchain import require_cmdstan
 from harness.forms.common import variant_data
-from harness.forms.pseudo_extended import VARIANT, pseudo_extended_data
+from harness.forms.pseudo_extended import PseudoExtended
 from harness.temper import tempered_model
 
 from .gradients import microseconds_per_gradient
@@ -112,12 +112,16 @@ def print_temper(options: argparse.Namespace) -> None:
             path = Path(folder) / "program.stan"
             path.write_text(text, encoding="utf-8")
             model = tempered_model(path, data)
-        programs = {_ORIGINAL: model.program("original"), _TEMPERED: model.program(VARIANT)}
+        programs = {
+            _ORIGINAL: model.program("original"),
+            _TEMPERED: model.program(PseudoExtended.variant),
+        }
         made = compile_programs(programs.values(), require_cmdstan())
         compiled = {name: made[program] for name, program in programs.items()}
         print(f"\n{title}, {options.rounds} rounds, processor time:")
         for num in (2, 5):
-            everything = variant_data(model, VARIANT, pseudo_extended_data(model, num))
+            form = PseudoExtended(num)
+            everything = variant_data(model, form.program, form.data(model, None))
             times = microseconds_per_gradient(compiled, everything, options.rounds)
             ratio = times[_TEMPERED] / times[_ORIGINAL] / num
             worst = max(worst, float(np.median(ratio)))
