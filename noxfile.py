@@ -45,7 +45,7 @@ def tests(session: nox.Session) -> None:
     if not options:
         # On all cores, so that no test waits for a compiler; what fails here fails in a test, too.
         session.run("python", "tests/programs.py")
-        options = ["-m", "not slow", "--compiled-before"]
+        options = ["-m", "not slow", "--all-compiled"]
     session.run("pytest", *EACH_CORE, *options, env=ONE_THREAD)
 
 

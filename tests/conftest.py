@@ -15,17 +15,59 @@ from filelock import FileLock
 from toolchain_world import World
 
 from harness.engine.toolchain import require_cmdstan
+from harness.folders import cache_root
 
 if TYPE_CHECKING:
     from survival_world import TinyWorld
 
 
-def pytest_configure() -> None:
-    """Let what the tests start be interrupted.
+COMPILED = pytest.StashKey[set[Path]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of a run that follows ``tests/programs.py``."""
+    parser.addoption(
+        "--all-compiled", action="store_true", help="name programs that are compiled nevertheless"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let what the tests start be interrupted, and remember what is compiled.
 
     A shell's background job ignores Ctrl-C, and hands that down to every process it starts.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.stash[COMPILED] = compiled_programs()
+
+
+def compiled_programs() -> set[Path]:
+    """Return the compiled programs in the user's cache."""
+    return set((cache_root() / "programs").glob("[!.]*/*.stan"))
+
+
+def compiled_late(config: pytest.Config) -> list[Path]:
+    """Return what was compiled during a run for which all was to be there before."""
+    if not config.getoption("all_compiled"):
+        return []
+    before = config.stash[COMPILED]
+    return sorted(compiled_programs() - before)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run of continuous integration; elsewhere other runs may share the cache."""
+    if "CI" in os.environ and compiled_late(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Name the programs that were compiled late."""
+    late = compiled_late(config)
+    if late:
+        terminalreporter.section("programs that tests/programs.py lacks")
+    for path in late:
+        terminalreporter.line(f"{path.stem}: {path}")
 
 
 @pytest.fixture(scope="session")

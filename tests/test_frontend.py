@@ -10,6 +10,8 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from cmdstanpy import CmdStanModel
+
+from harness.engine.compile import compile_programs
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import require_cmdstan
 
 pytestmark = pytest.mark.compiled
 
@@ -41,34 +47,33 @@ needs_same_arithmetic = pytest.mark.skipif(
 )
 
 
-class Programs:
-    """Compiles a program once a session."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.models: dict[str, CmdStanModel] = {}
-
-    def __getitem__(self, name: str) -> CmdStanModel:
-        if name not in self.models:
-            home = FIXTURES if (FIXTURES / f"{name}.stan").exists() else FULL_REFERENCE
-            shutil.copy(home / f"{name}.stan", self.folder)
-            self.models[name] = CmdStanModel(stan_file=self.folder / f"{name}.stan")
-        return self.models[name]
+Programs = Callable[[str], CmdStanModel]
 
 
 @pytest.fixture(scope="session")
-def compiled_reference(cmdstan_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    return Programs(tmp_path_factory.mktemp("programs"))
+def compiled_reference(cmdstan_home: Path) -> Programs:
+    """Return compiled programs by name."""
+    cmdstan = require_cmdstan()
+    assert cmdstan.path == cmdstan_home
+
+    @cache
+    def compiled(name: str) -> CmdStanModel:
+        home = FIXTURES if (FIXTURES / f"{name}.stan").exists() else FULL_REFERENCE
+        program = StanProgram(home / f"{name}.stan")
+        exe = compile_programs([program], cmdstan)[program].exe
+        return CmdStanModel(stan_file=str(exe) + ".stan", exe_file=str(exe))
+
+    return compiled
 
 
 @pytest.fixture
 def bernoulli(compiled_reference: Programs) -> CmdStanModel:
-    return compiled_reference["bernoulli"]
+    return compiled_reference("bernoulli")
 
 
 @pytest.fixture
 def mixture(compiled_reference: Programs) -> CmdStanModel:
-    return compiled_reference["mixture_pe"]
+    return compiled_reference("mixture_pe")
 
 
 def run(model: CmdStanModel, *args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -114,7 +119,7 @@ def adaptation(path: Path) -> list[str]:
 def test_rows_are_cmdstans(
     case: dict[str, Any], compiled_reference: Programs, tmp_path: Path
 ) -> None:
-    model = compiled_reference[case["program"]]
+    model = compiled_reference(case["program"])
     out = ["output", "file=out.csv", "sig_figs=18", "refresh=0"]
     run_ok(model, *out, *case["arguments"], cwd=tmp_path)
     got = rows(tmp_path / "out.csv")
@@ -133,7 +138,7 @@ def test_whole_files_are_cmdstans(compiled_reference: Programs, tmp_path: Path) 
         program, case = head.split()
         out = f"{program}.{case}.csv"
         args = ["output", f"file={out}", "sig_figs=18", "refresh=0", *arguments.split()]
-        run_ok(compiled_reference[program], *args, cwd=tmp_path)
+        run_ok(compiled_reference(program), *args, cwd=tmp_path)
         theirs, ours = (
             [text for text in (home / out).read_text().splitlines() if not differs.search(text)]
             for home in (FULL_REFERENCE, tmp_path)
@@ -426,7 +431,7 @@ def test_cmdstanpy_asks_the_program(bernoulli: CmdStanModel) -> None:
 
 
 def test_cmdstanpy_profiles_and_generates(compiled_reference: Programs) -> None:
-    model = compiled_reference["profiled"]
+    model = compiled_reference("profiled")
     fit = model.sample(
         data=data("bernoulli"), chains=2, seed=1, save_profile=True, show_progress=False
     )

@@ -1,0 +1,102 @@
+"""The programs that tests compile: ``python tests/programs.py`` compiles all, on every core.
+
+``nox -s tests`` begins with it, so that no test waits for a compiler.  A test that is run alone
+compiles what it needs by itself.  Programs that are missing here are named at the end of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import test_zero_likelihood
+from corpus_oracle import COMPILED_ONLY, CORPUS, reference_program
+from log_gaussian import log_gaussian
+from test_temper_compiled import QUICK
+from test_tempering_at_zero import HEAD, PROGRAM
+from test_tempering_functions import RNG_PROGRAM
+from test_user_agreement import DATA, GROUPS
+from test_user_sample import BIMODAL, BIMODAL_DATA, EIGHT_SCHOOLS, SCHOOLS
+
+from harness.engine.compile import compile_programs
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import require_cmdstan
+from harness.folders import shipped
+from harness.temper import temper, tempered_model
+
+FRONTEND = Path(__file__).parent / "fixtures" / "cmdstan"
+SHIPPED = {
+    "banana": ["target", "pseudo_extended", "collapsed_tempered"],
+    "boltzmann": ["pseudo_extended", "collapsed_tempered"],
+    "flower": ["pseudo_extended"],
+    "gaussian_mixture": [
+        "target",
+        "pseudo_extended",
+        "continuously_tempered",
+        "collapsed_tempered",
+        "collapsed_pseudo_extended",
+        "extended_hamiltonian",
+    ],
+    "horseshoe": ["target", "pseudo_extended", "pseudo_extended_shared"],
+    "image_decoder": ["continuously_tempered"],
+    "radon": ["target", "collapsed_tempered"],
+}
+"""Variants of each shipped model."""
+
+
+def programs(folder: Path) -> list[StanProgram]:
+    """Return all of them; those that tests write are written to a folder."""
+    stan = shipped("stan")
+    return [
+        *(StanProgram(stan / model / f"{variant}.stan", (stan,))
+          for model, variants in SHIPPED.items() for variant in variants),
+        *map(StanProgram, sorted(FRONTEND.glob("*.stan"))),
+        log_gaussian()[0].program("target"),
+        _written(folder, "inv_temp_draws", RNG_PROGRAM, stan),
+        _written(folder, "at_zero", HEAD + PROGRAM, stan),
+        *_of_the_corpus(folder),
+        *_of_users(folder),
+        *(test_zero_likelihood.model_of(name).program(test_zero_likelihood.COLLAPSED[1])
+          for name in ("seen", "edge")),
+    ]  # fmt: skip
+
+
+def _written(folder: Path, stem: str, text: str, *include_paths: Path) -> StanProgram:
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{stem}.stan"
+    path.write_text(text, encoding="utf-8")
+    return StanProgram(path, include_paths)
+
+
+def _of_the_corpus(folder: Path) -> Iterator[StanProgram]:
+    """Yield tempered programs, and the references that stanli cannot evaluate."""
+    for name, (method, what) in QUICK.items():
+        program = temper(CORPUS / f"{name}.stan", method=method, what=what, include_paths=(CORPUS,))
+        yield _written(folder / name, "tempered", program.text, CORPUS)
+        if name in COMPILED_ONLY:
+            yield _written(folder / name, "ref", reference_program(name), CORPUS)
+
+
+def _of_users(folder: Path) -> Iterator[StanProgram]:
+    """Yield what ``harness sample`` runs of a program and its data."""
+    given: dict[str, tuple[str, dict[str, Any]]] = {
+        "schools": (EIGHT_SCHOOLS, SCHOOLS),
+        "bimodal": (BIMODAL[: BIMODAL.index("generated quantities")], BIMODAL_DATA),
+        "groups": (GROUPS, DATA),
+    }
+    for name, (text, data) in given.items():
+        model = tempered_model(_written(folder, name, text).path, data)
+        yield from (model.program(variant) for variant in ("original", "collapsed_tempered"))
+
+
+def main() -> None:
+    """Compile all of them and say how many."""
+    with TemporaryDirectory() as folder:
+        compiled = compile_programs(programs(Path(folder)), require_cmdstan())
+    print(f"{len(compiled)} programs are compiled")
+
+
+if __name__ == "__main__":
+    main()
