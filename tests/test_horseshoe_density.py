@@ -20,7 +20,7 @@ from harness.forms.continuous_tempering import tempering_data
 from harness.model import Model
 from harness.models.horseshoe import Classification
 from harness.path import GaussianBase, gaussian_base
-from harness.path.data import UNIFORM, path_data
+from harness.path.data import UNIFORM
 
 RNG = np.random.default_rng(12)
 N_OBS, D = 7, 4
@@ -128,43 +128,28 @@ def test_target() -> None:
 
 @pytest.mark.parametrize("base", [None, BASE], ids=["prior", "gaussian"])
 @pytest.mark.parametrize("log_g", [UNIFORM, KNOTTED], ids=["uniform", "knotted"])
-@pytest.mark.parametrize("setting", ["sampled", 0.0, 0.35, 1.0, "collapsed", "ladder"])
-def test_continuously_tempered(
-    base: GaussianBase | None, log_g: LogG, setting: str | float
-) -> None:
-    data = {**MODEL.data, **tempering_data(MODEL, base, -2.2, log_g)}
+@pytest.mark.parametrize("ladder", [False, True])
+def test_collapsed_tempered(base: GaussianBase | None, log_g: LogG, ladder: bool) -> None:
+    data = {**MODEL.data, **tempering_data(MODEL, base, -2.2, log_g), "ladder": int(ladder)}
     knot, value = np.array(log_g).T
     zeta = -2.2 if base is None else base.log_zeta
-    if setting in ("collapsed", "ladder"):
-        data["ladder"] = int(setting == "ladder")
-        density = StanDensity(MODEL.program("collapsed_tempered"), data)
-    else:
-        fixed = [] if setting == "sampled" else [setting]
-        data |= {"sample_inv_temp": int(not fixed), "fixed_inv_temp": np.array(fixed)}
-        density = StanDensity(MODEL.program("continuously_tempered"), data)
-    assert density.dimension == MODEL.dimension + (setting == "sampled")
+    density = StanDensity(MODEL.program("collapsed_tempered"), data)
+    assert density.dimension == MODEL.dimension
 
     # Gauss-Legendre between knots, for the integral over beta.
     t, share = np.polynomial.legendre.leggauss(60)
     width = np.diff(knot)[:, None] / 2
-    nodes = (knot[:-1, None] + width * (t + 1)).ravel()
-    log_share = np.log(width * share).ravel() + np.interp(nodes, knot, value)
+    beta = knot if ladder else (knot[:-1, None] + width * (t + 1)).ravel()
+    log_share = value
+    if not ladder:
+        log_share = np.log(width * share).ravel() + np.interp(beta, knot, value)
 
     def expected(u: FloatArray) -> float:
         draw = Draw.unconstrained(u, 1, D)
         zero = draw.log_base(base)[0]
         one = (draw.log_base(None) + draw.log_likelihood())[0] - zeta
-        jacobian = float(draw.log_jacobian[0])
-        if setting == "ladder":
-            return float(logsumexp(knot * one + (1 - knot) * zero + value)) + jacobian
-        if setting == "collapsed":
-            return float(logsumexp(nodes * one + (1 - nodes) * zero + log_share)) + jacobian
-        if setting == "sampled":
-            beta = float(into_box(u[-1], 0, 1))
-            jacobian += log_box_jacobian(u[-1:], 0, 1)
-        else:
-            beta = float(setting)
-        return float(beta * one + (1 - beta) * zero + np.interp(beta, knot, value)) + jacobian
+        total = logsumexp(beta * one + (1 - beta) * zero + log_share)
+        return float(total + draw.log_jacobian[0])
 
     check(density, expected, 2)
 
@@ -259,30 +244,7 @@ def test_pseudo_extended(form: str, settings: dict[str, Any], num: int, inv_temp
     check(density, expected, 3)
 
 
-@pytest.mark.parametrize("base", [None, BASE], ids=["prior", "gaussian"])
-@pytest.mark.parametrize("ladder", [False, True])
-@pytest.mark.parametrize("num", [1, 2, 3])
-def test_collapsed_pseudo_extended(base: GaussianBase | None, ladder: bool, num: int) -> None:
-    """Each q_i is the integral over beta of the continuously tempered density."""
-    own = path_data(MODEL, base, -1.7, KNOTTED) | {"N": num, "ladder": int(ladder)}
-    density = StanDensity(MODEL.program("collapsed_pseudo_extended"), {**MODEL.data, **own})
-    assert density.dimension == num * MODEL.dimension
-    knot, value = np.array(KNOTTED).T
-    t, share = np.polynomial.legendre.leggauss(60)
-    width = np.diff(knot)[:, None] / 2
-    beta = knot if ladder else (knot[:-1, None] + width * (t + 1)).ravel()
-    log_share = value if ladder else np.log(width * share).ravel() + np.interp(beta, knot, value)
-
-    def expected(u: FloatArray) -> float:
-        draw = Draw.unconstrained(u, num, D)
-        zero, log_gamma = draw.log_base(base), draw.log_base(None) + draw.log_likelihood()
-        one = log_gamma - (-1.7 if base is None else base.log_zeta)
-        path = beta * one[:, None] + (1 - beta) * zero[:, None] + log_share
-        log_q = np.asarray(logsumexp(path, axis=1))
-        terms = [log_gamma[i] + np.delete(log_q, i).sum() for i in range(num)]
-        return float(logsumexp(terms) - np.log(num) + draw.log_jacobian.sum())
-
-    check(density, expected, 4)
+WRITTEN = {"log_gamma", "log_base", "inv_temp", "delta", "log_weight"}
 
 
 def generated(model: Model, variant: str, own: Mapping[str, Any]) -> dict[str, FloatArray]:
@@ -306,14 +268,11 @@ def draws_of(out: Mapping[str, FloatArray]) -> list[Draw]:
 
 
 @pytest.mark.parametrize("base", [None, BASE], ids=["prior", "gaussian"])
-@pytest.mark.parametrize("variant", ["continuously_tempered", "collapsed_tempered"])
-def test_tempered_generated_quantities(base: GaussianBase | None, variant: str) -> None:
+def test_tempered_generated_quantities(base: GaussianBase | None) -> None:
     """Delta and both log weights at every draw; nothing wide besides is written."""
-    own = tempering_data(MODEL, base, -2.2, KNOTTED)
-    own |= {"ladder": 0, "sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)}
-    out = generated(MODEL, variant, own)
-    free = {"free_inv_temp"} if variant == "continuously_tempered" else set()
-    assert set(out) == {*MODEL.parameters, "inv_temp", "delta", "log_weight"} | free
+    own = tempering_data(MODEL, base, -2.2, KNOTTED) | {"ladder": 0}
+    out = generated(MODEL, "collapsed_tempered", own)
+    assert set(out) == {*MODEL.parameters, *WRITTEN}
     zeta = -2.2 if base is None else base.log_zeta
     for t, draw in enumerate(draws_of(out)):
         one = draw.log_base(None) + draw.log_likelihood() - zeta
@@ -328,17 +287,12 @@ def test_tempered_generated_quantities(base: GaussianBase | None, variant: str) 
         np.testing.assert_allclose(out["log_weight"][t], ends, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("form", ["prior", "gaussian", "shared", "collapsed"])
+@pytest.mark.parametrize("form", ["prior", "gaussian", "shared"])
 def test_pseudo_extended_generated_quantities(form: str) -> None:
     model, base = SHARED if form == "shared" else MODEL, BASE if form == "gaussian" else None
-    if form == "collapsed":
-        own = path_data(model, base, -1.7, KNOTTED) | {"N": 3, "ladder": 1}
-        out = generated(model, "collapsed_pseudo_extended", own)
-    else:
-        own = pseudo_extended_data(model, 3, None, base=base, log_zeta=-1.7, **SHAPED)
-        out = generated(model, "pseudo_extended", own)
-    free = set() if form == "collapsed" else {"free_inv_temp"}
-    assert set(out) == {*MODEL.parameters, "inv_temp", "delta", "log_weight"} | free
+    own = pseudo_extended_data(model, 3, None, base=base, log_zeta=-1.7, **SHAPED)
+    out = generated(model, "pseudo_extended", own)
+    assert set(out) == {*MODEL.parameters, *WRITTEN, "free_inv_temp"}
     zeta = -1.7 if base is None else base.log_zeta
     for t, draw in enumerate(draws_of(out)):
         beta = out["inv_temp"][t]
@@ -350,15 +304,10 @@ def test_pseudo_extended_generated_quantities(form: str) -> None:
             log_gamma = draw.log_base(None) + draw.log_likelihood()
         delta = zero + zeta - log_gamma
         np.testing.assert_allclose(out["delta"][t], delta, rtol=1e-10, atol=1e-10)
-        if form == "collapsed":
-            knot, value = np.array(KNOTTED).T
-            assert np.all(np.isin(beta, knot))
-            log_weight = log_gamma - zero - logsumexp(value - knot * delta[:, None], axis=1)
-        else:
-            log_pi = log_density_of_inv_temp(beta, SHAPED["log_pi"], SHAPED["pi_shape"])
-            log_g = log_density_of_inv_temp(beta, SHAPED["log_g"], SHAPED["g_shape"])
-            log_q = beta * (log_gamma - zeta) + (1 - beta) * zero + log_g
-            log_weight = log_gamma + log_pi - log_q
+        log_pi = log_density_of_inv_temp(beta, SHAPED["log_pi"], SHAPED["pi_shape"])
+        log_g = log_density_of_inv_temp(beta, SHAPED["log_g"], SHAPED["g_shape"])
+        log_q = beta * (log_gamma - zeta) + (1 - beta) * zero + log_g
+        log_weight = log_gamma + log_pi - log_q
         # Up to a constant of the draw: only normalised weights are ever used.
         np.testing.assert_allclose(
             normalised_weights(out["log_weight"][t]), normalised_weights(log_weight), rtol=1e-8
@@ -400,12 +349,11 @@ def normal_rule(count: int) -> tuple[FloatArray, FloatArray]:
 
 
 def test_the_prior_integrates_to_one() -> None:
-    """All five dimensions, through the program, at inverse temperature 0."""
+    """All five dimensions, through the program, on a ladder whose mass is at 0."""
     icept = 1.3
     model = ONE.model("one", scale_global=TAU_0, scale_icept=icept, slab_scale=SLAB, slab_df=DF)
-    own = {"sample_inv_temp": 0, "fixed_inv_temp": np.zeros(1)}
-    data = {**model.data, **tempering_data(model), **own}
-    density = StanDensity(model.program("continuously_tempered"), data)
+    data = {**model.data, **tempering_data(model, log_g=((0.0, 0.0), (1.0, -1e4))), "ladder": 1}
+    density = StanDensity(model.program("collapsed_tempered"), data)
     gauss, gauss_share = normal_rule(2)
     local, local_share = scale_rule(14, 1)
     tau, tau_share = scale_rule(14, TAU_0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,10 @@ from harness.forms.continuous_tempering import tempering_data
 from harness.model import Model
 from harness.models.images import ImageDecoder, IntArray, Layer, digits_autoencoder
 from harness.path import GaussianBase, gaussian_base
-from harness.path.data import UNIFORM, path_data
+from harness.path.data import UNIFORM
 
 KNOTTED: LogG = ((0.0, 1.0), (0.2, -0.5), (0.7, 0.4), (1.0, 2.0))
 RUNGS: LogG = ((0.0, -0.4), (0.1, 0.8), (0.45, 0.1), (1.0, -1.2))
-SLOPED: LogG = ((0.0, 0.3), (1.0, 1.1))
 LOG_ZETA = -4.3
 IMAGE = np.array([1, 0, 0, 1, 1, 0, 1])
 
@@ -166,103 +165,6 @@ def test_collapsed_tempered(log_g: LogG, gaussian: bool, dimension: int, ladder:
     check(density, expected, dimension)
 
 
-@pytest.mark.parametrize(
-    ("num", "inv_temp"),
-    [(1, None), (1, 0.3), (2, None), (2, 0.3), (2, (0.0, 1.0)), (3, None), (3, (0.0, 0.5, 1.0))],
-)
-@pytest.mark.parametrize("gaussian", [False, True])
-@pytest.mark.parametrize("dimension", [1, 3])
-def test_pseudo_extended(
-    num: int, inv_temp: float | Sequence[float] | None, gaussian: bool, dimension: int
-) -> None:
-    decoder, base = decoder_in(dimension), base_in(dimension) if gaussian else None
-    model = image_model(decoder)
-    shaped = inv_temp is None
-    g_shape, pi_shape = ((0.7, 1.4), (1.6, 0.8)) if shaped else ((1.0, 1.0), (1.0, 1.0))
-    correlation = -0.3 if shaped and num > 1 else 0.0
-    data = {
-        **model.data,
-        **pseudo_extended_data(
-            model,
-            num,
-            inv_temp,
-            base=base,
-            log_zeta=LOG_ZETA,
-            log_g=KNOTTED,
-            g_shape=g_shape,
-            g_correlation=correlation,
-            log_pi=SLOPED,
-            pi_shape=pi_shape,
-        ),
-    }
-    density = StanDensity(model.program("pseudo_extended"), data)
-    assert density.dimension == dimension * num + num * shaped
-    zeta = LOG_ZETA if base is None else base.log_zeta
-
-    def expected(u: FloatArray) -> float:
-        """Equation 8, sum over i of target_i times the product of q_j over j != i, over N."""
-        z = u[: dimension * num].reshape(num, dimension)
-        extra = 0.0
-        if shaped:
-            v = u[dimension * num :]
-            beta = into_box(v, 0, 1)
-            extra = log_box_jacobian(v, 0, 1)
-            normal = norm.ppf(beta)
-            covariance = np.full((num, num), correlation) + (1 - correlation) * np.eye(num)
-            extra += float(multivariate_normal(np.zeros(num), covariance).logpdf(normal))
-            extra -= float(np.sum(norm.logpdf(normal)))
-        else:
-            beta = np.broadcast_to(np.asarray(inv_temp, dtype=np.float64), num)
-        log_g = log_inv_temp(beta, KNOTTED, g_shape)
-        log_pi = log_inv_temp(beta, SLOPED, pi_shape)
-        one = log_gamma(decoder, IMAGE, z)
-        log_q = beta * (one - zeta) + (1 - beta) * log_base(base, z) + log_g
-        terms = [one[i] + log_pi[i] + np.delete(log_q, i).sum() for i in range(num)]
-        return float(logsumexp(terms)) - float(np.log(num)) + extra
-
-    check(density, expected, dimension)
-
-
-@pytest.mark.parametrize("ladder", [False, True])
-@pytest.mark.parametrize("gaussian", [False, True])
-@pytest.mark.parametrize("num", [1, 2, 4])
-@pytest.mark.parametrize("log_g", [UNIFORM, RUNGS], ids=["uniform", "rungs"])
-def test_collapsed_pseudo_extended(log_g: LogG, num: int, gaussian: bool, ladder: bool) -> None:
-    decoder, base = decoder_in(2), base_in(2) if gaussian else None
-    model = image_model(decoder)
-    data = {**model.data, **path_data(model, base, LOG_ZETA, log_g)}
-    data |= {"N": num, "ladder": int(ladder)}
-    density = StanDensity(model.program("collapsed_pseudo_extended"), data)
-    zeta = LOG_ZETA if base is None else base.log_zeta
-
-    def expected(u: FloatArray) -> float:
-        z = u.reshape(num, 2)
-        one = log_gamma(decoder, IMAGE, z)
-        log_q = tempered_mass(one - zeta, log_base(base, z), log_g, ladder=ladder)
-        terms = [one[i] + np.delete(log_q, i).sum() for i in range(num)]
-        return float(logsumexp(terms)) - float(np.log(num))
-
-    assert density.dimension == 2 * num
-    check(density, expected, num)
-
-
-@pytest.mark.parametrize("variant", ["pseudo_extended", "collapsed_pseudo_extended"])
-def test_one_pseudo_sample_is_the_target(variant: str) -> None:
-    model = image_model(decoder_in(2))
-    target = StanDensity(model.program("target"), model.data)
-    data = (
-        pseudo_extended_data(model, 1, 0.4, base=base_in(2))
-        if variant == "pseudo_extended"
-        else {**path_data(model, base_in(2)), "N": 1, "ladder": 0}
-    )
-    extended = StanDensity(model.program(variant), {**model.data, **data})
-    for u in np.random.default_rng(4).normal(size=(10, 2)):
-        value, slope = extended(u)
-        expected, expected_slope = target(u)
-        assert value == pytest.approx(expected, rel=1e-12)
-        np.testing.assert_allclose(slope, expected_slope, rtol=1e-10, atol=1e-10)
-
-
 @pytest.mark.parametrize("variant", ["target", "collapsed_tempered"])
 def test_far_out_nothing_overflows(variant: str) -> None:
     """Log odds in the thousands: SciPy's probabilities round to 0 and 1, Stan's do not."""
@@ -353,57 +255,24 @@ def test_log_weights_of_continuous_tempering(variant: str, gaussian: bool) -> No
     assert len(np.unique(draws["delta"])) > 1
 
 
-@pytest.mark.parametrize("gaussian", [False, True])
-@pytest.mark.parametrize("variant", ["pseudo_extended", "collapsed_pseudo_extended"])
-def test_log_weights_of_pseudo_samples(variant: str, gaussian: bool) -> None:
-    """Log of target over instrumental density, each pseudo-sample's own (paper, eq. 3)."""
-    decoder, base = decoder_in(2), base_in(2) if gaussian else None
-    model, num = image_model(decoder), 3
-    data: dict[str, Any] = dict(model.data)
-    if variant == "pseudo_extended":
-        data |= pseudo_extended_data(
-            model, num, base=base, log_zeta=LOG_ZETA, log_g=KNOTTED, log_pi=SLOPED
-        )
-    else:
-        data |= {**path_data(model, base, LOG_ZETA, KNOTTED), "N": num, "ladder": 0}
-    draws = generated(model, variant, data)
-    assert draws["z"].shape == (12, 2, num)
-    z = np.moveaxis(draws["z"], -1, 1)
-    zeta = LOG_ZETA if base is None else base.log_zeta
-    one, zero = log_gamma(decoder, IMAGE, z), log_base(base, z)
-    np.testing.assert_allclose(draws["delta"], zero + zeta - one, rtol=1e-10, atol=1e-10)
-    if variant == "pseudo_extended":
-        beta = draws["inv_temp"]
-        log_q = beta * (one - zeta) + (1 - beta) * zero + log_inv_temp(beta, KNOTTED)
-        expected = one + log_inv_temp(beta, SLOPED) - log_q
-    else:
-        expected = one - tempered_mass(one - zeta, zero, KNOTTED, ladder=False)
-    np.testing.assert_allclose(draws["log_weight"], expected, rtol=1e-9, atol=1e-9)
-    assert len(np.unique(draws["delta"])) > num
-
-
-@pytest.mark.parametrize("variant", ["target", "pseudo_extended"])
+@pytest.mark.parametrize("variant", ["target", "continuously_tempered"])
 def test_shipped_decoder(variant: str) -> None:
     """The digits' decoder, 10 latent dimensions and 64 pixels, with the encoder's base."""
     autoencoder = digits_autoencoder()
     decoder = autoencoder.decoder
     rng = np.random.default_rng(3)
     image = decoder.generate(rng, 1).image[0]
-    model, num = decoder.model(image, "digit"), 1
+    model = decoder.model(image, "digit")
     base = autoencoder.encode(image, rng)
     data: dict[str, Any] = dict(model.data)
-    if variant == "pseudo_extended":
-        num = 2
-        data |= pseudo_extended_data(model, num, (1.0, 0.25), base=base)
+    if variant != "target":
+        data |= {**tempering_data(model, base), "sample_inv_temp": 0, "fixed_inv_temp": [0.25]}
     density = StanDensity(model.program(variant), data)
 
     def expected(u: FloatArray) -> float:
-        z = u.reshape(num, 10)
-        one = log_gamma(decoder, image, z)
+        one = float(log_gamma(decoder, image, u))
         if variant == "target":
-            return float(one[0])
-        beta = np.array([1.0, 0.25])
-        log_q = beta * (one - base.log_zeta) + (1 - beta) * log_base(base, z)
-        return float(logsumexp([one[0] + log_q[1], one[1] + log_q[0]]) - np.log(2))
+            return one
+        return 0.25 * (one - base.log_zeta) + 0.75 * float(log_base(base, u))
 
     check(density, expected, 6)

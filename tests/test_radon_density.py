@@ -291,24 +291,6 @@ def test_pseudo_extended(name: str, num: int, ladder: tuple[float, ...] | None) 
     check(density, expected, 5, 3)
 
 
-@pytest.mark.parametrize("name", PATHS)
-@pytest.mark.parametrize(("num", "ladder"), [(1, False), (3, False), (2, True)])
-def test_collapsed_pseudo_extended(name: str, num: int, ladder: bool) -> None:
-    path = PATHS[name]
-    data = {**MODEL.data, **tempering_data(MODEL, **path), "ladder": int(ladder), "N": num}
-    density = StanDensity(MODEL.program("collapsed_pseudo_extended"), data)
-    assert density.dimension == num * DIMENSION
-
-    def expected(u: FloatArray) -> float:
-        ends = [log_path(point, path) for point in pseudo_samples(u, num)]
-        log_q = np.array([log_mass(*each, path, ladder=ladder) for each in ends])
-        zeta = BASE.log_zeta if "base" in path else path["log_zeta"]
-        log_target = np.array([one + zeta for one, _ in ends])
-        return float(logsumexp(log_target - log_q) - np.log(num) + log_q.sum())
-
-    check(density, expected, 6, 2)
-
-
 def test_a_gaussian_base_of_all_homes_is_finite_far_out() -> None:
     model = radon()
     base = gaussian_base(np.zeros(92), np.eye(92), log_zeta=-1044.0)
@@ -368,21 +350,11 @@ def test_log_weights(name: str) -> None:
 
     beta = np.array([0.2, 0.9])
     fixed = {**MODEL.data, **pseudo_extended_data(MODEL, 2, (0.2, 0.9), **path)}
-    for variant, data in (
-        ("collapsed_pseudo_extended", {**collapsed, "N": 2}),
-        ("pseudo_extended", fixed),
-    ):
-        for points, found in sampled(variant, data, 2):
-            one, zero = np.array([log_path(point, path) for point in points]).T
-            if variant == "pseudo_extended":
-                log_q = beta * one + (1 - beta) * zero + log_g(beta, path)
-            else:
-                masses = zip(one, zero, strict=True)
-                log_q = np.array([log_mass(a, b, path, ladder=False) for a, b in masses])
-            np.testing.assert_allclose(found["delta"], zero - one, rtol=1e-9, atol=1e-9)
-            np.testing.assert_allclose(
-                found["log_weight"], one + zeta - log_q, rtol=1e-9, atol=1e-9
-            )
+    for points, found in sampled("pseudo_extended", fixed, 2):
+        one, zero = np.array([log_path(point, path) for point in points]).T
+        log_q = beta * one + (1 - beta) * zero + log_g(beta, path)
+        np.testing.assert_allclose(found["delta"], zero - one, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found["log_weight"], one + zeta - log_q, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["prior", "Gaussian, knotted g"])

@@ -151,34 +151,21 @@ def log_mass(delta: float, log_g: LogG, ladder: bool) -> float:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("setting", ["sampled", 0.0, 0.35, 1.0, "collapsed", "ladder"])
+@pytest.mark.parametrize("ladder", [False, True])
 @pytest.mark.parametrize("log_g", [UNIFORM, FULL], ids=["uniform", "knotted"])
-def test_continuously_tempered(name: str, setting: str | float, log_g: LogG) -> None:
+def test_collapsed_tempered(name: str, ladder: bool, log_g: LogG) -> None:
     model, base = SHAPES[name][0], base_of(name)
     log_gamma, log_base, zeta = path(name, base)
-    data = {**model.data, **tempering_data(model, base, log_g=log_g)}
-    if setting in ("collapsed", "ladder"):
-        program = "collapsed_tempered"
-        data |= {"ladder": int(setting == "ladder")}
-    else:
-        program = "continuously_tempered"
-        fixed = [] if isinstance(setting, str) else [setting]
-        data |= {"sample_inv_temp": int(not fixed), "fixed_inv_temp": np.array(fixed)}
-    density = StanDensity(model.program(program), data)
-    assert density.dimension == model.dimension + (setting == "sampled")
+    data = {**model.data, **tempering_data(model, base, log_g=log_g), "ladder": int(ladder)}
+    density = StanDensity(model.program("collapsed_tempered"), data)
+    assert density.dimension == model.dimension
 
-    def expected(u: FloatArray) -> float:
-        x = u[: model.dimension]
+    def expected(x: FloatArray) -> float:
         one, zero = log_gamma(x) - zeta, log_base(x)
-        if program == "collapsed_tempered":
-            return zero + log_mass(zero - one, log_g, setting == "ladder")
-        jacobian = log_box_jacobian(u[model.dimension :], 0, 1) if setting == "sampled" else 0.0
-        beta = float(into_box(u[-1], 0, 1)) if isinstance(setting, str) else setting
-        return beta * one + (1 - beta) * zero + log_shape(beta, log_g) + jacobian
+        return zero + log_mass(zero - one, log_g, ladder)
 
-    logits = np.random.default_rng(3).normal(size=6)
-    for x, logit in zip(points_of(name, 6, seed=2), logits, strict=True):
-        assert_matches(density, expected, np.append(x, logit) if setting == "sampled" else x)
+    for x in points_of(name, 6, seed=2):
+        assert_matches(density, expected, x)
 
 
 PSEUDO: dict[str, tuple[int, dict[str, Any]]] = {
@@ -235,31 +222,6 @@ def test_pseudo_extended(name: str, gaussian: bool, case: str) -> None:
         assert_matches(density, expected, np.append(x, logit) if fixed is None else x)
 
 
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("gaussian", [False, True])
-@pytest.mark.parametrize("ladder", [False, True])
-@pytest.mark.parametrize("num", [1, 3])
-def test_collapsed_pseudo_extended(name: str, gaussian: bool, ladder: bool, num: int) -> None:
-    model, base = SHAPES[name][0], base_of(name) if gaussian else None
-    log_gamma, log_base, zeta = path(name, base)
-    data = path_data(model, base, ZETA, ABOVE) | {"N": num, "ladder": int(ladder)}
-    density = StanDensity(model.program("collapsed_pseudo_extended"), {**model.data, **data})
-    assert density.dimension == num * model.dimension
-
-    def expected(u: FloatArray) -> float:
-        x = u.reshape(num, model.dimension)
-        log_target = [log_gamma(point) for point in x]
-        log_q = []
-        for point, one in zip(x, log_target, strict=True):
-            zero = log_base(point)
-            log_q.append(zero + log_mass(zero + zeta - one, ABOVE, ladder))
-        terms = [log_target[i] + sum(log_q[:i]) + sum(log_q[i + 1 :]) for i in range(num)]
-        return float(logsumexp(terms)) - float(np.log(num))
-
-    for k in range(3):
-        assert_matches(density, expected, points_of(name, num, seed=20 + k).ravel())
-
-
 @pytest.mark.parametrize("name", ["banana", "flower"])
 def test_infinite_mass_is_refused_before_compiling(
     monkeypatch: pytest.MonkeyPatch, name: str
@@ -309,50 +271,34 @@ def written(model: Model, variant: str, data: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("gaussian", [False, True])
-@pytest.mark.parametrize("collapsed", [False, True])
-def test_pseudo_extended_programs_write_their_log_weights(
-    name: str, gaussian: bool, collapsed: bool
-) -> None:
+def test_pseudo_extended_programs_write_their_log_weights(name: str, gaussian: bool) -> None:
     model, base = SHAPES[name][0], base_of(name) if gaussian else None
     log_gamma, log_base, zeta = path(name, base)
     pi: LogG = ((0.05, 0.2), (0.6, -1.0), (1.0, 0.4))
-    if collapsed:
-        data = path_data(model, base, ZETA, ABOVE) | {"N": 3, "ladder": 0}
-    else:
-        data = pseudo_extended_data(
-            model, 3, base=base, log_zeta=ZETA, log_g=ABOVE, log_pi=pi, g_shape=(2.0, 1.5)
-        )
-    draws = written(model, ("collapsed_" if collapsed else "") + "pseudo_extended", data)
+    data = pseudo_extended_data(
+        model, 3, base=base, log_zeta=ZETA, log_g=ABOVE, log_pi=pi, g_shape=(2.0, 1.5)
+    )
+    draws = written(model, "pseudo_extended", data)
     x, beta = np.asarray(draws["x"]), np.asarray(draws["inv_temp"])
     assert x.shape == (25, model.dimension, 3)
     assert np.all((beta >= 0.05) & (beta <= 1))
     for t in range(25):
         for n in range(3):
             one, zero = log_gamma(x[t, :, n]), log_base(x[t, :, n])
-            delta = zero + zeta - one
-            assert draws["delta"][t, n] == pytest.approx(delta, rel=1e-10, abs=1e-9)
-            if collapsed:
-                expected = one - zero - log_mass(delta, ABOVE, False)
-            else:
-                b = beta[t, n]
-                expected = one + log_shape(b, pi) - log_shape(b, ABOVE, (2.0, 1.5))
-                expected -= b * (one - zeta) + (1 - b) * zero
+            assert draws["delta"][t, n] == pytest.approx(zero + zeta - one, rel=1e-10, abs=1e-9)
+            b = beta[t, n]
+            expected = one + log_shape(b, pi) - log_shape(b, ABOVE, (2.0, 1.5))
+            expected -= b * (one - zeta) + (1 - b) * zero
             assert draws["log_weight"][t, n] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("setting", ["joint", "collapsed", "ladder"])
-def test_continuously_tempered_programs_write_their_log_weights(name: str, setting: str) -> None:
+@pytest.mark.parametrize("ladder", [False, True])
+def test_collapsed_programs_write_their_log_weights(name: str, ladder: bool) -> None:
     model, base = SHAPES[name][0], base_of(name)
     log_gamma, log_base, zeta = path(name, base)
     data = tempering_data(model, base, log_g=FULL)
-    ladder = setting == "ladder"
-    if setting == "joint":
-        draws = written(
-            model, "continuously_tempered", data | {"sample_inv_temp": 1, "fixed_inv_temp": []}
-        )
-    else:
-        draws = written(model, "collapsed_tempered", data | {"ladder": int(ladder)})
+    draws = written(model, "collapsed_tempered", data | {"ladder": int(ladder)})
     x, beta = np.asarray(draws["x"]), np.asarray(draws["inv_temp"])
     assert np.isin(beta, [knot for knot, _ in FULL]).all() == ladder
     for t in range(25):
@@ -364,12 +310,11 @@ def test_continuously_tempered_programs_write_their_log_weights(name: str, setti
 
 
 @pytest.mark.parametrize("name", ["banana", "flower"])
-@pytest.mark.parametrize("variant", ["continuously_tempered", "collapsed_tempered"])
-def test_programs_refuse_a_flat_base_themselves(name: str, variant: str) -> None:
+def test_programs_refuse_a_flat_base_themselves(name: str) -> None:
     model = SHAPES[name][0]
-    data = path_data(model) | {"sample_inv_temp": 1, "fixed_inv_temp": [], "ladder": 0}
+    data = path_data(model) | {"ladder": 0}
     with pytest.raises(Exception, match="needs a Gaussian base"):
-        StanDensity(model.program(variant), {**model.data, **data})
+        StanDensity(model.program("collapsed_tempered"), {**model.data, **data})
 
 
 @pytest.mark.compiled
