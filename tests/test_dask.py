@@ -165,7 +165,7 @@ def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, undisturbed: TinyWo
     assert last == [
         f"harness: tiny: the Dask cluster is gone; {len(finished)} of 24 fits are in "
         f"{world.store}.",
-        "Run the same command again to go on.",
+        "Run the same command again to continue.",
     ]
     assert "Traceback" not in result.stderr
     assert not world.fits("*.failed.json")

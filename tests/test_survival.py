@@ -71,7 +71,7 @@ def test_a_signal_stops_a_run_that_goes_on_later(
     finished = tiny.times_executed().keys() & tiny.records().keys()
     assert re.search(
         rf"tiny: stopped with {len(finished)} of 24 fits in {tiny.store}; run the same command "
-        "again to go on",
+        "again to continue",
         result.stderr,
     )
     assert "Traceback" not in result.stderr

@@ -27,13 +27,13 @@ from harness.errors import DataError, SamplingError
 class BatchedDensity:
     """Log density and gradient of a Stan program with its data, on Stan's unconstrained space.
 
-    A :data:`harness.arrays.LogDensity`.  Jacobian and constants are included, but for the
-    constants that ``~`` leaves out.
+    A :data:`harness.arrays.LogDensity`.  It includes the Jacobian and all constants, except those
+    that ``~`` leaves out.
 
-    Where the program rejects a point, where the value is NaN, and where the point itself is not
-    finite, the value is -inf and the gradient zero.  So it is where the value is finite and its
-    gradient is not: no sampler that asks for gradients could move there.  A value of +inf stays,
-    with a gradient of zero, for the caller to refuse.
+    If the program rejects a point, the value is NaN, or the point itself is not finite, the value
+    becomes -inf and the gradient zero.  The same happens if the value is finite and its gradient is
+    not, because no sampler that uses gradients could move there.  A value of +inf stays, with a
+    gradient of zero, for the caller to refuse.
 
     Parameters
     ----------
@@ -42,11 +42,10 @@ class BatchedDensity:
     data
         All its data.
     threads
-        Most threads that a call takes, which takes them where there is work enough; results are
-        the same for any number.
+        Most threads that a call uses if there is enough work; results do not depend on it.
     native
-        Use the compiled loop over rows, which is built first if it was not, if there is a
-        compiler; results are the same without it.
+        Use the compiled loop over rows, if there is a compiler to build it with; results are the
+        same without it.
 
     Attributes
     ----------
@@ -79,12 +78,12 @@ class BatchedDensity:
         first = self._source.instance()
         self.dimension = first.dimension
         self._parameters = first.variables()
-        # Taken from its end and put back there, each of which is one step to other threads.
+        # Taken from its end and put back there; either is a single step for other threads.
         self._idle = [first]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each parameter, () for a real; those without values are not among them."""
+        """Shape of each parameter, () for a real; parameters without values are left out."""
         return {name: variable.shape for name, variable in self._parameters.items()}
 
     def __call__(self, points: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -108,7 +107,7 @@ class BatchedDensity:
         return value, gradient
 
     def at(self, point: npt.ArrayLike) -> tuple[float, FloatArray]:
-        """Return the log density and its gradient at one point (D,), as the program has them.
+        """Return the log density and its gradient at one point (D,), as the program computes them.
 
         Raises
         ------
@@ -138,7 +137,7 @@ class BatchedDensity:
     def unconstrain_draws(self, values: Mapping[str, npt.ArrayLike]) -> FloatArray:
         """Return the unconstrained points (n, D) of n draws of the parameters, each (n, *shape).
 
-        What is no parameter of the program is left out.
+        Names that are not parameters of the program are ignored.
 
         Raises
         ------

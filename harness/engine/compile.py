@@ -1,8 +1,8 @@
 """Compile Stan programs with CmdStan into a cache addressed by their content.
 
-The address of a program is a hash of its text, the text of everything it includes and the
-CmdStan that compiles it: an unchanged program is never compiled again, wherever its file lies
-and whenever it was touched, and an edited include is.
+The address of a program is a hash of its text, of the text of everything that it includes, and of
+the CmdStan that compiles it.  So an unchanged program is never compiled again, wherever its file is
+and whenever it was touched, and editing an include has it compiled again.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Declared:
     Attributes
     ----------
     type
-        Of each entry: ``int``, ``real``, ``complex``, or what stanc has for a tuple.
+        Type of each entry: ``int``, ``real``, ``complex``, or what stanc reports for a tuple.
     dimensions
         Number of its axes.
     """
@@ -95,7 +95,7 @@ def declarations(program: StanProgram, cmdstan: CmdStan) -> dict[str, dict[str, 
 
 
 def program_digest(program: StanProgram, cmdstan: CmdStan) -> str:
-    """Hash of a program's name and text with all that it includes.
+    """Return a hash of a program's name and text, and of everything that it includes.
 
     Raises
     ------
@@ -107,18 +107,18 @@ def program_digest(program: StanProgram, cmdstan: CmdStan) -> str:
 
 
 def source_digest(program: StanProgram) -> str:
-    """Return :func:`program_digest` where there is no CmdStan; the program is not checked.
+    """Return :func:`program_digest` without CmdStan; the program is not checked.
 
     Raises
     ------
     CompileError
-        If a file cannot be read, or is in none of the folders of includes.
+        If a file cannot be read, or an include is in none of the folders.
     """
     return _digest(program, source_files(program)[1:])
 
 
 def source_files(program: StanProgram) -> list[Path]:
-    """Return a program's file and those of all that it includes, each once.
+    """Return a program's file and the files that it includes, each once.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def compile_programs(
     cmdstan
         CmdStan to compile with.
     workers
-        Compilations at once; by default one a core.
+        Number of compilations at once; by default one per core.
     on_compiled
         Called with each program as its executable becomes ready, for progress.
 
@@ -213,7 +213,7 @@ def compile_programs(
         waiting = {pool.submit(_compile, entry, cmdstan, compilers): entry for entry in missing}
         try:
             while waiting:
-                # Waked now and then: a signal just before a wait begins does not end it.
+                # The wait has a timeout: a signal just before a wait begins does not end it.
                 done, _ = wait(waiting, timeout=_SECONDS_A_WAIT, return_when=FIRST_COMPLETED)
                 for future in done:
                     entry = waiting.pop(future)
@@ -228,7 +228,7 @@ def compile_programs(
 
 
 class _Compilers:
-    """The compilers that run, so that an interrupt ends them and waits for none."""
+    """The compilers that are running, so that an interrupt ends them without waiting."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -257,7 +257,7 @@ class _Compilers:
 
     @contextlib.contextmanager
     def holding(self, path: Path) -> Iterator[None]:
-        """Hold a lock that another process may have, unless stopped meanwhile."""
+        """Take a lock that another process may hold, unless stopped meanwhile."""
         lock = FileLock(path)
         while not lock.is_locked:
             if self._stopped:
@@ -270,7 +270,7 @@ class _Compilers:
             lock.release()
 
     def stop(self) -> None:
-        """End what runs, and let nothing more begin."""
+        """End the running compilers, and start no more."""
         with self._lock:
             self._stopped = True
             for process in self._running:
@@ -295,9 +295,9 @@ def _stanc(program: StanProgram, cmdstan: CmdStan, *options: str) -> str:
 
 
 def _compile(entry: CompiledProgram, cmdstan: CmdStan, compilers: _Compilers) -> None:
-    """Compile in a folder of our own beside the final one, then rename it into place."""
+    """Compile in a temporary folder beside the final one, then rename it into place."""
     final = entry.exe.parent
-    # Whoever comes second waits and finds the executable: a program is compiled once.
+    # A second process waits and then finds the executable, so a program is compiled once.
     with compilers.holding(final.with_name(f".{final.name}.lock")):
         if entry.exe.is_file():
             return

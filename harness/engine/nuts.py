@@ -21,7 +21,7 @@ from harness.engine.stan_csv import read_chain
 from harness.engine.stan_data import plain_data
 from harness.errors import DataError, SamplingError
 
-# Enough digits that every double survives the way through the CSV file unchanged.
+# Enough digits for every double to survive the CSV file unchanged.
 _EXACT_DIGITS = 17
 
 
@@ -40,7 +40,7 @@ class NutsSettings:
     metric
         Form of the mass matrix.
     parallel_chains
-        Chains run at once, each a CmdStan process.
+        Number of chains that run at once, each in a CmdStan process.
     time_limit
         Seconds after which CmdStan is stopped; None for no limit.
     """
@@ -64,7 +64,7 @@ class NutsSettings:
             raise DataError(f"target_accept lies between 0 and 1; got {self.target_accept}")
 
     def identity(self) -> dict[str, Any]:
-        """Settings that the draws depend on (how many chains run at once is not one)."""
+        """Return the settings that the draws depend on, so not how many chains run at once."""
         settings = asdict(self)
         del settings["parallel_chains"], settings["time_limit"]
         return settings
@@ -83,8 +83,8 @@ class NutsRun:
     step_size
         Step size after adaptation, shape (chains,).
     gradients
-        Gradient evaluations per chain, warm-up and sampling, shape (chains, 2): the leapfrog
-        steps that Stan reports.  The handful that its step-size search takes are not in it.
+        Gradient evaluations per chain, in warm-up and in sampling, shape (chains, 2): the leapfrog
+        steps that Stan reports.  The few of its search for a step size are not included.
     seconds
         Seconds per chain that Stan spent in warm-up and in sampling, shape (chains, 2).
     stan_version
@@ -136,7 +136,7 @@ def run_nuts(
         Initial values as CmdStanPy takes them; by default Stan's own random ones.
     inv_metric
         Inverse metric on the unconstrained space, variances (D,) or a covariance (D, D), that
-        NUTS keeps: warm-up adapts the step size alone.  It stands in for ``settings.metric``.
+        NUTS keeps: warm-up adapts only the step size.  It replaces ``settings.metric``.
 
     Raises
     ------
@@ -148,12 +148,12 @@ def run_nuts(
         form = {
             "metric": "diag_e" if inv_metric.ndim == 1 else "dense_e",
             "inv_metric": inv_metric,
-            # The first phase of warm-up adapts the step size alone: it takes all of it.
+            # Only the first phase of warm-up is used, which adapts nothing but the step size.
             "adapt_init_phase": settings.warmup,
             "adapt_metric_window": 0,
             "adapt_step_size": 0,
         }
-    # A folder for each run: CmdStanPy names files by the second and would overwrite.
+    # Each run has a folder, because CmdStanPy names files by the second and would overwrite.
     with tempfile.TemporaryDirectory(prefix="harness-") as folder:
         try:
             # Without the source CmdStanPy neither asks stanc nor compiles.
@@ -165,7 +165,7 @@ def run_nuts(
                 inits=inits,
                 iter_warmup=settings.warmup,
                 iter_sampling=settings.draws,
-                # Kept to count the gradients of warm-up, which have a cost too.
+                # Saved to count the gradients of warm-up, which cost time too.
                 save_warmup=True,
                 max_treedepth=settings.max_treedepth,
                 **form,
@@ -178,7 +178,7 @@ def run_nuts(
             )
             return _collect(fit)
         except KeyboardInterrupt:
-            # CmdStanPy's threads would go on, and write into a folder that is being removed.
+            # CmdStanPy's threads would continue and write to a folder that is being removed.
             end_descendants()
             raise
         except TimeoutError:
@@ -195,7 +195,7 @@ def run_nuts(
 
 @dataclass
 class _Hush:
-    """How many runs at once want CmdStanPy's logger, one for the whole process, to be quiet."""
+    """Number of runs that want CmdStanPy's logger, of which a process has one, to be quiet."""
 
     runs: int = 0
     level: int = logging.NOTSET
@@ -207,9 +207,9 @@ _HUSH = _Hush()
 
 @contextmanager
 def quiet_cmdstanpy() -> Iterator[None]:
-    """Keep CmdStanPy from logging what progress and errors of ours say.
+    """Keep CmdStanPy from logging what our own progress and errors say.
 
-    Runs of several threads overlap: the first makes it quiet, the last gives it its voice back.
+    Runs of several threads overlap: the first silences the logger, and the last restores it.
     """
     logger = cmdstanpy.utils.get_logger()
     with _HUSH.lock:
@@ -246,7 +246,7 @@ def _collect(fit: cmdstanpy.CmdStanMCMC) -> NutsRun:
 
 
 def stan_message(folder: Path, error: Exception) -> str:
-    """Return what Stan said last in a run's console output, the reason it gave first."""
+    """Return the end of a run's console output, with the reason that Stan gave first."""
     for console in sorted(folder.glob("*stdout*.txt")):
         lines = [line.strip() for line in console.read_text(errors="replace").splitlines()]
         said = [line for line in lines if line]

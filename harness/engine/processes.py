@@ -16,7 +16,7 @@ _SECONDS_A_LOOK = 0.1
 
 
 def terminate_descendants(pid: int | None = None) -> None:
-    """Ask every descendant of a process to end; of this one if none is named."""
+    """Ask every descendant of a process, by default of this one, to end."""
     with contextlib.suppress(psutil.NoSuchProcess):
         for child in psutil.Process(pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -41,9 +41,9 @@ def end_with_parent() -> None:
 
 
 def end_descendants() -> None:
-    """End every descendant of this process, those that its threads start meanwhile too.
+    """End every descendant of this process, including those that its threads start meanwhile.
 
-    Returns when none has been seen for a while, or after some seconds.
+    Returns when there has been none for a while, or after some seconds.
     """
     quiet, until = 0, time.monotonic() + _SECONDS_TO_END
     while quiet < 3 and time.monotonic() < until:
@@ -78,7 +78,7 @@ def end_marked(variable: str, value: str) -> int:
 
 
 def _lives(process: psutil.Process) -> bool:
-    """Tell whether a process has not ended; where there is no proper init, nobody may reap it."""
+    """Whether a process is still running; without a proper init, ended ones may stay unreaped."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

@@ -1,4 +1,4 @@
-"""A Stan program on disk."""
+"""A Stan program on disk, with the folders of its includes."""
 
 from __future__ import annotations
 

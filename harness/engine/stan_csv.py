@@ -15,17 +15,17 @@ EXACT: dict[str, Any] = (
     if tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
     else {"float_precision": "round_trip"}
 )
-"""Option of pandas that reads every double exactly; from 3.1 on it always does."""
+"""Option that makes pandas read every double exactly, as it always does from 3.1 on."""
 
 _COMMENT = b"#"
 
 
 def read_chain(path: Path, warmup_column: str) -> tuple[FloatArray, FloatArray]:
-    """Read one chain's CSV file, with one column only of its warm-up.
+    """Read one chain's CSV file, and a single column of its warm-up.
 
-    Most of the time that a wide program takes outside CmdStan goes into this (see
-    ``tests/bench/reading.py``): pandas is the fastest exact reader among our dependencies, and
-    warm-up draws are as many as those that count.
+    Outside CmdStan, a wide program spends most of its time here (see ``tests/bench/reading.py``).
+    pandas is the fastest exact reader among our dependencies, and there are as many warm-up draws
+    as others, so we do not read all of them.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Stan models in a shared library that has BridgeStan's C functions, called through ctypes.
 
-stanli's library has them, and so would one that is compiled from a program with Stan's own
-headers: what evaluates densities needs a :class:`StanLibrary` and no more.
+stanli's library has them, and so would a library that is compiled from a program with Stan's own
+headers.  Code that evaluates densities needs nothing but a :class:`StanLibrary`.
 
 References
 ----------
@@ -47,8 +47,8 @@ class StanLibrary:
     gradient
         ``bs_log_density_gradient``; while it runs, other threads of Python run too.
     gradient_alone
-        The same, but other threads of Python wait: a call is shorter, and does not have to wait
-        for its turn afterwards.
+        The same, but other threads of Python wait: a call is shorter, and need not wait to get
+        Python's lock back.
     gradient_address
         Where that function is, for code that is not Python.
     """
@@ -69,7 +69,7 @@ class StanLibrary:
 
 @cache
 def load_library(path: Path) -> StanLibrary:
-    """Load a library; once a process."""
+    """Load a library, once per process."""
     library = ctypes.CDLL(str(path))
 
     def address(name: str) -> int:
@@ -102,7 +102,7 @@ def load_library(path: Path) -> StanLibrary:
 
 
 class Message:
-    """Room for the message of a C function, which it leaves to its caller to free."""
+    """Room for the message of a C function, which the caller has to free."""
 
     def __init__(self, library: StanLibrary) -> None:
         self._library = library
@@ -120,7 +120,7 @@ class Message:
 
 
 def address_of(array: FloatArray) -> int:
-    """Return where an array's numbers begin; most often in a third of ``ctypes.data``'s time."""
+    """Return where an array's numbers begin, usually in a third of the time of ``ctypes.data``."""
     try:
         return ctypes.addressof(ctypes.c_double.from_buffer(array))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # not to be written to, or empty
@@ -129,14 +129,14 @@ def address_of(array: FloatArray) -> int:
 
 @dataclass(frozen=True)
 class StanSource:
-    """A program with its data, of which instances are made.
+    """A program with its data, from which instances are made.
 
     Attributes
     ----------
     library
         Library that evaluates it.
     document
-        Its data as the library's ``bs_model_construct`` takes them.
+        Its data as the library's ``bs_model_construct`` expects them.
     name
         Name of the program, for messages.
     """
@@ -182,7 +182,7 @@ class StanInstance:
         self.dimension = library.dimension(pointer)
 
     def at(self, point: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log density and its gradient at a point (D,), as the program has them.
+        """Return the log density and its gradient at a point (D,), as the program computes them.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class StanInstance:
     ) -> dict[str, Variable]:
         """Return parameters by name and, if wanted, what else the program writes, in its order.
 
-        What has no values (a vector of size 0) is not among them.
+        Variables without values (a vector of size 0) are left out.
         """
         listed = self.library.names(self.pointer, transformed, generated).decode()
         columns: dict[str, list[tuple[int, ...]]] = {}
@@ -209,7 +209,7 @@ class StanInstance:
             columns.setdefault(name, []).append(tuple(map(int, index.split(".")[1:])))
         variables, start = {}, 0
         for name, indices in columns.items():
-            # The last index is the largest in every place: columns are in order.
+            # Columns are in order, so the last index is the largest in every place.
             variables[name] = Variable(indices[-1], slice(start, start + len(indices)))
             start += len(indices)
         return variables

@@ -1,8 +1,8 @@
 """A Stan program's density at all rows of an array: in a compiled loop, or row by row.
 
-Both ways write the same numbers.  Where the program rejects a point, where the value is NaN, where
-the point itself is not finite, and where a finite value has a gradient that is not, the value is
--inf and the gradient zero; a value of +inf stays, with a gradient of zero.
+Both ways give the same numbers.  If the program rejects a point, the value is NaN, the point itself
+is not finite, or a finite value has a gradient that is not, the value becomes -inf and the gradient
+zero.  A value of +inf stays, with a gradient of zero.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from harness.engine.toolchain.row_loop import RowLoop
 
 _FIRST_ROWS = 64
 _SECONDS_A_CALL = 0.25
-"""What a call of the compiled loop may take: Python sees an interrupt when it returns."""
+"""Seconds that a call of the compiled loop may take: Python sees an interrupt when it returns."""
 _SHORT = 100e-6
 """Seconds of a gradient for which other threads of Python may wait."""
 _WORTH_THREADS = 2e-3
-"""Seconds of work for which it pays to start threads."""
+"""Seconds of work from which on it pays to start threads."""
 
 
 class RowEvaluator(Protocol):
@@ -41,12 +41,12 @@ class RowEvaluator(Protocol):
     ) -> None:
         """Fill in values (n,) and gradients (n, D) at points (n, D), all of them contiguous.
 
-        Takes as many threads as there are instances, at most.
+        Uses at most as many threads as there are instances.
         """
 
 
 class CompiledRows:
-    """The compiled loop, called for so few rows at once that an interrupt need not wait long."""
+    """The compiled loop, called for few rows at a time, so that an interrupt does not wait long."""
 
     def __init__(self, loop: RowLoop) -> None:
         self._loop = loop

@@ -25,10 +25,10 @@ from harness.engine.stanli_package import column_major, stan_model
 from harness.errors import DataError, SamplingError
 
 STAN_VERSIONS = {"0.24": "2.40.0"}
-"""Version of Stan in a release of stanli, which has it in its library and does not tell."""
+"""Version of Stan in each release of stanli, which does not report it."""
 
 _NO_START = re.compile(r"no starting value for parameter (\w+)")
-# A step so short that the one draw made with it is where the chain began.
+# A step so short that a single draw stays where the chain began.
 _NO_STEP = 1e-12
 
 
@@ -42,8 +42,8 @@ def run_stanli_nuts(
 ) -> NutsRun:
     """Run NUTS on a program without compiling it.
 
-    stanli does not say how long a chain took: ``seconds`` shares out the time of the whole run,
-    times the chains at once, in proportion to gradient evaluations.
+    stanli does not report how long a chain took.  ``seconds`` divides the time of the whole run,
+    times the number of chains at once, in proportion to gradient evaluations.
 
     Parameters
     ----------
@@ -52,15 +52,15 @@ def run_stanli_nuts(
     data
         Data of the program.
     settings
-        Settings of the run; a time limit is refused, since nothing can stop a run within this
+        Settings of the run.  A time limit is refused, because nothing can stop a run within this
         process.
     seed
         Seed, 0 to 2^32 - 1.  Chain c draws from the stream (seed, c), as CmdStan's does; the
         draws agree with CmdStan's in distribution, not digit for digit.
     inits
-        Initial values as CmdStanPy takes them: a radius, or values by parameter, or a file of
-        them, for all chains or one each.  Parameters that are left out start where one of Stan's
-        own random starts has them; a name that is no parameter is refused.
+        Initial values as CmdStanPy takes them: a radius, values by parameter, or a file of values,
+        for all chains or for each.  Parameters that are left out start where one of Stan's own
+        random starts puts them.  A name that is not a parameter is refused.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def run_stanli_nuts(
         If the program, its data, the seed or the initial values are refused, or a time limit is
         set.
     SamplingError
-        If the run does not end; the message is Stan's.
+        If the run does not finish; the message is Stan's.
     """
     if settings.time_limit is not None:
         raise DataError(
@@ -110,10 +110,10 @@ def run_stanli_nuts(
 def variables_at(
     program: StanProgram, data: Mapping[str, Any], points: FloatArray, seed: int
 ) -> dict[str, FloatArray]:
-    """Return all that a program writes at points of its unconstrained space.
+    """Return everything that a program writes at points of its unconstrained space.
 
-    Parameters, transformed parameters, and generated quantities, whose random numbers come from
-    one stream for all points in their order.
+    These are parameters, transformed parameters and generated quantities.  The random numbers of
+    the latter come from one stream for all points, in their order.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _starts(model: Any, program: StanProgram, inits: Any, chains: int, seed: int
         return {}
     if isinstance(inits, Real):
         radius = float(inits)
-        if not (radius >= 0 and math.isfinite(radius)):  # stanli would search for ever
+        if not (radius >= 0 and math.isfinite(radius)):  # stanli would search forever
             raise DataError(f"the radius of initial values is 0 or more; got {inits}")
         return {"init_radius": radius}
     each = list(inits) if isinstance(inits, (list, tuple)) else [inits] * chains
@@ -208,7 +208,7 @@ def _unconstrained(model: Any, values: Sequence[Mapping[str, Any]], seed: int) -
                 points.append(model.unconstrain(complete))
                 break
             except ValueError as error:
-                # It says one name at a time, also that of a parameter of size zero.
+                # It names one parameter at a time, even one of size zero.
                 missing = _NO_START.search(str(error))
                 if missing is None or missing[1] in complete:
                     raise
@@ -221,12 +221,12 @@ def _unconstrained(model: Any, values: Sequence[Mapping[str, Any]], seed: int) -
 
 
 def _random_starts(model: Any, chains: int, seed: int) -> Any:
-    """Return a fit whose one draw a chain is where Stan would have begun."""
+    """Return a fit with one draw per chain, which is where Stan would start."""
     return _fixed(model, chains, seed)
 
 
 def _fixed(model: Any, chains: int, seed: int, **starts: Any) -> Any:
-    """Return a fit whose one draw a chain is where the chain began."""
+    """Return a fit with one draw per chain, which is where the chain starts."""
     return model.sample(
         chains=chains,
         seed=seed,

@@ -1,7 +1,7 @@
 """The optional package stanli, which runs Stan programs with no C++ compile.
 
-All that is known of the package itself is here: how to install it, which of its passes are
-faulty, and where its library lies.
+Everything that we know about the package itself is here: how to install it, which of its passes are
+faulty, and where its library is.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from harness.engine.stan_library import StanSource, load_library
 from harness.errors import CompileError, DataError, ToolchainError
 
 HOW_TO_INSTALL_STANLI = "pip install 'stanli==0.24.*'"
-"""The releases that are tested, as among the optional dependencies."""
+"""The tested releases, as in the optional dependencies."""
 
 FAULTY_PASSES = ("STANLI_NO_REROLL", "STANLI_NO_PARTITION")
-"""Environment variables by which stanli leaves out passes that make wrong densities.
+"""Environment variables that make stanli skip passes that compute wrong densities.
 
 stanli 0.24 turns terms of one form, such as the iterations of a loop, into one operation on
-vectors.  Where five or more of them (fewer, if each adds twice) are continuous densities of one
-whole vector of data, all but the first and the last read single entries of the vector: the value
-is wrong, or an argument is said to be out of its domain.  Gradients take the same time without
-these passes, but of some long loops over scalars, of which they take up to five times as long.
+vectors.  If five or more of them (fewer, if each adds twice) are continuous densities of one whole
+vector of data, all but the first and the last read single entries of the vector.  The value is then
+wrong, or stanli says that an argument is out of its domain.  Without these passes gradients take
+the same time, except for some long loops over scalars, which take up to five times as long.
 """
 
 _SEED = 1
@@ -39,7 +39,7 @@ _SEED = 1
 
 
 def require_stanli() -> Any:
-    """Return the stanli module, which leaves out its faulty passes from now on.
+    """Return the stanli module, which skips its faulty passes from now on.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def require_stanli() -> Any:
             "this runs Stan programs in Python, through the optional package stanli: install it "
             f"with {HOW_TO_INSTALL_STANLI}"
         ) from None
-    for name in FAULTY_PASSES:  # read anew for each model; stanli has no other way to ask for it
+    for name in FAULTY_PASSES:  # read again for each model; stanli offers no other way
         os.environ.setdefault(name, "1")
     return stanli
 
@@ -76,7 +76,7 @@ def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
 
 
 def stanli_source(program: StanProgram, data: Mapping[str, Any]) -> StanSource:
-    """Return a program with its data as stanli's library takes it, with BridgeStan's C functions.
+    """Return a program with its data for stanli's library, with BridgeStan's C functions.
 
     Raises
     ------
@@ -130,5 +130,5 @@ def _plain_json(value: Any) -> Any:
 
 
 def column_major(values: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return parameter values as stanli takes them, the first index running fastest."""
+    """Return parameter values in stanli's order: the first index runs fastest."""
     return {name: np.ravel(value, order="F").tolist() for name, value in values.items()}

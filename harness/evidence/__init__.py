@@ -1,7 +1,7 @@
-"""Weights: from draws of an extended target to expectations under the target.
+"""Estimates from weighted draws: expectations under the target, and log Z, with their errors.
 
-Takes arrays and returns arrays; it knows nothing of models, methods or engines.  Where
-there are pseudo-samples, they run along the last axis of the log weights.
+This room takes arrays and returns estimates; it knows nothing about models, methods or engines.
+Pseudo-samples, if there are any, run along the last axis of the log weights.
 
 References
 ----------

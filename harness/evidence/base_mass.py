@@ -1,9 +1,9 @@
-"""The share of a base's mass that a path reaches: what a log Z from that path leaves out.
+"""The share of a base's mass that a path reaches, by which log Z along the path is corrected.
 
-A path that never comes to some part of its base, because the target's density is zero there or
-its program rejects the point, starts from the base cut to the rest.  The ratio of normalising
-constants along it is Z / (s Z_0), with s the share of the base's mass Z_0 that is left: log Z is
-too high by -log s, and nothing at either end of the path shows it.
+A path cannot reach a part of its base where the target's density is zero or its program rejects
+the point.  It then starts from the rest of the base.  The ratio of normalising constants along it
+is Z / (s Z_0), where s is the share of the base's mass Z_0 that is left.  Without a correction
+log Z is too high by -log s, and nothing at either end of the path shows it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from harness.evidence.estimates import expectation
 from harness.evidence.evidence import LogEvidence
 
 NEARLY_WHOLE = 0.999
-"""Share of a base's mass from which on nothing need be said of the rest; ours."""
+"""Share of a base's mass above which the rest is negligible; ours."""
 
-_ROUNDING = 1e-9  # of a logarithm that should be 0
+_ROUNDING = 1e-9  # error of a logarithm that should be 0
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class LogMass:
     Attributes
     ----------
     value
-        Log of the share; 0 where the path reaches all of the base.
+        Log of the share; 0 if the path reaches all of the base.
     mcse
         Monte Carlo standard error of ``value``.
 
     Raises
     ------
     DataError
-        If the value is not that of a share above zero, or the error not one.
+        If the value is not the log of a share above zero, or the error is not a valid one.
     """
 
     value: float = 0.0
@@ -47,11 +47,13 @@ class LogMass:
     def __post_init__(self) -> None:
         if not -math.inf < self.value <= _ROUNDING:
             raise DataError(
-                f"the log of the share of a base's mass is finite and at most 0; got {self.value}"
+                "the log of the share of a base's mass must be finite and at most 0; "
+                f"got {self.value}"
             )
         if not 0 <= self.mcse < math.inf:
             raise DataError(
-                f"the standard error of a base's mass is finite and not negative; got {self.mcse}"
+                "the standard error of a base's mass must be finite and not negative; "
+                f"got {self.mcse}"
             )
 
     @property
@@ -61,13 +63,13 @@ class LogMass:
 
     @property
     def nearly_whole(self) -> bool:
-        """Whether the share is so near 1 that nothing need be said of the rest."""
+        """Whether the share is so near 1 that the rest is negligible."""
         return self.share > NEARLY_WHOLE
 
     def added_to(self, estimate: LogEvidence) -> LogEvidence:
-        """Return the log Z of the whole base, of an estimate that took the cut one for whole.
+        """Correct an estimate of log Z that assumed that the path reaches all of the base.
 
-        The two errors are taken for independent.
+        The two errors are assumed to be independent.
         """
         return LogEvidence(estimate.value + self.value, float(np.hypot(estimate.mcse, self.mcse)))
 

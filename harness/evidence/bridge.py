@@ -25,7 +25,7 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
 
     With l = r / b, the optimal bridge solves
     Z = mean_b[l / (s_1 l + s_0 Z)] / mean_r[1 / (s_1 l + s_0 Z)], s_1 and s_0 the shares of both
-    samples, of r in effective draws (Meng and Wong 1996, eq. 4.1).
+    samples, that of r in effective draws (Meng and Wong 1996, eq. 4.1).
 
     Parameters
     ----------

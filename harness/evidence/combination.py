@@ -1,4 +1,4 @@
-"""Several independent estimates of one log Z, as one with an honest error."""
+"""Combine independent estimates of one log Z into one with an honest error."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class CombinedLogEvidence:
     estimate
         Their weighted mean, in nats, with its standard error.
     between
-        Standard deviation of the estimates beyond their own errors, in nats: 0 where they agree.
+        Standard deviation of the estimates beyond their own errors, in nats; 0 if they agree.
     p_value
-        Probability that estimates with correct errors differ as much as these do.
+        Probability that estimates with correct errors differ by as much as these.
     """
 
     estimate: LogEvidence

@@ -1,9 +1,9 @@
 """Conditional densities of an inverse temperature given x, in log space.
 
-On the geometric path log p(x, beta) = log b(x) - beta Delta(x) + log g(beta), so that given x
-the inverse temperature is a truncated exponential times g (Graham and Storkey 2017, eq. 17).
-Where gamma(x) = 0, Delta is +inf, and x is of the base alone: of the rungs of a ladder only one
-at beta = 0 has any mass there, and of a continuous g nothing.
+On the geometric path log p(x, beta) = log b(x) - beta Delta(x) + log g(beta).  So, given x, the
+inverse temperature is a truncated exponential times g (Graham and Storkey 2017, eq. 17).  If
+gamma(x) = 0, Delta is +inf, and x belongs only to the base: on a ladder the rung at beta = 0 has
+all the mass there, and with a continuous g there is no mass.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LogG = Sequence[tuple[float, float]]
 # Below this the two leading terms of the series of log((1 - exp(-a)) / a) are exact.
 _SMALL = 1e-4
 
-# Below this an exponential is uniform to the last digits that a draw has.
+# Below this an exponential is uniform up to the last digits of a draw.
 _NO_SLOPE = 1e-8
 
 
@@ -33,7 +33,7 @@ def inv_temp_log_conditionals(
     *,
     ladder: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """Log densities of beta = 1 and of beta = 0 given x (Graham and Storkey 2017, eq. 17).
+    """Return the log densities of beta = 1 and beta = 0 given x (Graham and Storkey 2017, eq. 17).
 
     With g = 1 they are w1 = Delta / (exp(Delta) - 1) and w0 = Delta / (1 - exp(-Delta)).  On a
     ladder they are log probabilities of its ends.
@@ -69,7 +69,7 @@ def inv_temp_log_conditionals(
 def log_path_weight(
     delta: npt.ArrayLike, inv_temp: float, log_g: LogG | FloatArray, *, ladder: bool = False
 ) -> FloatArray:
-    """Log weight that takes x to the path's density at one inverse temperature.
+    """Return the log weight that takes x to the path's density at one inverse temperature.
 
     With beta integrated out x has density b(x) int g(beta) exp(-beta Delta) dbeta, so that
     gamma_beta'(x) over it is 1 / int g(beta) exp(-(beta - beta') Delta) dbeta; on a ladder the
@@ -92,8 +92,8 @@ def log_path_weight(
         If the knots do not ascend, or a number is not finite.
     """
     knot, value = _knots(log_g, 1 if ladder else 2)
-    # Heights of the log integrand at the knots, last axis; relative to beta', so that where
-    # beta' has nearly all the mass nothing large cancels.
+    # Heights of the log integrand at the knots, last axis; relative to beta', so that nothing
+    # large cancels if beta' has nearly all the mass.
     height = value - times_delta(knot - inv_temp, _checked(delta, ladder=ladder))
     if ladder:
         return np.asarray(-np.logaddexp.reduce(height, axis=-1), dtype=np.float64)
@@ -160,7 +160,7 @@ def draw_inv_temp(
 def times_delta(inv_temp: FloatArray, delta: FloatArray) -> FloatArray:
     """Multiply inverse temperatures, or steps of them, with Delta; 0 times +inf is 0.
 
-    As gamma^0 is 1 also where gamma is 0.
+    This is because gamma^0 is 1 even if gamma is 0.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def times_delta(inv_temp: FloatArray, delta: FloatArray) -> FloatArray:
 
 
 def _log_decay(a: FloatArray) -> FloatArray:
-    """Log of (1 - exp(-a)) / a, the mean of exp(-a t) over t in [0, 1], for a >= 0."""
+    """Return log((1 - exp(-a)) / a), the log mean of exp(-a t) over t in [0, 1], for a >= 0."""
     large = np.maximum(a, _SMALL)
     series = -a / 2 + a**2 / 24  # next term a^4 / 2880
     decay: FloatArray = np.where(a < _SMALL, series, np.log(-np.expm1(-large) / large))

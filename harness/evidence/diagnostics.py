@@ -12,14 +12,14 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence.estimates import Estimate, normalised_weights, weighted_expectation
 
-# The tail that is fitted is a fifth of few draws, and ArviZ fits five or more.
+# With few draws the fitted tail is a fifth of them, and ArviZ needs five or more.
 _FEWEST_FOR_TAIL = 25
 
 
 def effective_draws(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> FloatArray:
-    """Effective number of draws behind a weighted mean, autocorrelation included.
+    """Return the effective number of draws behind a weighted mean, given autocorrelation.
 
-    The number of independent draws whose plain mean has the same Monte Carlo error:
+    This is the number of independent draws whose plain mean has the same Monte Carlo error:
     Var[f] / MCSE^2, the variance under the weights.  It may exceed the number of draws.
 
     Parameters
@@ -45,7 +45,7 @@ def effective_draws(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> FloatAr
 
 
 def pareto_k(log_weight: npt.ArrayLike) -> float:
-    """Shape of the generalised Pareto distribution in the weights' upper tail.
+    """Return the shape of the generalised Pareto distribution in the weights' upper tail.
 
     Moments of order below 1/k are finite; from k = 1 on the weights have no mean (Vehtari,
     Simpson, Gelman, Yao and Gabry 2024, Journal of Machine Learning Research 25(72)).
@@ -90,8 +90,8 @@ def r_hat(values: npt.ArrayLike) -> FloatArray:
     Returns
     -------
     FloatArray
-        Shape of the trailing axes; NaN where all values are equal, inf where each half of a
-        chain stands still at a place of its own.
+        Shape of the trailing axes; NaN if all values are equal, inf if each half of a chain stays
+        at a place of its own.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def r_hat(values: npt.ArrayLike) -> FloatArray:
 def round_trips(
     inv_temp: npt.ArrayLike, *, lower: float = 0.1, upper: float = 0.9
 ) -> npt.NDArray[np.intp]:
-    """Count the ways of an inverse temperature from below ``lower`` past ``upper`` and back.
+    """Count the trips of an inverse temperature from below ``lower`` past ``upper`` and back.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _trips(beta: FloatArray, lower: float, upper: float) -> int:
 def z_scores(estimate: Estimate, known: npt.ArrayLike) -> FloatArray:
     """Estimates minus known values, in Monte Carlo standard errors.
 
-    Where both difference and error vanish the score is 0.
+    The score is 0 if both difference and error are 0.
     """
     difference = np.asarray(estimate.value - np.asarray(known, dtype=np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Log normalising constants from tempered draws."""
+"""Estimate log normalising constants from tempered draws, along the path or from both ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.errors import DataError
 from harness.evidence.conditionals import LogG, log_path_weight
 from harness.evidence.estimates import Estimate, expectation
 
-# Of the stepping stones each has this many draws or more, and there are at most so many.
+# The fewest draws of a stepping stone, and the largest number of stones.
 _DRAWS_A_STONE, _MOST_STONES = 50, 20
 
 
@@ -34,7 +34,7 @@ class TwoSidedLogEvidence(NamedTuple):
     backward: LogEvidence
     """Down the path: each step's ratio from the draws above it, an estimate of 1/Z."""
     gap: Estimate
-    """Backward minus forward, with its own error: the two share draws."""
+    """Backward minus forward, with its own error, because the two share draws."""
 
 
 def log_evidence(
@@ -43,13 +43,13 @@ def log_evidence(
     """Estimate log Z from tempered draws (Graham and Storkey 2017, eq. 20).
 
     log Z = log zeta + log sum w_1 - log sum w_0 - log(g(1) / g(0)), for a normalised base.  The
-    error is that of the mean of w_1 / mean(w_1) - w_0 / mean(w_0), the ratio linearised.
+    error is that of the mean of w_1 / mean(w_1) - w_0 / mean(w_0), which linearises the ratio.
 
     Parameters
     ----------
     log_w1, log_w0
         Log conditional densities of beta = 1 and of beta = 0 given x_t, shape (chains, draws).
-        -inf where a draw has no density there: at beta = 1 where the target's is zero.
+        -inf if a draw has no density there, as at beta = 1 if the target's density is zero.
         For a pseudo-extended run shape (chains, draws, N), with the complement's log weight
         (:func:`~harness.evidence.complement_log_weight`) added to both: pseudo-samples that
         are not the chosen one follow the tempered density.
@@ -79,9 +79,9 @@ def log_evidence(
 
 
 def part_shares() -> FloatArray:
-    """Share of a run's draws by the end of each of twelve parts, shape (12,).
+    """Return the share of a run's draws by the end of each of twelve parts, shape (12,).
 
-    Ascending to 1; they double every two.
+    The shares ascend to 1 and double every two parts.
     """
     return np.exp2(0.5 * np.arange(-11, 1, dtype=np.float64))
 
@@ -91,7 +91,7 @@ def log_evidence_by_parts(
 ) -> FloatArray:
     """Estimate log Z from the first part of each chain, by :func:`part_shares`, shape (12,).
 
-    Parameters and what is raised are as for :func:`log_evidence`; a part has four draws or more.
+    Parameters and errors are those of :func:`log_evidence`; a part has at least four draws.
     """
     one, zero = (np.asarray(log_w, dtype=np.float64) for log_w in (log_w1, log_w0))
     values = []
@@ -116,9 +116,9 @@ def two_sided_log_evidence(
     Draws are sorted by their inverse temperature into stones with equally many (on a ladder, its
     rungs); each stone's draws, with beta integrated out between its edges, give the ratio of
     normalising constants from its own middle to the next one's (up) and the one before (down).
-    Both products estimate Z.  They share draws for a step only at the two ends: where the
-    draws below a step have not seen what those above it have, they differ, as estimates of a
-    difference of free energies from its two ends do (Bennett 1976, Journal of Computational
+    Both products estimate Z.  For a step, they use draws from its opposite ends.  If the draws at
+    one end have not seen what those at the other have, the two directions disagree, like estimates
+    of a difference of free energies from its two ends (Bennett 1976, Journal of Computational
     Physics 22, 245-268).
 
     Parameters
@@ -133,8 +133,8 @@ def two_sided_log_evidence(
     ladder
         Whether beta takes the values of the knots alone.
     log_weight
-        Log weights of the draws, of the same shape, to make them draws of the tempered
-        density: the complement's for a pseudo-extended run.
+        Log weights, of the same shape, that turn the draws into draws of the tempered density:
+        those of the complement for a pseudo-extended run.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def two_sided_log_evidence(
         backward += at[end][0] - at[below][0]
         total["backward"] += at[end][1] - at[below][1]
     if np.any(np.isinf(drop)):
-        # Down to beta = 0 leads to the base where gamma is not zero: that share of its draws.
+        # Down to beta = 0 leads only to the base where gamma is not zero: that share of its draws.
         at_base = np.where(stone == 0, log_w, -np.inf)
         possible = _linearised(np.where(np.isfinite(drop), at_base, -np.inf))
         everything = _linearised(at_base)
@@ -194,9 +194,9 @@ def two_sided_log_evidence(
 
 
 def _linearised(log_w: FloatArray) -> tuple[FloatArray, float]:
-    """Series sum_i w_ti / mean, shape (chains, draws), and the log of the mean.
+    """Return the series sum_i w_ti / mean, shape (chains, draws), and the log of the mean.
 
-    The series is 0 where all weights are.
+    The series is 0 if all weights are 0.
     """
     largest = log_w.max()
     if largest == -np.inf:
@@ -209,7 +209,7 @@ def _linearised(log_w: FloatArray) -> tuple[FloatArray, float]:
 def _stones(
     beta: FloatArray, log_g: LogG, ladder: bool
 ) -> tuple[npt.NDArray[np.intp], FloatArray, list[LogG]]:
-    """Sort draws into stones: the index of each draw's, the stones' middles and knots of log g."""
+    """Sort draws into stones: the stone of each draw, the stones' middles, and knots of log g."""
     knot, value = np.asarray(log_g, dtype=np.float64).T
     if ladder:
         rung, stone = np.unique(beta, return_inverse=True)

@@ -1,4 +1,4 @@
-"""From weighted draws to unweighted ones: a pseudo-sample of each draw, or draws of each chain."""
+"""Turn weighted draws into unweighted ones: choose pseudo-samples, or resample each chain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def draw_index(log_weight: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArr
     log_weight
         Shape (..., N).
     rng
-        Source of randomness; one uniform number a draw is taken from it.
+        Source of randomness; one uniform number per draw is taken from it.
 
     Returns
     -------
@@ -37,17 +37,17 @@ def draw_index(log_weight: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArr
 
 
 def effective_pseudo_samples(log_weight: npt.ArrayLike) -> FloatArray:
-    """Effective number of pseudo-samples in each draw, 1 / sum_i w_i^2, between 1 and N.
+    """Return the effective number of pseudo-samples in each draw, 1 / sum_i w_i^2, from 1 to N.
 
-    Close to 1 everywhere means that in each draw one pseudo-sample carries the estimate;
-    close to N that the instrumental distribution is the target itself.
+    If it is close to 1 everywhere, one pseudo-sample has nearly all the weight of each draw.  If it
+    is close to N, the instrumental distribution is nearly the target itself.
     """
     effective: FloatArray = 1.0 / np.square(normalised_weights(log_weight)).sum(axis=-1)
     return effective
 
 
 def complement_log_weight(log_weight: npt.ArrayLike) -> FloatArray:
-    """Log of 1 - w_i, the probability that a pseudo-sample is not the chosen one.
+    """Return log(1 - w_i), the log probability that a pseudo-sample is not the chosen one.
 
     Given that index i is not chosen, (x_i, beta_i) follows the instrumental density q, so
     that E_q[h] = E[sum_i (1 - w_i) h(x_i, beta_i)] / (N - 1) under the pseudo-extended target.
@@ -60,7 +60,7 @@ def complement_log_weight(log_weight: npt.ArrayLike) -> FloatArray:
     Returns
     -------
     FloatArray
-        Shape (..., N); precise also where w_i is close to 1.
+        Shape (..., N); precise even if w_i is close to 1.
 
     Raises
     ------
@@ -71,8 +71,8 @@ def complement_log_weight(log_weight: npt.ArrayLike) -> FloatArray:
     normalised_weights(log_w)  # refuses what is not usable
     num = log_w.shape[-1]
     if num < 2:
-        raise DataError("with one pseudo-sample there is none that is not chosen: take N >= 2")
-    # The sum over the others, rather than 1 - w, which cancels.
+        raise DataError("with a single pseudo-sample, every one is chosen: take N >= 2")
+    # The sum over the others, because 1 - w would cancel.
     others = [np.logaddexp.reduce(np.delete(log_w, i, axis=-1), axis=-1) for i in range(num)]
     return np.stack(others, axis=-1) - np.logaddexp.reduce(log_w, axis=-1, keepdims=True)
 
@@ -80,14 +80,14 @@ def complement_log_weight(log_weight: npt.ArrayLike) -> FloatArray:
 def resample(log_weight: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[np.intp]:
     """Resample the draws of each chain with probabilities proportional to their weights.
 
-    Systematic resampling, chain by chain, so that chains that disagree still do afterwards.
+    Systematic resampling, chain by chain, so that chains that disagree still disagree afterwards.
 
     Parameters
     ----------
     log_weight
         Log weights up to a constant, shape (chains, draws).
     rng
-        Source of randomness; one uniform number a chain is taken from it.
+        Source of randomness; one uniform number per chain is taken from it.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def resample(log_weight: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray
     Raises
     ------
     DataError
-        If the shape is another, or a chain's weights are not usable.
+        If the shape is different, or a chain's weights are not usable.
     """
     log_w = np.asarray(log_weight, dtype=np.float64)
     if log_w.ndim != 2:

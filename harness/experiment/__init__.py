@@ -1,1 +1,1 @@
-"""Experiments: a grid of tasks, the store of their fits, and what is read off them."""
+"""Run experiments: their tasks, the store of fits, and the results read from it."""

@@ -1,4 +1,4 @@
-"""Estimates of log Z from the first part of a run, against what that part has cost."""
+"""Estimates of log Z from the first part of a run, against the cost of that part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def curve_metrics(fit: Fit) -> dict[str, float]:
     Parameters
     ----------
     fit
-        A run along the path from a base to the target; pseudo-extended ones included.
+        A run along the path from a base to the target, which may be pseudo-extended.
 
     Returns
     -------
@@ -26,7 +26,7 @@ def curve_metrics(fit: Fit) -> dict[str, float]:
     Raises
     ------
     DataError
-        If the draws follow no path, or the base is not known to be normalised.
+        If the draws do not follow a path, or the base is not known to be normalised.
     """
     values = fit.tempered.log_evidence_by_parts()
     attrs = fit.tree.attrs
@@ -63,7 +63,7 @@ def curve(metrics: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row a part: ``seconds``, the mean; ``mean`` of log Z; ``se``, its standard error; and
+        One row per part: ``seconds``, the mean; ``mean`` of log Z; ``se``, its standard error; and
         ``runs``.
     """
     rows = []

@@ -1,4 +1,4 @@
-"""Errors of estimates over independent runs, and what they cost: RMSE and equivalent draws."""
+"""Errors of estimates over independent runs, and their cost: RMSE and equivalent draws."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def rmse(errors: npt.ArrayLike) -> Rmse:
 
 @dataclass(frozen=True)
 class Efficiency:
-    """Independent draws of the target that would have the same error, by what they cost.
+    """Independent draws of the target that would have the same error, per unit of cost.
 
     Attributes
     ----------
@@ -76,19 +76,19 @@ def efficiency(
     *,
     seed: int = 0,
 ) -> Efficiency:
-    """Equivalent independent draws a second and per 1,000 gradients, with bootstrap intervals.
+    """Return equivalent independent draws per second and per 1,000 gradients, with intervals.
 
-    n independent draws estimate E[X] with a mean squared error of Var[X] / n; an error of that
-    size is worth n = Var[X] / MSE of them.
+    n independent draws estimate E[X] with a mean squared error of Var[X] / n, so an error is worth
+    n = Var[X] / MSE draws.  The intervals are bootstrap intervals.
 
     Parameters
     ----------
     errors
         Estimate of E[X] minus truth: shape (R,), or (R, K) for K coordinates.
     variance
-        Var[X], averaged over the coordinates as the squared errors are.
+        Var[X], averaged over the coordinates like the squared errors.
     seconds, gradients
-        Of each run, warm-up and pilot included, shape (R,); gradients of 0 give NaN.
+        Cost of each run, including warm-up and pilot, shape (R,); 0 gradients give NaN.
     seed
         Seed of the bootstrap.
 

@@ -1,4 +1,4 @@
-"""Put Ctrl-C off while a result is written."""
+"""Delay Ctrl-C while a result is being written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 def interrupts_put_off() -> Iterator[None]:
     """Finish the block before SIGINT or SIGTERM raises KeyboardInterrupt.
 
-    In the middle of writing it would leave HDF5 with a file half open.  Does nothing outside
+    In the middle of writing it would leave HDF5 with a half-open file.  This does nothing outside
     the main thread, where signals never arrive.
     """
     if threading.current_thread() is not threading.main_thread():

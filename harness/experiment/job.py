@@ -1,4 +1,4 @@
-"""A job: all that a worker needs to make one fit, and what it sends back."""
+"""A job: everything that a worker needs to make one fit, and what it sends back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.model import Model
 
 @dataclass(frozen=True)
 class SentProgram:
-    """A Stan program for another machine: its text, includes written out.
+    """A Stan program for another machine: its text with includes written out.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class SentProgram:
     text
         The program.
     digest
-        Hash of the program and its includes as they were here.
+        Hash of the program and its includes on this machine.
     """
 
     place: str
@@ -43,7 +43,7 @@ class SentProgram:
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs; it can be sent to another process or machine.
+    """What a worker needs to make a fit; it can be sent to another process or machine.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Outcome:
 
 @quiet_cmdstanpy()
 def perform(job: Job) -> Outcome:
-    """Make a job's fit.  What goes wrong becomes a message, so that other jobs go on."""
+    """Make a job's fit.  An error becomes a message, so that other jobs can continue."""
     started = time.perf_counter()
     fit, failure = None, None
     try:
@@ -92,7 +92,7 @@ def perform(job: Job) -> Outcome:
 
 
 def _compiled_here(program: SentProgram) -> CompiledProgram:
-    """Compile a program that was sent as text: once on this machine, for all its workers."""
+    """Compile a program that was sent as text, once on this machine for all its workers."""
     folder = cache_folder("sources") / program.digest[:32]
     path = folder / program.place
     with FileLock(folder.with_suffix(".lock")):

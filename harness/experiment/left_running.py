@@ -1,4 +1,4 @@
-"""End what a killed run left running, before its tasks are done again."""
+"""End processes that a killed run left behind, before its tasks are run again."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ _VARIABLE = "HARNESS_RUN"
 def marked_run(folder: Path) -> Iterator[int]:
     """Mark the processes that a run starts, after ending those that a killed one left.
 
-    A run that is killed outright cannot end the CmdStan processes it waits for.  They inherited
-    its mark in an environment variable; the file ``.run`` holds the mark until a run ends in good
-    order.  A mark is of one process alone, so nothing else is ever ended; of all runs of that
-    process, since worker processes that one experiment has started work for the next one too.
+    A run that is killed outright cannot end the CmdStan processes that it waits for.  These inherit
+    its mark in an environment variable, and the file ``.run`` holds the mark until the run ends
+    normally.  Each mark identifies one process, so nothing else is ever ended.  All runs of that
+    process share the mark, because worker processes of one experiment also work for the next.
 
     Parameters
     ----------
     folder
-        Folder that the run writes to.  The caller holds its lock: whose mark is there is gone.
+        Folder that the run writes to.  The caller holds its lock, so a run whose mark is there has
+        ended.
 
     Yields
     ------
     int
-        How many processes were ended.
+        Number of processes that were ended.
 
     Raises
     ------

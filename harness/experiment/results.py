@@ -19,8 +19,8 @@ from harness.plan.spec import Cell, Failure, Results, Task
 def read_results(plan: Plan, store: Store) -> Results:
     """Collect the finished fits of a plan.
 
-    A cell with a single finished replication is left out: nothing can be said of its error.
-    A result that is damaged counts as not there; the next run sets it aside.
+    A cell with a single finished replication is left out, because its error cannot be estimated.
+    A damaged result counts as missing; the next run sets it aside.
     """
     rows: list[dict[str, Any]] = []
     times: list[str] = []
@@ -57,12 +57,12 @@ def read_results(plan: Plan, store: Store) -> Results:
 
 
 def write_index(plan: Plan, store: Store, results: Results) -> None:
-    """Write ``STORE/EXPERIMENT/index.csv``: a row a finished fit, with its metrics and cost."""
+    """Write ``STORE/EXPERIMENT/index.csv``: one row per finished fit, with metrics and cost."""
     write_text(store.root / plan.experiment.name / "index.csv", results.metrics.to_csv(index=False))
 
 
 def status(plan: Plan, store: Store) -> pd.DataFrame:
-    """Count tasks by state, a row a cell: finished, failed, damaged, to do."""
+    """Count tasks by state (finished, failed, damaged, to do), with one row per cell."""
     counts: dict[str, Counter[str]] = {cell.key: Counter() for cell in plan.cells}
     for task in plan.tasks:
         try:
@@ -108,5 +108,5 @@ def _row(task: Task, record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_list(value: Any) -> list[float]:
-    """A chain's cost: one number comes back from NetCDF as a number, several as a list."""
+    """Return the chains' costs; NetCDF returns a single number as a number, several as a list."""
     return list(value) if isinstance(value, list) else [value]

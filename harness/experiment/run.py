@@ -1,4 +1,4 @@
-"""Run what the store lacks of an experiment, and lose nothing when stopped."""
+"""Run an experiment's tasks that are not in the store, and lose nothing if stopped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from harness.progress import Progress
 Keep = Literal["draws", "summaries"]
 
 _DRAWS_IN_A_SUMMARY = 1000
-"""Draws a chain that ``--keep summaries`` leaves, for pictures and rank plots."""
+"""Draws per chain that ``--keep summaries`` keeps, for figures and rank plots."""
 
 _SECONDS_A_WAIT = 0.5
 
@@ -38,7 +38,7 @@ class Plan:
     Attributes
     ----------
     experiment, profile
-        What they are tasks of.
+        The experiment and profile that they belong to.
     tasks
         All of them, cell by cell.
     """
@@ -81,7 +81,7 @@ def make_plan(
     only
         Keep the cells that match one of these, factor by factor; all if empty.
     data_dir
-        Folder with files of the user's own, for the cells that need some.
+        Folder with files of the user's own, for the cells that need them.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def run_plan(
     facts: Mapping[str, Any] | None = None,
     on_all_sent: Callable[[], None] | None = None,
 ) -> Counter[str]:
-    """Run the tasks that the store does not have.
+    """Run the tasks that are not in the store.
 
     Parameters
     ----------
@@ -151,9 +151,9 @@ def run_plan(
     workers
         Where the tasks run.
     retry_failed
-        Whether to run again those that failed before.
+        Whether to run tasks again that failed before.
     keep
-        ``summaries`` keeps at most 1,000 draws a chain of each fit, after the metrics were
+        ``summaries`` keeps at most 1,000 draws per chain of each fit, after the metrics are
         computed from all of them.
     facts
         Entries for the records: git revision.
@@ -174,9 +174,9 @@ def run_plan(
     CompileError
         If a program does not compile.
     WorkersError
-        If the cluster that does the work is gone.
+        If the cluster that does the work is lost.
     KeyboardInterrupt
-        When interrupted; its message says how to go on.
+        If interrupted; its message says how to continue.
     """
     name = plan.experiment.name
     with store.writing(name), marked_run(store.root / name) as ended:
@@ -195,13 +195,13 @@ def run_plan(
                 workers.stop()
                 raise WorkersError(
                     f"{name}: the Dask cluster is gone; {run.stopped()} are in {store.root}.\n"
-                    "Run the same command again to go on."
+                    "Run the same command again to continue."
                 ) from None
             except KeyboardInterrupt:
                 workers.stop()
                 raise KeyboardInterrupt(
                     f"{name}: stopped with {run.stopped()} in {store.root}; run the same command "
-                    "again to go on"
+                    "again to continue"
                 ) from None
             except BaseException:
                 workers.stop()
@@ -226,7 +226,7 @@ def _chosen(
 def _missing(
     plan: Plan, store: Store, counts: Counter[str], *, retry_failed: bool
 ) -> Iterator[Task]:
-    """Tasks to run; a damaged result is reported, set aside and counts as missing."""
+    """Return the tasks to run; a damaged result is reported, set aside, and counts as missing."""
     with Progress(0, plan.experiment.name, "fit") as progress:
         for task in plan.tasks:
             try:
@@ -268,14 +268,14 @@ def _programs(
 
 @dataclass
 class _Run:
-    """What is fixed while tasks run, and what they have come to.
+    """What is fixed while tasks run, and their results so far.
 
     Attributes
     ----------
     plan, store, keep, facts
         As :func:`run_plan` takes them.
     progress
-        Where the user is told.
+        Where progress is shown.
     counts
         How many tasks have come to what.
     on_all_sent
@@ -296,7 +296,7 @@ class _Run:
         programs: Mapping[StanProgram, CompiledProgram | SentProgram],
         workers: Workers,
     ) -> None:
-        """Keep every slot busy with one job more waiting; write each fit as it comes."""
+        """Keep every slot busy, with one more job waiting; write each fit as it arrives."""
         left_in_cell = Counter(task.cell.key for task in tasks)
         queue = deque(tasks)
         running: dict[Future[Outcome], Task] = {}
@@ -323,7 +323,7 @@ class _Run:
                     self.progress.say(f"{name}: {task.cell.label} is finished")
 
     def _finish(self, task: Task, outcome: Outcome) -> None:
-        """Write a fit with its metrics, or why there is none."""
+        """Write a fit with its metrics, or the reason why there is none."""
         if outcome.fit is None:
             self.counts["failed"] += 1
             message = outcome.failure or "failed without a message"
@@ -347,12 +347,12 @@ class _Run:
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:
-    """What a job sent back; a job whose workers all died has failed, others go on.
+    """Return what a job sent back; a job whose workers all died has failed, others continue.
 
     Raises
     ------
     CancelledError
-        If nobody will ever do the job, because the cluster is gone.
+        If the job will never be done, because the cluster is lost.
     """
     try:
         return future.result()

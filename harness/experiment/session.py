@@ -1,4 +1,4 @@
-"""What the command line asks for: run experiments, report, show status, clean."""
+"""The commands about experiments: run, report, status, clean."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Selection:
     root
         Folder of results.
     only
-        Cells to keep, each a mapping of factors to values; all if empty.
+        Cells to run, each a mapping of factors to values; all if empty.
     data_dir
-        Folder with files of the user's own, for the cells that need some.
+        Folder with files of the user's own, for the cells that need them.
 
     Raises
     ------
@@ -94,7 +94,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """What the report is.
+    """The form of the report.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class ReportSettings:
     fits
         Which fits get a page.
     workers
-        Processes that write such pages.
+        Number of processes that write such pages.
     """
 
     form: Literal["html", "md"] = "html"
@@ -113,7 +113,7 @@ class ReportSettings:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run came to.
+    """The result of a run.
 
     Attributes
     ----------
@@ -146,13 +146,13 @@ def run_session(
     selection
         What to run.
     workers
-        CmdStan processes at once; by default one a core.
+        Number of CmdStan processes at once; by default one per core.
     scheduler
         Address of a Dask scheduler to send the tasks to, instead of this machine.
     retry_failed
-        Whether to run again what failed before.
+        Whether to run tasks again that failed before.
     keep
-        Draws, or summaries with a thousand draws a chain.
+        Draws, or summaries with a thousand draws per chain.
     time_limit
         Seconds after which CmdStan is stopped and the task counts as failed.
 
@@ -208,7 +208,7 @@ def _compile_beside(
 
 
 def report_session(selection: Selection, settings: ReportSettings) -> Path:
-    """Write tables, index and report from what the store has, and return the report's path."""
+    """Write tables, index and report from the fits in the store; return the report's path."""
     started = time.perf_counter()
     cmdstan = require_cmdstan()
     store = selection.store
@@ -263,7 +263,7 @@ def clean_session(names: Sequence[str], root: Path) -> int:
         if name not in experiment_names():
             raise DataError(f"there is no experiment '{name}'")
         folder = store.root / name
-        # Only what a run of ours made is removed, and nothing through a link.
+        # Only what one of our runs made is removed, and nothing through a link.
         if folder.is_symlink() or not (folder / ".lock").is_file():
             continue
         with store.writing(name):
@@ -274,7 +274,7 @@ def clean_session(names: Sequence[str], root: Path) -> int:
 
 @contextlib.contextmanager
 def _unattended() -> Iterator[None]:
-    """Keep CmdStanPy quiet and let a polite 'stop' end a run as Ctrl-C does."""
+    """Keep CmdStanPy quiet, and let SIGTERM end a run as Ctrl-C does."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with quiet_cmdstanpy():
@@ -284,7 +284,7 @@ def _unattended() -> Iterator[None]:
 
 
 def git_revision() -> str:
-    """Revision of the checkout that this package runs from; empty for an installed package."""
+    """Return the revision of the checkout that this package runs from; empty if installed."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)

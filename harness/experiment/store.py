@@ -1,10 +1,10 @@
-"""The store of fits: one folder a task, written whole or not at all, checked when it is read.
+"""The store of fits: one folder per task, written completely or not at all, checked when read.
 
-``STORE/EXPERIMENT/fits/CELL/REPLICATION-HASH/`` holds ``fit.nc`` and ``task.json``: what it takes
-to run the task again, what it cost, what was measured, and the checksum of ``fit.nc``.  A folder is
-made beside its place under a temporary name and renamed, so what has its name is finished.  A task
-that failed leaves ``REPLICATION-HASH.failed.json`` instead.  What is damaged or foreign is moved to
-``STORE/EXPERIMENT/aside/``, never used and never deleted.
+``STORE/EXPERIMENT/fits/CELL/REPLICATION-HASH/`` holds ``fit.nc`` and ``task.json``.  The latter
+says what is needed to run the task again, its cost, its metrics, and the checksum of ``fit.nc``.  A
+folder is made under a temporary name and then renamed, so a folder with its final name is complete.
+A task that failed leaves ``REPLICATION-HASH.failed.json`` instead.  Damaged or foreign files are moved to
+``STORE/EXPERIMENT/aside/``; they are never used and never deleted.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Store:
         return self.root / task.experiment / "fits" / task.cell.key / name
 
     def prepare(self) -> None:
-        """Create the store, to learn that it cannot be written before work is done.
+        """Create the store, to find out before any work is done if it cannot be written.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self, experiment: str) -> Iterator[None]:
-        """Hold the right to add results of an experiment; left-overs of a killed run go first.
+        """Hold the right to add results of an experiment, after removing a killed run's leftovers.
 
         Raises
         ------
@@ -105,7 +105,7 @@ class Store:
             lock.release()
 
     def record(self, task: Task) -> dict[str, Any] | None:
-        """Return what ``task.json`` says, or None if the task has not finished.
+        """Return the content of ``task.json``, or None if the task has not finished.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class Store:
         return Fit.load(self.folder(task) / "fit.nc")
 
     def target_draws(self, task: Task) -> dict[str, np.ndarray]:
-        """Read a finished task's draws of the target alone, (chains, draws, ...) by name.
+        """Read only the draws of the target of a finished task, (chains, draws, ...) by name.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class Store:
     def write(
         self, task: Task, fit: Fit, metrics: Mapping[str, float], facts: Mapping[str, Any]
     ) -> None:
-        """Write a task's fit with its metrics and what it takes to run it again.
+        """Write a task's fit with its metrics and everything that is needed to run it again.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class Store:
         Raises
         ------
         StoreError
-            If it cannot be written; nothing of it is then left.
+            If it cannot be written; nothing is then left behind.
         """
         folder = self.folder(task)
         staging = folder.parent / f"{_LEFT_OVER}{uuid.uuid4().hex}"
@@ -216,7 +216,7 @@ class Store:
             shutil.rmtree(staging, ignore_errors=True)
 
     def set_aside(self, task: Task) -> Path:
-        """Move a damaged task's folder where nothing reads it, and return where it is now."""
+        """Move a damaged task's folder out of the way, and return its new place."""
         folder = self.folder(task)
         aside = self.root / task.experiment / "aside"
         aside.mkdir(parents=True, exist_ok=True)
@@ -225,7 +225,7 @@ class Store:
         return place
 
     def failure_path(self, task: Task) -> Path:
-        """File that a failed task leaves."""
+        """Return the file that a failed task leaves."""
         folder = self.folder(task)
         return folder.with_name(f"{folder.name}.failed.json")
 
@@ -243,7 +243,7 @@ class Store:
         write_text(self.failure_path(task), json.dumps(record, indent=1))
 
     def failure(self, task: Task) -> str | None:
-        """Return why a task failed, or None if it did not (or left no readable word of it)."""
+        """Return why a task failed, or None if it did not."""
         try:
             record = json.loads(self.failure_path(task).read_text(encoding="utf-8"))
             return str(record["message"])
@@ -253,7 +253,7 @@ class Store:
             return "failed, but the record of it is damaged"
 
     def size(self, experiment: str | None = None) -> int:
-        """Bytes of all files in the store, or of one experiment's."""
+        """Return the bytes of all files in the store, or of one experiment."""
         top = self.root if experiment is None else self.root / experiment
         total = 0
         for parent, _, names in os.walk(top):
@@ -264,7 +264,7 @@ class Store:
 
 
 def _sha256_of_record(record: Mapping[str, Any]) -> str:
-    """Checksum of a record, itself left out, the same before and after its way through JSON."""
+    """Return the checksum of a record without its own entry, the same before and after JSON."""
     rest = {key: value for key, value in record.items() if key != "record_sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 

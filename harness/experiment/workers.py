@@ -46,7 +46,7 @@ class Workers(Protocol):
     slots: int
     """Jobs that can run at once."""
     remote: bool
-    """Whether jobs leave this machine, and programs must be sent as text."""
+    """Whether jobs leave this machine, so that programs must be sent as text."""
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Start a job as soon as there is a free slot."""
@@ -58,28 +58,28 @@ class Workers(Protocol):
         """Do other work on this machine as soon as there is a free slot: it computes in Python."""
 
     def stop(self) -> None:
-        """Give up what waits and end what runs, promptly."""
+        """Drop waiting jobs and end running ones, promptly."""
 
 
 class LocalWorkers:
-    """Jobs on this machine, one a slot.
+    """Jobs on this machine, one per slot.
 
-    A job that CmdStan does waits in a thread for CmdStan's process.  One done in Python gets a
-    process that belongs to such a thread: never more than ``slots`` of them run, and one that the
-    system kills takes no other job along.
+    A job that uses CmdStan waits in a thread for CmdStan's process.  A job in Python gets a process
+    that belongs to such a thread.  So never more than ``slots`` jobs run, and if the system kills
+    one, the others are not affected.
 
     Parameters
     ----------
     slots
-        Jobs at once; by default one a core.
+        Number of jobs at once; by default one per core.
     """
 
     remote = False
 
     def __init__(self, slots: int | None = None) -> None:
         self.slots = slots or os.cpu_count() or 1
-        # Where Dask is installed xarray imports it on first use, which would be in several
-        # threads at once; its modules import each other and do not always survive that.
+        # If Dask is installed, xarray imports it on first use, which would happen in several
+        # threads at once; Dask's modules import each other and do not always survive that.
         with contextlib.suppress(ImportError):
             importlib.import_module("distributed")
         self._threads = ThreadPoolExecutor(self.slots)
@@ -121,10 +121,10 @@ class LocalWorkers:
         return self.in_thread(partial(self._in_process, work))
 
     def stop(self) -> None:
-        """Give up what waits and end the processes that run."""
+        """Drop waiting jobs and end the running processes."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         deadline = time.monotonic() + _SECONDS_TO_STOP
-        # Again and again, because CmdStanPy starts a run's next chain when one ends.
+        # Repeatedly, because CmdStanPy starts a run's next chain when one ends.
         while True:
             terminate_descendants()
             if not self._running or time.monotonic() > deadline:
@@ -167,10 +167,10 @@ class DaskWorkers:
     """Jobs on a running Dask cluster.
 
     Workers need this package installed; each machine compiles a program once.  When a worker dies,
-    Dask runs its job again on another one, and also a finished job whose outcome it kept there.
-    So an outcome is handed on only when the scheduler has forgotten the job: from then on nobody's
-    death makes it run again, and that takes no disk in common.  (Dask's ``concurrent.futures``
-    executor keeps a job for as long as somebody has its future, and does not say when it is gone.)
+    Dask runs its job again on another one, and also finished jobs whose outcomes that worker held.
+    So we pass an outcome on only once the scheduler has forgotten the job.  From then on no
+    worker's death makes it run again, and no shared disk is needed.  (Dask's ``concurrent.futures`` executor
+    keeps a job for as long as somebody has its future, and does not report when it is gone.)
 
     Parameters
     ----------
@@ -192,8 +192,8 @@ class DaskWorkers:
             raise DataError(
                 "--scheduler needs Dask: install harness[dask], here and on the workers"
             ) from None
-        # A scheduler that dies is told of in one line of ours, not in tracebacks of Dask, which
-        # gives each of these loggers a level of its own.
+        # If the scheduler dies, we report it in one line, not with Dask's tracebacks.  Dask gives
+        # each of these loggers a level of its own.
         for source in _DASK_LOGGERS:
             logging.getLogger(source).setLevel(logging.CRITICAL)
         try:
@@ -230,22 +230,22 @@ class DaskWorkers:
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Send a job to the cluster."""
-        # 'pure' is off: equal jobs are never the same job to us.
+        # 'pure' is off: equal jobs are different jobs for us.
         sent = self._client.submit(perform, job, pure=False)
         self._sent.add(sent)
         return asyncio.run_coroutine_threadsafe(self._collect(sent), self._client.loop.asyncio_loop)
 
     def stop(self) -> None:
-        """Cancel the jobs that wait; those that run end on their workers and are dropped."""
+        """Cancel waiting jobs; running ones end on their workers and are dropped."""
         self._client.cancel(list(self._sent))
         self._here.stop()
 
     async def _collect(self, sent: Any) -> Outcome:
-        """Fetch what a job came to, and have the cluster forget the job."""
+        """Fetch a job's outcome, and have the cluster forget the job."""
         try:
             outcome: Outcome = await self._client.gather(sent, asynchronous=True)
         except CancelledError:
-            # Dask's own; this one marks the future that waits for it as cancelled.
+            # The exception is Dask's; ours marks the waiting future as cancelled.
             raise asyncio.CancelledError from None
         finally:
             self._sent.discard(sent)
@@ -256,6 +256,6 @@ class DaskWorkers:
         return outcome
 
     async def _forgotten(self, key: str) -> None:
-        """Return when the scheduler knows a job no more."""
+        """Return once the scheduler has forgotten a job."""
         while (await self._client.scheduler.get_task_status(keys=[key]))[key] is not None:
             await asyncio.sleep(_SECONDS_A_LOOK)

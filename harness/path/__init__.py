@@ -1,7 +1,8 @@
-"""Bases of a tempered path: the density at inverse temperature 0, and a guess at log Z.
+"""Tempered paths: bases, the ladder and g, the pilot that finds them, and starting values.
 
-All live on base coordinates (:mod:`harness.model.coordinates`): positive parameters by their
-logarithm, all others as they are.
+A base is the density at inverse temperature 0 with a guess at log Z.  All bases live on base
+coordinates (:mod:`harness.model.coordinates`): the logarithms of positive parameters, and all other
+parameters as they are.
 """
 
 from harness.path.approximations import (

@@ -3,7 +3,7 @@
 Each runs CmdStan on the model's compiled ``target`` program and returns a Gaussian in base
 coordinates whose log zeta is the approximation's estimate of log Z.  Stan fits on its
 unconstrained space with the Jacobian, and keeps the constants of everything that the program
-adds with ``target +=``, so that these are estimates of the program's own Z.
+adds with ``target +=``, so these are estimates of the program's own Z.
 
 References
 ----------
@@ -39,9 +39,9 @@ from harness.model.coordinates import StanCoordinates, flatten
 from harness.path.gaussian import GaussianBase, gaussian_base
 from harness.path.moments import mixed_base, weighted_base, without_duplicates
 
-# Enough digits that every double survives the way through a file unchanged.
+# Enough digits for every double to survive a file unchanged.
 _EXACT_DIGITS = 17
-# What Stan says of a variational fit that ran out of iterations.
+# Stan's message about a variational fit that ran out of iterations.
 _NOT_CONVERGED = "The algorithm may not have converged"
 _DRAWS_OF_A_LAPLACE_IN_A_BOX = 10_000
 
@@ -59,8 +59,8 @@ class Advi:
     elbo
         The evidence lower bound there, in nats, shape (n,); each a Monte Carlo estimate.
     converged
-        Whether Stan found that the ELBO had come to rest.  A base from a fit that had not costs
-        efficiency, not correctness.
+        Whether Stan found that the ELBO had converged.  If it had not, the base costs efficiency,
+        not correctness.
     """
 
     base: GaussianBase
@@ -98,8 +98,8 @@ def advi(
     iterations
         Most iterations of the optimisation.
     tolerance
-        Relative change of the ELBO at which it ends; the default is Stan's, which often ends
-        several nats below the best that the family reaches.
+        Relative change of the ELBO at which it ends.  The default is Stan's, with which it often
+        ends several nats below the best of the family.
     seed
         Seed, 0 to 2^32 - 1.
     compiled
@@ -204,7 +204,7 @@ def laplace_base(
 
     With H the Hessian of log p there, the covariance is -H^-1 and log zeta the Laplace
     approximation log p(mode) + D/2 log 2 pi - 1/2 log det(-H).  A parameter with two bounds is
-    Gaussian on the logit scale: the base then has the moments of draws, brought into the box.
+    Gaussian on the logit scale: the base then has the moments of draws, mapped into the box.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def local_fits(
     seed: int,
     compiled: CompiledProgram | None = None,
 ) -> list[GaussianBase]:
-    """Fit Gaussians from many random starts and keep one of each mode.
+    """Fit Gaussians from many random starts and keep one for each mode.
 
     Parameters
     ----------
@@ -279,14 +279,14 @@ def local_fits(
     separation
         See :func:`harness.path.without_duplicates`.
     seed
-        Seed; each start has one of its own, derived from it.
+        Seed, from which each start derives its own.
     compiled
         The model's compiled ``target.stan``, if it is at hand.
 
     Returns
     -------
     list[GaussianBase]
-        Those with most evidence first.  A mode that no start reached is not among them.
+        Those with the most evidence first.  A mode that no start reached is missing.
 
     Raises
     ------
@@ -315,7 +315,7 @@ def local_fits(
 
 
 def local_base(model: Model, **settings: Any) -> GaussianBase:
-    """Match one Gaussian to the mixture of :func:`local_fits`, whose settings it takes.
+    """Match one Gaussian to the mixture of :func:`local_fits`, which takes the same settings.
 
     Its log zeta is the log of the sum of the local evidences.
     """
@@ -332,7 +332,7 @@ class _CmdStanRun:
 
     @property
     def common(self) -> dict[str, Any]:
-        """Arguments that all of CmdStanPy's methods take."""
+        """Arguments that are common to all of CmdStanPy's methods."""
         return {
             "data": str(self.data),
             "output_dir": str(self.folder),
@@ -342,7 +342,7 @@ class _CmdStanRun:
     def curvature(self, mode: Path) -> Mapping[str, Any]:
         """Log density, gradient and Hessian at a mode, as CmdStan's laplace method writes them.
 
-        CmdStanPy does not ask for that file, so that CmdStan is called here.
+        CmdStanPy does not ask for that file, so we call CmdStan here.
         """
         diagnostics = self.folder / "curvature.json"
         command = [
@@ -363,7 +363,7 @@ class _CmdStanRun:
 
 @contextmanager
 def _cmdstan(model: Model, compiled: CompiledProgram | None) -> Iterator[_CmdStanRun]:
-    """Prepare a run of a model's target; what goes wrong within becomes a SamplingError."""
+    """Prepare a run of a model's target; errors within become a SamplingError."""
     compiled = compiled or _compiled_target(model)
     with tempfile.TemporaryDirectory(prefix="harness-") as place:
         folder = Path(place)

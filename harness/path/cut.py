@@ -1,4 +1,4 @@
-"""A Gaussian base cut by a box: how much of it is left inside, and where its middle is."""
+"""A Gaussian base cut by a box: how much of it is inside, and the mean of that part."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from harness.errors import DataError
 from harness.evidence import LogMass
 from harness.path.gaussian import GaussianBase
 
-# Where there is no closed form: draws at a time and at most, and the error of log mass, in nats,
-# that is small enough.
+# Without a closed form: draws at a time, the most draws, and the error of log mass, in nats, that
+# is small enough.
 _BLOCK, _MOST_DRAWS, _ENOUGH = 2**16, 2**21, 0.003
 
 
 @dataclass(frozen=True)
 class CutBase:
-    """What a box leaves of a Gaussian base.
+    """The part of a Gaussian base inside a box.
 
     Attributes
     ----------
@@ -37,20 +37,21 @@ class CutBase:
 def cut_to_box(base: GaussianBase, lower: npt.ArrayLike, upper: npt.ArrayLike) -> CutBase:
     """Cut a Gaussian base to a box.
 
-    By closed forms where its covariance is diagonal; else from draws of the base, as many as give
-    the log of the mass to 0.003 nats, or two million.  The draws are the same each time.
+    There is a closed form if its covariance is diagonal.  Otherwise this takes draws of the base,
+    as many as determine the log of the mass to 0.003 nats, or two million.  The draws are the same
+    each time.
 
     Parameters
     ----------
     base
         The base.
     lower, upper
-        Sides of the box, shape (D,), infinite where there is none.
+        Sides of the box, shape (D,), infinite if there is none.
 
     Raises
     ------
     DataError
-        If the sides have not the base's dimension, or hardly any of the base lies inside.
+        If the sides do not have the base's dimension, or hardly any of the base is inside.
     """
     sides = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
     if any(side.shape != base.mean.shape for side in sides):
@@ -64,7 +65,7 @@ def cut_to_box(base: GaussianBase, lower: npt.ArrayLike, upper: npt.ArrayLike) -
 
 
 def _by_axes(base: GaussianBase, lower: FloatArray, upper: FloatArray) -> CutBase:
-    """A mass and a mean for each axis: those of a truncated normal distribution."""
+    """Return mass and mean for each axis, those of a truncated normal distribution."""
     log_mass, mean = 0.0, base.mean.copy()
     for axis, sd in enumerate(np.diag(base.cholesky).tolist()):
         a, b = ((float(side[axis]) - base.mean[axis]) / sd for side in (lower, upper))
@@ -77,7 +78,7 @@ def _by_axes(base: GaussianBase, lower: FloatArray, upper: FloatArray) -> CutBas
 
 
 def _between(a: float, b: float) -> float:
-    """Mass of the standard normal between a and b, precise in either tail."""
+    """Return the mass of the standard normal between a and b, precise in either tail."""
     if a > 0:
         a, b = -b, -a
     below, above = (0.5 * math.erfc(-each / math.sqrt(2)) for each in (a, -b))

@@ -40,8 +40,8 @@ def path_data(
     Raises
     ------
     DataError
-        If the base has not the model's dimension, the model takes no Gaussian base, log zeta is
-        not finite, or the knots are unusable.
+        If the base does not have the model's dimension, the model takes no Gaussian base, log zeta
+        is not finite, or the knots are unusable.
     """
     if base is not None and model.no_gaussian_base is not None:
         raise DataError(f"{model.name} takes no Gaussian base: {model.no_gaussian_base}")
@@ -69,15 +69,15 @@ def require_finite_mass(
 ) -> None:
     """Refuse pure tempering with infinite mass near inverse temperature 0.
 
-    Where x is not bounded and gamma has tails like a Gaussian's, in D dimensions, the mass of
-    gamma^beta grows like beta^(-D / 2).
+    If x is unbounded and gamma has tails like a Gaussian's in D dimensions, the mass of gamma^beta
+    grows like beta^(-D / 2).
 
     Parameters
     ----------
     lowest
-        Lowest inverse temperature that is possible.
+        Lowest possible inverse temperature.
     power
-        g goes like beta^(power - 1) at 0; 0 where a single value or the base itself counts.
+        g goes like beta^(power - 1) at 0; 0 for a single value, or if the base itself counts.
 
     Raises
     ------
@@ -178,7 +178,7 @@ class TemperedPath:
         -------
         dict
             ``base_mass``, value and standard error; and ``base_mean``, the mean of the part of
-            a Gaussian base that is reached, None where it is not known.
+            a Gaussian base that is reached, None if it is not known.
 
         Raises
         ------
@@ -188,7 +188,7 @@ class TemperedPath:
         base, mass = self.base, self.base_mass
         mean = None if base is None else base.mean
         if mass is not None:
-            # The mean of what is left is that of the whole only where next to nothing is lost.
+            # The mean of the part is that of the whole only if hardly anything is lost.
             mean = mean if mass.nearly_whole else None
         elif base is not None and model.bounds:
             cut = cut_to_box(base, *StanCoordinates(model, shapes).box)

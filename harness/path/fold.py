@@ -1,4 +1,4 @@
-"""A mixture of Gaussians that folds a target: many places of x become one point y.
+"""A mixture of Gaussians that folds a target: many points x become one point y.
 
 With b(x) = sum_f w_f N(x | m_f, S_f S_f') near the target gamma, x_f = m_f + s_f S_f y and
 D_f(y) = log gamma(x_f) - log b(x_f), the folded density is r(y) = N(y | 0, I) sum_f w_f exp(D_f).
@@ -26,7 +26,7 @@ from harness.errors import DataError
 
 @dataclass(frozen=True)
 class Fold:
-    """Mixture of F Gaussians in D dimensions, each a frame that y is placed in.
+    """Mixture of F Gaussians in D dimensions, each a frame in which y is placed.
 
     Attributes
     ----------
@@ -35,15 +35,15 @@ class Fold:
     mean
         Means m_f, shape (F, D).
     scale
-        Scale matrices S_f, invertible, shape (F, D, D); or (1, D, D), one that all share.
+        Invertible scale matrices S_f, shape (F, D, D); or (1, D, D) for one that all share.
     sign
-        Signs s_f, 1 or -1, shape (F,): which way round y is placed, a matter of efficiency
-        alone, since N(m_f, S_f S_f') does not change.
+        Signs s_f, 1 or -1, shape (F,): the orientation in which y is placed.  They only matter for
+        efficiency, because N(m_f, S_f S_f') does not change.
 
     Raises
     ------
     DataError
-        If shapes do not match, a number is not finite, or the above does not hold.
+        If shapes do not match, a number is not finite, or a condition above does not hold.
     """
 
     weight: FloatArray
@@ -76,7 +76,7 @@ class Fold:
             raise DataError("a fold's scale matrix is singular")
 
     def points(self, y: npt.ArrayLike) -> FloatArray:
-        """Place y, shape (..., D), in every frame: x_f, shape (..., F, D)."""
+        """Place y, shape (..., D), in every frame; return x_f, shape (..., F, D)."""
         at = np.asarray(y, dtype=np.float64)
         scale = np.broadcast_to(self.scale, (len(self.weight), *self.scale.shape[1:]))
         turned = np.einsum("fij,...j->...fi", scale, at) * self.sign[:, None]

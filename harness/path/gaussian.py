@@ -1,4 +1,4 @@
-"""Gaussian bases from moments, and what can be asked of them."""
+"""Gaussian bases: made from moments, with densities, gradients and draws."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GaussianBase:
 
     @cached_property
     def _whitener(self) -> FloatArray:
-        """Inverse of the Cholesky factor: solved once, for a base is evaluated at every step."""
+        """Inverse of the Cholesky factor; solved once, as a base is evaluated at every step."""
         return np.asarray(np.linalg.inv(self.cholesky), dtype=np.float64)
 
     def whiten(self, points: npt.ArrayLike) -> FloatArray:
@@ -123,8 +123,8 @@ def gaussian_base(
 def symmetrised_divergence(one: GaussianBase, other: GaussianBase) -> float:
     """Symmetrised Kullback-Leibler divergence of two bases, KL(1|2) + KL(2|1), in nats.
 
-    A bootstrap has come to rest when it is small: two Gaussians fitted to the same target by n
-    independent draws each differ by about D (D + 3) / n.  The guesses at log Z are not compared.
+    A bootstrap has converged when it is small: two Gaussians, each fitted to n independent draws of
+    the same target, differ by about D (D + 3) / n.  The guesses at log Z are not compared.
 
     Raises
     ------

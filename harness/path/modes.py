@@ -1,4 +1,4 @@
-"""A mixture of Gaussians near a target, from particles of it: its modes first, then EM."""
+"""Fit a mixture of Gaussians to particles of a target: find its modes, then run EM."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class FoldSettings:
     Attributes
     ----------
     searches
-        Particles from which modes are searched for.
+        Number of particles from which modes are searched for.
     separation
-        Modes nearer to each other than so many standard deviations are one.
+        Modes closer to each other than this many standard deviations count as one.
     iterations
         Iterations of EM.
     widen
-        Factor on the covariances in the end, so that the mixture covers the target's tails.
+        Final factor on the covariances, so that the mixture covers the target's tails.
 
     Raises
     ------
@@ -65,11 +65,11 @@ class FittedFold(NamedTuple):
 def fit_fold(
     points: FloatArray, log_density: LogDensity, *, settings: FoldSettings | None = None
 ) -> FittedFold:
-    """Fit a mixture of Gaussians, a component a mode, to draws of a target.
+    """Fit a mixture of Gaussians, with one component per mode, to draws of a target.
 
-    Newton's method climbs from some of the draws, all at once, with second derivatives by
-    differences of gradients.  Each mode's Gaussian is then fitted to all draws by EM, with its
-    Laplace approximation's covariance as if seen in D + 2 draws.
+    Newton's method climbs from some of the draws, all at once, with second derivatives from
+    differences of gradients.  EM then fits each mode's Gaussian to all draws; the covariance of its
+    Laplace approximation counts like D + 2 draws.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def fit_fold(
 
 
 class _Found(NamedTuple):
-    """Modes that searches ended at, many of them several times."""
+    """Return the modes at which searches ended, many of them several times."""
 
     points: FloatArray
     height: FloatArray
@@ -117,7 +117,7 @@ class _Found(NamedTuple):
 
 
 def _climb(start: FloatArray, log_density: LogDensity, spread: FloatArray) -> _Found:
-    """Climb by Newton's method with the curvature's absolute value, halving what overshoots."""
+    """Climb by Newton's method with the absolute curvature, and halve steps that overshoot."""
     count, dimension = start.shape
     shift = np.diag(_ROUGH * spread)
     gradients = 0

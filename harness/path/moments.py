@@ -1,4 +1,4 @@
-"""Bases from moments: of weighted points, and of mixtures of Gaussians."""
+"""Bases from the moments of weighted points and of mixtures of Gaussians."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def weighted_base(
     DataError
         If shapes do not match, a point is not finite, or the weights' effective number of
         points, (sum w)^2 / sum w^2, does not exceed D + 1: the covariance would be singular or
-        next to it.
+        nearly so.
     """
     x = np.asarray(points, dtype=np.float64)
     if x.ndim != 2 or 0 in x.shape:
@@ -96,7 +96,7 @@ def weighted_base(
         )
     mean = weight @ x
     deviation = x - mean
-    # Divided as the sample covariance is, so that equal weights give n - 1.
+    # The divisor is that of the sample covariance: equal weights give n - 1.
     covariance = (weight * deviation.T) @ deviation / (1 - concentration)
     return gaussian_base(mean, _symmetric(covariance), log_zeta=log_zeta)
 
@@ -123,16 +123,16 @@ def mixed_base(local_fits: Sequence[GaussianBase]) -> GaussianBase:
 def without_duplicates(
     local_fits: Sequence[GaussianBase], *, separation: float = 1.0
 ) -> list[GaussianBase]:
-    """Keep one of all local fits of the same mode, the one with the most evidence.
+    """Keep one local fit for each mode, the one with the most evidence.
 
-    Two fits are of one mode if their means are closer than ``separation`` standard deviations,
+    Two fits are of the same mode if their means are closer than ``separation`` standard deviations,
     the Mahalanobis distance under the mean of their covariances.  (Two Gaussians of equal
     weights and covariances make one hump up to a distance of 2.)
 
     Returns
     -------
     list[GaussianBase]
-        Kept fits, those with most evidence first.
+        Kept fits, those with the most evidence first.
 
     Raises
     ------
@@ -155,6 +155,6 @@ def _distance(one: GaussianBase, other: GaussianBase) -> float:
 
 
 def _symmetric(matrix: FloatArray) -> FloatArray:
-    """Take rounding's asymmetry out of a matrix."""
+    """Remove the asymmetry that rounding leaves in a matrix."""
     symmetric: FloatArray = 0.5 * (matrix + matrix.T)
     return symmetric

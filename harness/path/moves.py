@@ -1,4 +1,4 @@
-"""Hamiltonian moves of many particles at once, fitted to the particles themselves."""
+"""Hamiltonian moves of many particles at once, adapted to the particles themselves."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class HmcMoves:
         """Take the metric from particles (n, D) with normalised weights (n,)."""
         deviation = points - share @ points
         covariance = (share * deviation.T) @ deviation
-        # A thousandth of the variances keeps a cloud that has collapsed onto a plane usable; the
-        # metric costs efficiency only.
+        # A thousandth of the variances keeps a cloud usable that has collapsed onto a plane; the
+        # metric only affects efficiency.
         spread = np.diag(covariance)
         floor = max(float(spread.max()), np.finfo(np.float64).tiny) * 1e-12
         covariance += np.diag(1e-3 * spread + floor)
@@ -65,7 +65,7 @@ class HmcMoves:
         value, gradient = log_density(points)
         before = value - 0.5 * np.square(momentum).sum(axis=1)
         place, to_place, to_slope = points, self._cholesky.T, self._cholesky
-        # A trajectory that has gone astray overflows, and is refused.
+        # A trajectory that diverges overflows and is rejected.
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(self._leapfrog_steps):
                 momentum = momentum + 0.5 * step * (gradient @ to_slope)

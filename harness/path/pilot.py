@@ -1,7 +1,7 @@
-"""The pilot: a short adaptive tempered SMC that scouts the path before a long run takes it.
+"""The pilot: a short run of adaptive tempered SMC that explores the path before a long run.
 
-From it come a ladder of inverse temperatures, log Z along it (and so a g that makes the marginal
-of the inverse temperature even), a refined base, starting points and an estimate of log Z with an
+It provides a ladder of inverse temperatures, log Z along it (and so a g that makes the marginal of
+the inverse temperature even), a refined base, starting points, and an estimate of log Z with its
 error.
 
 References
@@ -40,7 +40,7 @@ _LEAST_OVERLAP = 1e-3
 _BISECTIONS = 60
 _SMALLEST_STEP = 1e-300
 _CORRELATION = 0.5
-"""Correlation of the particles with where a rung began, from which on they have moved enough."""
+"""Correlation with the particles' places at a rung's start, below which they have moved enough."""
 _PATIENCE, _FALLS = 4, 0.02
 """Moves within which the correlation has to fall by as much to be worth more of them."""
 
@@ -54,19 +54,19 @@ class PilotSettings:
     particles
         Number of particles, shared evenly among the populations.
     populations
-        Populations that are resampled each by itself, so that their estimates of Z differ
-        independently (but for the ladder and the moves, which they share): the error of log Z
-        is their spread's.
+        Number of populations.  Each is resampled on its own, so that their estimates of Z are
+        independent, except for the ladder and the moves, which they share.  Their spread gives the
+        error of log Z.
     conditional_ess
         Conditional effective sample size from one rung of the ladder to the next, as a share of
         the particles (Zhou et al. 2016, eq. 10); closer to 1 makes more rungs.
     moves
-        HMC transitions at each rung, at least.
+        Smallest number of HMC transitions at each rung.
     most_moves
-        HMC transitions at each rung, at most: they are repeated until the particles have left
-        where the rung began, which shows as a correlation below 1/2 in every coordinate (as
-        Buchholz et al. 2021 do), or until it falls no more, as where modes are apart.  The
-        default, 0, makes ``moves`` transitions in any case.
+        Largest number of HMC transitions at each rung.  They are repeated until the particles have
+        moved away from their places at the rung's start, which shows as a correlation below 1/2 in
+        every coordinate (as in Buchholz et al. 2021), or until the correlation falls no more, as
+        with separate modes.  The default, 0, always makes ``moves`` transitions.
     leapfrog_steps
         Leapfrog steps of each.
     most_rungs
@@ -132,10 +132,10 @@ class Pilot:
     acceptance
         Mean acceptance rate of the moves at each rung after the first, shape (K - 1,).
     gradients
-        Evaluations of the target's density and gradient.
+        Number of evaluations of the target's density and gradient.
     shapes
-        Shape of each of the model's parameters, for starting values; None of a pilot that was
-        given a function.
+        Shape of each of the model's parameters, for starting values; None if the pilot was given a
+        function.
     """
 
     base: GaussianBase
@@ -151,9 +151,9 @@ class Pilot:
 
     @property
     def refined_base(self) -> GaussianBase:
-        """Gaussian with the target's mean and covariance as the particles have them.
+        """Gaussian with the mean and covariance of the particles at the target.
 
-        Its log zeta is that of ``base``.  The ladder is not that of a path from it.
+        Its log zeta is that of ``base``.  The ladder does not belong to a path from it.
 
         Raises
         ------
@@ -168,8 +168,8 @@ class Pilot:
     def log_g(self) -> tuple[tuple[float, float], ...]:
         """Knots (beta_k, -log Z(beta_k)) of a log g under which beta has an even marginal.
 
-        On the discrete ladder exactly even, up to the pilot's error; with log g linear between
-        the knots nearly so.
+        On the discrete ladder the marginal is exactly even, up to the pilot's error; with log g
+        linear between the knots it is nearly even.
         """
         return tuple(
             (float(beta), -float(log_z))
@@ -178,11 +178,11 @@ class Pilot:
 
     @property
     def log_g_by_rung(self) -> tuple[tuple[float, float], ...]:
-        """Knots of a log g under which beta is as often near one rung as near another.
+        """Knots of a log g under which beta is near each rung equally often.
 
-        Rungs are near each other where the tempered density changes quickly, mostly at the base.
-        Where beta has an even marginal (:attr:`log_g`) few draws are there, although the weights
-        of the base, Delta and more, are large: log Z then rests on those few.
+        Rungs are close together where the tempered density changes quickly, mostly near the base.
+        An even marginal of beta (:attr:`log_g`) puts few draws there, although the base's weights
+        are large there, so that log Z depends on those few draws.
         """
         edge = np.concatenate([[0.0], (self.inv_temp[1:] + self.inv_temp[:-1]) / 2, [1.0]])
         log_density = -self.log_normaliser - np.log(np.diff(edge))
@@ -203,7 +203,7 @@ def pilot(
     settings
         Settings; the defaults if not given.
     seed
-        Seed; same seed, same pilot.
+        Seed.  The same seed gives the same pilot.
 
     Raises
     ------
@@ -228,8 +228,8 @@ def pilot_of_density(
 ) -> Pilot:
     """Run a pilot from a Gaussian base to a target that is given by a function.
 
-    Outside the target's support the whole path has no mass: the base is cut to the support,
-    not renormalised, as in a program whose parameters are bounded.
+    Outside the target's support the path has no mass: the base is cut to the support and not
+    renormalised, as in a program whose parameters are bounded.
 
     Parameters
     ----------
@@ -242,8 +242,8 @@ def pilot_of_density(
     Raises
     ------
     DataError
-        If the density has not the base's dimension, there are fewer than 5 particles a
-        dimension, or hardly any of the base's mass lies within the target's support.
+        If the density does not have the base's dimension, there are fewer than 5 particles per
+        dimension, or hardly any of the base's mass is within the target's support.
     SamplingError
         If the ladder does not reach the target.
     """
@@ -291,7 +291,7 @@ def pilot_of_density(
 
 
 class _Path:
-    """The geometric path, and what its target's density has cost."""
+    """The geometric path, which counts evaluations of its target's density."""
 
     def __init__(self, log_density: LogDensity, base: GaussianBase) -> None:
         self._log_density = log_density
@@ -304,7 +304,7 @@ class _Path:
         value, gradient = self._log_density(points)
         value = np.array(value, dtype=np.float64)
         if np.any(value == np.inf):
-            raise DataError("the target's log density is +inf at a point the pilot came to")
+            raise DataError("the target's log density is +inf at a point that the pilot visited")
         value[np.isnan(value)] = -np.inf
         usable = np.isfinite(value)[:, None] & np.isfinite(gradient)
         return value, np.where(usable, gradient, 0.0)
@@ -348,7 +348,7 @@ def _refuse(base: GaussianBase, settings: PilotSettings, dimension: int, name: s
 
 
 def _dimension(log_density: LogDensity, base: GaussianBase) -> int:
-    """Dimension of a density, as its answer at the base's mean shows it."""
+    """Return the dimension of a density, found by evaluating it at the base's mean."""
     try:
         value, gradient = log_density(base.mean[None, :])
     except ValueError as error:
@@ -387,7 +387,7 @@ def _start(
 
 
 def _next_step(log_ratio: FloatArray, share: FloatArray, most: float, ess: float) -> float:
-    """Step in beta at which the conditional effective sample size has fallen to a share.
+    """Return the step in beta at which the conditional effective sample size falls to a share.
 
     With W_i the particles' normalised weights and w_i their increments, the share is
     (sum W_i w_i)^2 / sum W_i w_i^2 (Zhou et al. 2016, eq. 10, divided by the particles).
@@ -408,8 +408,8 @@ def _next_step(log_ratio: FloatArray, share: FloatArray, most: float, ess: float
         low, high = (middle, high) if enough(middle) else (low, middle)
     if low > 0:
         return low
-    # Log likelihoods of -1e40, as vague priors have them, need a step as small as that: the
-    # bisection goes on in the logarithm of the step.
+    # Log likelihoods of -1e40, which vague priors produce, need an equally small step, so the
+    # bisection continues in the logarithm of the step.
     log_low, log_high = np.log(_SMALLEST_STEP), np.log(high)
     for _ in range(_BISECTIONS):
         log_middle = 0.5 * (log_low + log_high)
@@ -442,7 +442,7 @@ def _moved(
 
 
 def _still_leaving(correlations: list[float]) -> bool:
-    """Whether the correlation with where a rung began is large and still falls."""
+    """Whether the correlation with the places at a rung's start is large and still falling."""
     if correlations[-1] <= _CORRELATION:
         return False
     return len(correlations) < _PATIENCE or correlations[-_PATIENCE] - correlations[-1] > _FALLS

@@ -15,9 +15,9 @@ from harness.path.pilot import Pilot
 def starting_values(
     model: Model, scouted: Pilot, *, chains: int, num_pseudo_samples: int | None = None
 ) -> list[dict[str, Any]]:
-    """Return initial values of each chain, each from particles of its own.
+    """Return initial values for each chain; no two chains share a particle.
 
-    Inverse temperatures get none: the sampler chooses theirs.
+    Inverse temperatures get no initial values: the sampler chooses them.
 
     Parameters
     ----------
@@ -39,8 +39,7 @@ def starting_values(
     Raises
     ------
     DataError
-        If the pilot is not of this model, has fewer particles than are asked for, or the
-        numbers are not positive.
+        If the pilot is of another model, has too few particles, or the numbers are not positive.
     """
     each = 1 if num_pseudo_samples is None else num_pseudo_samples
     if chains < 1 or each < 1:

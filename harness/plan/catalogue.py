@@ -1,4 +1,4 @@
-"""Find experiments: a module or package each in ``experiments``, with a name EXPERIMENT."""
+"""Find experiments: each is a module or package in ``experiments`` that defines EXPERIMENT."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from harness.plan.spec import Experiment
 
 
 def experiment_names() -> list[str]:
-    """Names of the experiments, in alphabetical order."""
+    """Return the names of the experiments, in alphabetical order."""
     return sorted(_files())
 
 
 def _files() -> dict[str, Path]:
-    """File of each experiment: ``NAME.py``, or ``NAME/__init__.py`` of one that is a package."""
+    """Return the file of each experiment: ``NAME.py``, or ``NAME/__init__.py`` of a package."""
     folder = shipped("experiments")
     modules = {path.stem: path for path in folder.glob("*.py") if not path.stem.startswith("_")}
     return modules | {path.parent.name: path for path in folder.glob("*/__init__.py")}
@@ -30,7 +30,7 @@ def experiment_file(name: str) -> Path:
     Raises
     ------
     DataError
-        If there is none of that name.
+        If there is no experiment with that name.
     """
     files = _files()
     if name not in files:

@@ -1,4 +1,4 @@
-"""The verdict of a claim: what can be said of a statement by the results there are."""
+"""The verdict on a claim, given the results that there are."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def judged(
     Parameters
     ----------
     results
-        Results of its experiment.  Those of the smoke profile are measured and not judged: its
-        runs are too short to say anything.
+        Results of its experiment.  Those of the smoke profile are measured but not judged, because
+        its runs are too short.
     statement
         What is claimed.
     lacking
-        Names of what it takes and the results do not have.
+        Names of the results that it needs and that are missing.
     judge
-        What was measured, in words, and whether the statement holds; None if that cannot be said.
-        Not called where something is lacking.
+        Returns what was measured, in words, and whether the statement holds; None if that cannot be
+        said.  It is not called if something is missing.
     """
     if lacking:
         return Claim(statement, f"Not in these results: {', '.join(sorted(lacking))}.", "not run")

@@ -37,7 +37,7 @@ class Cell:
     label
         Name for tables and figures.
     factors
-        What tells cells apart, for tables and ``--only``: scenario, method, N.
+        What distinguishes cells, for tables and ``--only``: scenario, method, N.
     model
         Target density with its data.
     method
@@ -50,10 +50,10 @@ class Cell:
     replications
         Number of independent runs.
     models
-        Model of each replication where they are not one and the same, as when every run has its
-        own random split of the data; ``model`` is then the first of them.
+        Model of each replication, if they differ, for example because every run has its own random
+        split of the data; ``model`` is then the first of them.
     extras
-        What the experiment's functions need besides the fit, as data held out; draws do not
+        What the experiment's functions need besides the fit, such as held-out data; draws do not
         depend on it.
 
     Raises
@@ -114,7 +114,7 @@ def _plain(setting: Any) -> Any:
 
 @dataclass(frozen=True)
 class Task:
-    """One replication of a cell, named by a hash of all that its draws depend on.
+    """One replication of a cell, named by a hash of everything that its draws depend on.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Task:
 
 
 def task_seed(experiment: str, cell_key: str, replication: int) -> int:
-    """Seed from (experiment, cell, replication) alone: a grid can grow without changing it."""
+    """Return the seed, which depends only on experiment, cell and replication: grids can grow."""
     name = f"{experiment}/{cell_key}".encode()
     entropy = int.from_bytes(hashlib.sha256(name).digest()[:16])
     sequence = np.random.SeedSequence(entropy, spawn_key=(replication,))
@@ -203,7 +203,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture for the report, and words for those who cannot see it.
+    """A figure for the report, with a description for people who cannot see it.
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ class Results:
     cells
         Cells of the grid with at least two finished replications.
     metrics
-        One row a fit: ``cell``, the cell's factors, ``replication``, ``seed``, ``seconds``,
+        One row per fit: ``cell``, the cell's factors, ``replication``, ``seed``, ``seconds``,
         ``gradients`` and what the experiment measures.
     load
         Reads the fit of a cell's replication.
@@ -252,7 +252,7 @@ class Results:
     failures
         Tasks that failed.
     draws
-        Reads the target's draws alone, arrays (chains, draws, ...) by name, which is quicker than
+        Reads only the target's draws, arrays (chains, draws, ...) by name, which is quicker than
         reading the fit; by default the fit is read.
     finished
         When the youngest of the fits was finished, in ISO 8601; "" if that is not known.
@@ -299,7 +299,7 @@ class Experiment:
     summary
         A paragraph for the report: what is done and what to look for.
     reductions
-        For each profile, what it cuts against the published experiment ("" if nothing).
+        For each profile, how it is smaller than the published experiment ("" if it is not).
     grid
         Cells of a profile.
     user_grid
@@ -308,8 +308,8 @@ class Experiment:
     measure
         Metrics of one fit, by name.
     condense
-        Reduces a fit before it is measured and kept, where all of its draws would be too much to
-        keep: to what the experiment's functions read.  None keeps fits whole.
+        Reduces a fit to what the experiment's functions need, before it is measured and kept, if
+        all of its draws would be too much to keep.  None keeps all of a fit.
     tables, figures, claims
         What the report shows, from finished fits; each copes with cells that are not there.
     processor_seconds

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def find_cmdstan() -> CmdStan:
-    """Return the CmdStan that is already there, without making or downloading anything.
+    """Return the CmdStan that is already here, without making or downloading anything.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def find_cmdstan() -> CmdStan:
 
 
 def why_no_compiler() -> str | None:
-    """Return why no Stan program can be compiled here for want of a compiler or make, or None."""
+    """Return why no Stan program can be compiled, if the compiler or make is missing, or None."""
     for find in (find_make, find_compiler):
         try:
             find()
@@ -60,7 +60,7 @@ def require_cmdstan() -> CmdStan:
 
 def use(cmdstan: CmdStan) -> None:
     """Make CmdStanPy, here and in programs we start, compile with this CmdStan."""
-    # Imported here: it brings pandas, and `harness doctor` must run without either.
+    # Imported here, because it imports pandas, and `harness doctor` must run without either.
     import cmdstanpy
 
     cmdstanpy.set_cmdstan_path(str(cmdstan.path))

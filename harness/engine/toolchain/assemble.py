@@ -1,14 +1,14 @@
-"""Assemble a CmdStan in the cache folder, once, whole or not at all.
+"""Assemble a CmdStan in the cache folder, once, and completely or not at all.
 
 An installation is built where it will stay, not in a staging folder that is renamed: the
 precompiled header and the run paths of the built files hold absolute paths, and a rename would
-break them.  What a rename gives, "whole or not at all", comes from the marker file ``COMPLETE``,
-written last and in one step; a folder without it is wreckage, which the next assembly removes.
+break them.  Instead of a rename, the marker file ``COMPLETE`` shows that an installation is
+complete.  It is written last and in one step; the next assembly removes a folder without it.
 The marker also names the folder, so that a moved cache is rebuilt instead of half working.
 
-Everything happens under a lock, so of two processes that assemble at once one waits and then uses
-the other's work.  A second lock is inherited by make and its compilers: if we are killed outright
-they live on, and the next assembly waits for them before it removes what they are writing.
+Everything happens under a lock: if two processes assemble at once, one waits and then uses the
+other's work.  Make and its compilers inherit a second lock.  If we are killed outright, they keep
+running, and the next assembly waits for them before it removes what they are writing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from harness.progress import Steps
 
 STAN_VERSION = "2.39.0"
 
-# Raise it when the way of assembling changes although none of the files below does.
+# Raise this if the way of assembling changes but none of the files below does.
 _LAYOUT = 1
 _RECIPES = Path(__file__).resolve().parent / "assembly"
 _MARKER = "COMPLETE"
@@ -63,12 +63,12 @@ def find_assembled() -> Path | None:
 
 
 def is_ours(folder: Path) -> bool:
-    """Tell whether the folder lies where we assemble, whatever its state."""
+    """Whether the folder is where we assemble, whatever its state."""
     return is_owned(folder.parent) and folder.parent.name == "cmdstan"
 
 
 def is_complete(folder: Path) -> bool:
-    """Tell whether the folder is an assembled CmdStan that was finished, and finished there."""
+    """Whether the folder holds an assembled CmdStan that was completed, and completed there."""
     try:
         marker = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -90,7 +90,7 @@ def ensure_assembled() -> Path:
     for obstacle in obstacles():
         raise obstacle
     compiler, make = find_compiler(), find_make()
-    # Read once: what is compiled is what the folder's name says, whoever edits them meanwhile.
+    # Read once, so that the folder's name fits what is compiled, even if somebody edits them.
     recipes = _read_recipes()
     folder = _folder_for(compiler, recipes)
     with assembly_lock() as builders:
@@ -106,7 +106,7 @@ def ensure_assembled() -> Path:
 
 @contextlib.contextmanager
 def assembly_lock(*, wait: bool = True) -> Iterator[int]:
-    """Hold the right to change what is assembled; yields a descriptor for builders to inherit.
+    """Hold the right to change the assembly; yield a descriptor that builders inherit.
 
     Raises
     ------
@@ -121,7 +121,8 @@ def assembly_lock(*, wait: bool = True) -> Iterator[int]:
         except Timeout:
             if not wait:
                 raise ToolchainError(
-                    f"Another process is assembling CmdStan in {home}.\nTry again when it ended."
+                    f"Another process is assembling CmdStan in {home}.\n"
+                    "Try again when it has finished."
                 ) from None
             _say(f"Another process is assembling CmdStan in {home}; waiting for it to end.")
             lock.acquire()
@@ -145,7 +146,7 @@ def _builders_lock(path: Path) -> Iterator[int]:
     try:
         patience_ends = time.monotonic() + _ORPHANS_END_WITHIN
         said = False
-        # Not for ever: a compiler cache's server may have inherited the descriptor and live on.
+        # With a time limit: a compiler cache's server may have inherited the descriptor and run on.
         while time.monotonic() < patience_ends:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -211,7 +212,7 @@ def _check_stanc(folder: Path) -> None:
 
 def _run_make(folder: Path, compiler: Compiler, make: Make, steps: Steps, builders: int) -> None:
     log = folder.with_name(f"{folder.name}.log")
-    # An outer make's flags (a job server, -n) are not meant for this one.
+    # The flags of an outer make (a job server, -n) are not meant for this one.
     env = {name: value for name, value in os.environ.items() if name not in _OUTER_MAKE}
     env["CXX"] = compiler.command
     jobs = min(2, os.cpu_count() or 1)
@@ -230,7 +231,7 @@ _OUTER_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEFILES")
 
 def _last_error(output: str) -> str:
     if re.search(r"\bKilled\b|out of memory|Cannot allocate memory|bad_alloc", output):
-        return "the compiler was killed, probably for want of memory (it needs about 2 GB)."
+        return "the compiler was killed, probably because memory ran out (it needs about 2 GB)."
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"\berror\b:|No space left", line)]
     return (telling or lines or ["make printed nothing."])[-1]
@@ -244,16 +245,16 @@ def _mark_complete(folder: Path, compiler: Compiler) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the wreckage of an assembly, marker first so that it never looks finished."""
+    """Remove an unfinished assembly, the marker first, so that it never looks finished."""
     (folder / _MARKER).unlink(missing_ok=True)
     if folder.exists():
         shutil.rmtree(folder)
 
 
 def _folder_for(compiler: Compiler, recipes: dict[str, bytes]) -> Path:
-    """Return where the CmdStan of exactly these ingredients is assembled.
+    """Return where the CmdStan made from exactly these ingredients is assembled.
 
-    The compiler is one of them: its objects and its precompiled header suit no other.
+    The compiler is one of them: no other compiler can use its objects and precompiled header.
     """
     digest = hashlib.sha256()
     digest.update(json.dumps([_LAYOUT, *map(asdict, wheels.WHEELS)]).encode())

@@ -1,4 +1,4 @@
-"""Remove what the harness keeps in the cache folder, and nothing else."""
+"""Remove everything that the harness keeps in the cache folder, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def size_of(folder: Path) -> int:
 def clear_cache() -> int:
     """Remove our folders (CmdStan, wheels, compiled programs) and return the bytes freed.
 
-    Of CmdStan's folder the lock files stay, as another process may be waiting for them.
+    The lock files in CmdStan's folder stay, because another process may be waiting for them.
 
     Raises
     ------
     ToolchainError
-        If the cache folder is a symbolic link, holds only what others made, or is in use.
+        If the cache folder is a symbolic link, holds only files of others, or is in use.
     """
     root = cache_root()
     if root.is_symlink():

@@ -1,4 +1,4 @@
-"""Gather what the harness needs from this machine, and say what to do about what is missing."""
+"""Check what the harness needs on this machine, and say what to do if something is missing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PACKAGES = ("cmdstanpy", "arviz-base", "arviz-stats", "arviz-plots")
 
 @dataclass(frozen=True)
 class Facts:
-    """All that ``harness doctor`` found; ``problems`` is empty if a model can be run here.
+    """Everything that ``harness doctor`` found; ``problems`` is empty if models can run here.
 
     ``cmdstan`` is ``None`` while there is none; with no problem it can then be assembled.
     """
@@ -45,12 +45,12 @@ class Facts:
 
     @property
     def ready(self) -> bool:
-        """Whether all that is needed is there or can be assembled."""
+        """Whether everything that is needed is here or can be assembled."""
         return not self.problems
 
 
 def gather() -> Facts:
-    """Look at this machine; nothing is downloaded, built or changed."""
+    """Check this machine, without downloading, building or changing anything."""
     problems: list[str] = []
     compiler: Compiler | None = None
     make: Make | None = None
@@ -68,7 +68,7 @@ def gather() -> Facts:
         result = search()
         cmdstan, notes = result.found, result.notes
         if cmdstan is None:
-            # The compiler and make are among the obstacles too; each is said once.
+            # The compiler and make are among the obstacles too; each is reported once.
             texts = map(str, obstacles())
             problems.extend(text for text in texts if text not in problems)
     except ToolchainError as error:
@@ -94,7 +94,7 @@ def gather() -> Facts:
 
 
 def as_text(facts: Facts) -> str:
-    """Return the facts as lines to read, with what to do about each problem."""
+    """Return the facts as readable lines, with what to do about each problem."""
     rows = [
         ("Python", f"{facts.python} ({facts.python_path})"),
         ("System", facts.system),
@@ -108,7 +108,7 @@ def as_text(facts: Facts) -> str:
     lines += [f"Note: {note}" for note in facts.notes]
     lines.append("")
     if facts.ready:
-        lines.append("All that is needed is there." if facts.cmdstan else _ASSEMBLE)
+        lines.append("Everything that is needed is here." if facts.cmdstan else _ASSEMBLE)
         return "\n".join(lines)
     for problem in facts.problems:
         first, *rest = problem.splitlines()
@@ -174,7 +174,7 @@ def install() -> None:
     Raises
     ------
     ToolchainError
-        If CmdStanPy could not.
+        If CmdStanPy fails.
     """
     import cmdstanpy
 
@@ -182,7 +182,7 @@ def install() -> None:
     logger = logging.getLogger("cmdstanpy")
     logger.addHandler(last_words)
     try:
-        # Its talk goes to standard error: standard output is for our own answer.
+        # Its messages go to standard error: standard output is for our own answer.
         with contextlib.redirect_stdout(sys.stderr):
             done = cmdstanpy.install_cmdstan(
                 progress=sys.stderr.isatty(), cores=min(2, os.cpu_count() or 1)
@@ -199,7 +199,7 @@ def install() -> None:
 
 
 class _LastWarning(logging.Handler):
-    """Keeps the end of the last warning, where CmdStanPy puts the cause of a failure."""
+    """Keep the end of the last warning, where CmdStanPy puts the cause of a failure."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Find CmdStan: ``$CMDSTAN``, else the newest in ``~/.cmdstan``, else the assembled one."""
+"""Find CmdStan: in ``$CMDSTAN``, in ``~/.cmdstan`` (the newest), or the assembled one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CmdStan:
 
 @dataclass(frozen=True)
 class Search:
-    """What :func:`search` found, and its remarks on what it passed over."""
+    """What :func:`search` found, and remarks on the folders that it skipped."""
 
     found: CmdStan | None
     notes: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ def search() -> Search:
     Raises
     ------
     ToolchainError
-        If ``$CMDSTAN`` is set but no CmdStan is there; it is never passed over silently.
+        If ``$CMDSTAN`` is set but there is no CmdStan; it is never skipped silently.
     """
     chosen = os.environ.get("CMDSTAN")
     if chosen:
@@ -71,7 +71,7 @@ def _from_environment(folder: Path) -> CmdStan:
             f"CMDSTAN is set to {folder}, but {missing}.\n"
             "Correct CMDSTAN, or unset it and let harness find or assemble one."
         )
-    # We and CmdStanPy export $CMDSTAN once a CmdStan is chosen; that does not change whose it is.
+    # We and CmdStanPy export $CMDSTAN once a CmdStan is chosen; it then still counts as before.
     source: Source = "environment"
     if is_complete(folder):
         source = "assembled"

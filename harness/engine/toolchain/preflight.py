@@ -1,4 +1,4 @@
-"""Say, before anything is downloaded, what stands in the way of assembling CmdStan here."""
+"""Say, before anything is downloaded, what prevents assembling CmdStan here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OLDEST_GLIBC = (2, 28)
 
 
 def obstacles() -> Iterator[ToolchainError]:
-    """Yield each thing that would keep CmdStan from being assembled, the first ones first."""
+    """Yield each obstacle to assembling CmdStan, in the order in which it would be met."""
     root = cache_root()
     for check in (_platform, _writable, _path_for_make, _room):
         problem = check(root)
@@ -62,7 +62,7 @@ def _writable(root: Path) -> str | None:
 
 
 def _path_for_make(root: Path) -> str | None:
-    # make sees the physical path ($(CURDIR)), so a tidy link to an untidy folder does not help.
+    # make sees the physical path ($(CURDIR)), so a link with a clean name does not help.
     for path in (root, root.resolve()):
         bad = sorted(set(re.findall(r"[^\w@+,./~-]", str(path))))
         if bad:
@@ -78,7 +78,7 @@ def _room(root: Path) -> str | None:
     try:
         free = shutil.disk_usage(_nearest(root)).free // 1_000_000
     except OSError:
-        return None  # whatever is wrong there, the check of the folder itself says it
+        return None  # the check of the folder itself reports whatever is wrong there
     if free >= MEGABYTES_NEEDED:
         return None
     return (

@@ -1,4 +1,4 @@
-"""The loop over rows in C++, ``native/rows.cpp``: built once, kept, never required."""
+"""Build the loop over rows in C++, ``native/rows.cpp``, once; it is never required."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.folders import cache_folder
 SOURCE = Path(__file__).resolve().parent / "native" / "rows.cpp"
 _FLAGS = ("-O2", "-std=c++17", "-shared", "-fPIC", "-pthread")
 _SECONDS = 120.0
-"""What a build may take; it takes one."""
+"""Seconds that a build may take; it takes about one."""
 
 _log = logging.getLogger(__name__)
 
@@ -31,10 +31,10 @@ RowLoop = Callable[..., None]
 
 @cache
 def row_loop() -> RowLoop | None:
-    """Return the loop, built if it was not; once a process.  None where it cannot be had.
+    """Return the loop, and build it first if necessary; None if there is no way to get it.
 
-    No compiler is no fault: callers have a slower way.  A build that fails is one, and is logged
-    as a warning.
+    A missing compiler is not an error, because callers have a slower way.  A build that fails is
+    logged as a warning.
     """
     try:
         compiler = find_compiler()
@@ -60,7 +60,7 @@ def built(compiler: Compiler) -> Path:
     ToolchainError
         If it does not compile, or the cache folder cannot be written.
     OSError, subprocess.SubprocessError
-        If the compiler does not run, or does not end.
+        If the compiler does not run or does not finish.
     """
     source = SOURCE.read_bytes()
     made_of = [compiler.identity.encode(), " ".join(_FLAGS).encode(), source]

