@@ -3,8 +3,8 @@
 ``STORE/EXPERIMENT/fits/CELL/REPLICATION-HASH/`` holds ``fit.nc`` and ``task.json``.  The latter
 says what is needed to run the task again, its cost, its metrics, and the checksum of ``fit.nc``.  A
 folder is made under a temporary name and then renamed, so a folder with its final name is complete.
-A task that failed leaves ``REPLICATION-HASH.failed.json`` instead.  Damaged or foreign files are moved to
-``STORE/EXPERIMENT/aside/``; they are never used and never deleted.
+A task that failed leaves ``REPLICATION-HASH.failed.json`` instead.  Damaged or foreign files are
+moved to ``STORE/EXPERIMENT/aside/``; they are never used and never deleted.
 """
 
 from __future__ import annotations

@@ -169,8 +169,9 @@ class DaskWorkers:
     Workers need this package installed; each machine compiles a program once.  When a worker dies,
     Dask runs its job again on another one, and also finished jobs whose outcomes that worker held.
     So we pass an outcome on only once the scheduler has forgotten the job.  From then on no
-    worker's death makes it run again, and no shared disk is needed.  (Dask's ``concurrent.futures`` executor
-    keeps a job for as long as somebody has its future, and does not report when it is gone.)
+    worker's death makes it run again, and no shared disk is needed.  (Dask's
+    ``concurrent.futures`` executor keeps a job for as long as somebody has its future, and does not
+    report when it is gone.)
 
     Parameters
     ----------
