@@ -133,7 +133,7 @@ def test_moved_cache_is_built_anew(world: World, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("mode", "text"), [("fails", "'x' was not declared"), ("starves", "want of memory")]
+    ("mode", "text"), [("fails", "'x' was not declared"), ("starves", "because memory ran out")]
 )
 def test_failed_build(world: World, monkeypatch: pytest.MonkeyPatch, mode: str, text: str) -> None:
     monkeypatch.setenv("FAKE_MAKE", mode)
