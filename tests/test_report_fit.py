@@ -15,6 +15,7 @@ from harness.diagnosis import diagnose
 from harness.engine.compile import source_digest
 from harness.fit import Fit, build_fit
 from harness.models.gaussian_mixture import kou_mixture
+from harness.models.radon import load_radon, radon
 from harness.report import FitReport
 from harness.report.columns import Columns, worst_columns
 from harness.report.draw_figures import draw_figures, rank_band, rank_differences, traces
@@ -98,16 +99,48 @@ def test_the_worst_coordinates_are_chosen_and_named() -> None:
         attrs=attrs_of("target", {}),
     )
     worst = worst_columns(fit.posterior, 2)
-    assert worst.names == ("x[1, 2]", "x[0, 1]")
+    assert worst.names == ("x[2, 3]", "x[1, 2]")
     assert worst.total == 7
     np.testing.assert_array_equal(worst.values, np.stack([x[..., 1, 2], x[..., 0, 1]], axis=-1))
     ordered = worst.in_order(fit.posterior)
-    assert ordered.names == ("x[0, 1]", "x[1, 2]")
+    assert ordered.names == ("x[1, 2]", "x[2, 3]")
     np.testing.assert_array_equal(ordered.values, worst.values[..., ::-1])
     page = build_fit_page(fit, pictures=False, rows=2)
-    assert list(page.summary.index) == ["x[0, 1]", "x[1, 2]"]
+    assert list(page.summary.index) == ["x[1, 2]", "x[2, 3]"]
     assert page.summary["mean"].to_numpy() == pytest.approx(ordered.values.mean(axis=(0, 1)))
     assert "Of 7 coordinates the 2" in page.summary_caption
+
+
+def test_coordinates_have_the_labels_that_the_model_knows() -> None:
+    """Of a county its name; without labels, or with some of another length, Stan's numbers."""
+    rng = np.random.default_rng(5)
+    model = radon()
+    fit = build_fit(
+        posterior={
+            "mu_a": rng.normal(size=(2, 40)),
+            "n": rng.normal(size=(2, 40, 85)),
+            "m": rng.normal(size=(2, 40, 2)),
+        },
+        extended=None,
+        sample_stats=stats_of(rng),
+        constant_data={},
+        attrs=attrs_of("target", {}),
+    )
+    page = build_fit_page(fit, rows=100, labels=model.labels)
+    names = list(page.summary.index)
+    assert names[:3] == ["mu_a", "n[AITKIN]", "n[ANOKA]"]
+    assert names[-2:] == ["m[first_floor]", "m[log_uranium]"]
+    assert len(names) == 1 + 85 + 2
+    mean = fit.posterior["n"].mean(("chain", "draw")).to_numpy()
+    counties = load_radon().county_names
+    found = page.summary.loc[[f"n[{county}]" for county in counties], "mean"]
+    np.testing.assert_allclose(found, mean, rtol=1e-12)
+    drawn = page.draw_figures[0].alt_text
+    assert re.fullmatch(r"Traces of (\S+, ){2}\S+, one line a chain\.", drawn)
+    assert not re.search(r"\[\d", drawn)
+    plain = build_fit_page(fit, pictures=False, rows=100, labels={"n": ("one",), "other": ("two",)})
+    assert list(plain.summary.index)[:3] == ["mu_a", "n[1]", "n[2]"]
+    assert list(plain.summary.index)[-2:] == ["m[1]", "m[2]"]
 
 
 def test_rank_differences_against_counting() -> None:

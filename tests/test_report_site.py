@@ -167,6 +167,20 @@ def test_what_an_experiments_page_says(site: Path) -> None:
     assert "made_up --profile quick --only method=ct" in fit
 
 
+def test_figures_come_before_tables(site: Path, section: Section, tmp_path: Path) -> None:
+    page = pages_of(site)["made_up/index.html"]
+    text = write_markdown(tmp_path, [section], facts={}).read_text(encoding="utf-8")
+    for told in (page, text):
+        assert told.index("It fails.") < told.index("A line; it should rise.")
+        assert told.index("A line; it should rise.") < told.index("Ours beside theirs.")
+
+
+def test_pages_of_fits_have_the_labels_of_their_models(tmp_path: Path) -> None:
+    cells = tuple(replace(each, model=replace(MODEL, labels={"x": ("height",)})) for each in LIGHT)
+    write_site(tmp_path, [build_section(EXPERIMENT, results(cells))], facts={})
+    assert "x[height]</th>" in pages_of(tmp_path)["made_up/nuts-0.html"]
+
+
 def test_runs_that_disagree_are_told_though_each_is_sound(site: Path, section: Section) -> None:
     agreed = section.across
     assert agreed["ct"].severity is agreed["pe"].severity is Severity.FINE

@@ -109,6 +109,7 @@ class LiveReport:
 
     def _tell(self, name: str, page: Future[Entry | None]) -> None:
         """Link a page from the overview as soon as it is written, and say so."""
+        self._entries[name] = None  # it runs no more, whatever becomes of its page
         entry = self._entries[name] = page.result()
         if entry is None:
             say(f"{name}: nothing to report yet")

@@ -83,6 +83,9 @@ class Model:
     shapes
         Shape of each parameter, () for a real; a model with one parameter, a vector, may leave
         it out, and so may one without a NumPy density, whose Stan program knows.
+    labels
+        What the entries of a parameter's first axis are called, as counties, for pages; by the
+        parameter's name, those that have names.
 
     Raises
     ------
@@ -109,6 +112,7 @@ class Model:
     no_gaussian_base: str | None = None
     log_density: LogDensity | None = field(default=None, compare=False, repr=False)
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = {*self.transforms, *self.bounds} - set(self.parameters)

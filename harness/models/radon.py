@@ -160,6 +160,7 @@ class RadonData:
             log_density=CentredRadonDensity(self.log_density) if centred else self.log_density,
             shapes=dict.fromkeys(parameters, ())
             | {"n": (len(self.county_names),), coefficients: (2,)},
+            labels={"n": self.county_names, coefficients: ("first_floor", "log_uranium")},
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -23,7 +24,7 @@ class Columns:
     Attributes
     ----------
     names
-        As ArviZ writes them, ``x[0, 1]``.
+        As Stan writes them, ``x[1, 2]``; of an axis with labels the label, ``n[AITKIN]``.
     values
         Shape (chains, draws, K).
     total
@@ -100,12 +101,42 @@ def _r_hat(values: FloatArray) -> FloatArray:
     return np.nan_to_num(evidence.r_hat(values[:, ::step]), nan=-1.0, posinf=np.inf)
 
 
+def labelled(posterior: xr.Dataset, labels: Mapping[str, Sequence[str]]) -> xr.Dataset:
+    """Label the first axis of parameters, so that columns are named by it.
+
+    Parameters
+    ----------
+    posterior
+        Draws, axes (chain, draw, ...).
+    labels
+        Names of a parameter's entries along its first axis, by the parameter's name.  A
+        parameter that is not there, or of another length, is left as it is.
+    """
+    axes = {}
+    for name, entries in labels.items():
+        inner = _inner_axes(posterior[name]) if name in posterior else []
+        if inner and posterior.sizes[inner[0]] == len(entries):
+            axes[inner[0]] = list(entries)
+    return posterior.assign_coords(axes)
+
+
+def _inner_axes(variable: xr.DataArray) -> list[Hashable]:
+    return [axis for axis in variable.dims if axis not in ("chain", "draw")]
+
+
 def _names(posterior: xr.Dataset) -> list[str]:
     names = []
     for name, variable in posterior.items():
-        sizes = [size for dim, size in variable.sizes.items() if dim not in ("chain", "draw")]
+        entries = [_entries(variable, axis) for axis in _inner_axes(variable)]
         names += [
-            f"{name}[{', '.join(map(str, index))}]" if index else str(name)
-            for index in product(*map(range, sizes))
+            f"{name}[{', '.join(index)}]" if index else str(name) for index in product(*entries)
         ]
     return names
+
+
+def _entries(variable: xr.DataArray, axis: Hashable) -> list[str]:
+    """Names along an axis: its labels if they are words, else numbers from 1 as Stan has them."""
+    labels = variable.coords[axis].to_numpy() if axis in variable.coords else np.empty(0)
+    if labels.dtype.kind in "UOT":
+        return [str(label) for label in labels]
+    return [str(number) for number in range(1, variable.sizes[axis] + 1)]

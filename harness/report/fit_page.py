@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import arviz_stats
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from harness import evidence
 from harness.diagnosis import Finding, diagnose
@@ -18,7 +19,7 @@ from harness.errors import DataError
 from harness.files import write_text
 from harness.fit import Fit
 from harness.plan.spec import Figure
-from harness.report.columns import worst_columns
+from harness.report.columns import labelled, worst_columns
 from harness.report.draw_figures import draw_figures
 from harness.report.pages import render
 from harness.report.path_figures import path_figures
@@ -87,6 +88,7 @@ def build_fit_page(
     command: str = "",
     pictures: bool = True,
     rows: int = _ROWS_OF_SUMMARY,
+    labels: Mapping[str, Sequence[str]] | None = None,
 ) -> FitPage:
     """Evaluate a fit for its page; parts that the fit lacks are left out.
 
@@ -106,8 +108,9 @@ def build_fit_page(
         Largest number of coordinates in the summary; those with the largest R-hat are shown.
     """
     attrs = fit.tree.attrs
-    summary, caption = _summary(fit, rows)
-    drawn = pictures and fit.posterior.sizes["draw"] > 1
+    posterior = labelled(fit.posterior, labels or {})
+    summary, caption = _summary(posterior, rows)
+    drawn = pictures and posterior.sizes["draw"] > 1
     return FitPage(
         title=title or f"{method_style(attrs['method']).label}: {attrs.get('model', 'a model')}",
         opening=_opening(fit),
@@ -115,9 +118,7 @@ def build_fit_page(
         evidence=_evidence(fit),
         summary=summary,
         summary_caption=caption,
-        draw_figures=(
-            draw_figures(worst_columns(fit.posterior, _COORDINATES_DRAWN)) if drawn else ()
-        ),
+        draw_figures=(draw_figures(worst_columns(posterior, _COORDINATES_DRAWN)) if drawn else ()),
         path_figures=path_figures(fit) if drawn else (),
         cost=_cost(fit),
         settings=_flat(fit.settings),
@@ -209,8 +210,7 @@ def _evidence(fit: Fit) -> str:
     )
 
 
-def _summary(fit: Fit, rows: int) -> tuple[pd.DataFrame, str]:
-    posterior = fit.posterior
+def _summary(posterior: xr.Dataset, rows: int) -> tuple[pd.DataFrame, str]:
     chosen = worst_columns(posterior, rows)
     columns = chosen.in_order(posterior)
     caption = "ArviZ's summary of the unweighted draws of the target."

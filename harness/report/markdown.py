@@ -1,4 +1,4 @@
-"""The report as one Markdown file with its figures beside it: claims, tables, figures."""
+"""The report as one Markdown file with its figures beside it: claims, figures, tables."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def _section(section: Section, places: dict[str, str]) -> Iterator[str]:
     yield from (f"- Run it again with: `{section.command}`", "")
     claims = [(claim.statement, claim.measured, claim.verdict) for claim in section.claims]
     yield from _table(["Claim", "We measured", "Verdict"], claims)
-    for table in section.tables:
-        yield from (f"### {table.name}", "", table.caption, "", *frame_lines(table.frame))
     for figure in section.figures:
         yield from _figure(figure, places[figure.name])
+    for table in section.tables:
+        yield from (f"### {table.name}", "", table.caption, "", *frame_lines(table.frame))
     runs = [(cell.label, str(section.across[cell.key])) for cell in section.results.cells]
     yield from ("### Runs against each other", "", *_table(["Cell", "Across runs"], runs))
 

@@ -7,7 +7,7 @@ each of which needs no other file.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -44,6 +44,7 @@ class FitJob:
     command: str
     program: StanProgram | None
     trail: tuple[tuple[str, str], ...]
+    labels: Mapping[str, Sequence[str]]
 
 
 def write_site(
@@ -220,7 +221,8 @@ def _job(folder: Path, section: Section, cell: Cell, replication: int) -> FitJob
         f"{cell.label}, run {replication}",
         f"{section.command} --only {only}" if cell.factors else section.command,
         cell.program,
-        ((_OVERVIEW, "../index.html"), (section.experiment.title, "index.html")),
+        ((_OVERVIEW, f"../{OVERVIEW}"), (section.experiment.title, "index.html")),
+        cell.model.labels,
     )
 
 
@@ -247,6 +249,8 @@ def _written(jobs: Iterator[FitJob], workers: int) -> Iterator[Finding]:
 
 def _write_fit(job: FitJob) -> Finding:
     """Write a page; return the fit's worst finding."""
-    page = build_fit_page(job.fit, title=job.title, program=job.program, command=job.command)
+    page = build_fit_page(
+        job.fit, title=job.title, program=job.program, command=job.command, labels=job.labels
+    )
     write_text(job.path, render_fit_page(page, job.trail))
     return page.findings[0]

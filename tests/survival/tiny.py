@@ -76,4 +76,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=lambda _: [],
     claims=lambda _: [],
+    processor_seconds={"smoke": 2.0, "quick": 2.0, "paper": 2.0},
 )
