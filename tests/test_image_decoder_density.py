@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from form_data import pseudo_extended_data
 from scipy.special import expit, logsumexp, xlog1py, xlogy
 from scipy.stats import bernoulli, multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
