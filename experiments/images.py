@@ -420,4 +420,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=figures,
     claims=claims,
+    processor_seconds={"smoke": 65, "quick": 160, "paper": 20_000},
 )

@@ -292,4 +292,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=figures,
     claims=claims,
+    processor_seconds={"smoke": 90, "quick": 140, "paper": 700},
 )

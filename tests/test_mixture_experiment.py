@@ -65,7 +65,7 @@ def draw(mixture: GaussianMixture, count: int, rng: np.random.Generator) -> Floa
     ("profile", "pseudo_samples", "replications", "draws"),
     [
         ("smoke", [1, 2], 2, 500),
-        ("quick", [1, 2, 5], 10, 4000),
+        ("quick", [1, 2, 5], 6, 4000),
         ("paper", [1, 2, 5, 10, 20], 20, 50_000),
     ],
 )

@@ -222,5 +222,5 @@ def test_the_time_limit_fails_a_task(tmp_path: Path, cmdstan_home: Path) -> None
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["tasks"]["mixture"] == {"failed": 10}
+    assert json.loads(result.stdout)["tasks"]["mixture"] == {"failed": 6}
     assert "stopped at the time limit of 0.05 s" in result.stderr

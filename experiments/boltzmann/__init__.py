@@ -79,4 +79,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=figures,
     claims=claims,
+    processor_seconds={"smoke": 180, "quick": 600, "paper": 30_000},
 )

@@ -46,4 +46,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=figures,
     claims=claims,
+    processor_seconds={"smoke": 100, "quick": 450, "paper": 9000},
 )

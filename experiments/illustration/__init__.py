@@ -115,4 +115,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=figures,
     claims=claims,
+    processor_seconds={"smoke": 70, "quick": 90, "paper": 300},
 )

@@ -69,7 +69,7 @@ class Size:
 
 SIZES: dict[Profile, Size] = {
     "smoke": Size((2,), 2, 500, 500),
-    "quick": Size((2, 5), 10, 2000, 4000, (0.1, 0.5, 0.9), ours=10, ranges=("a",)),
+    "quick": Size((2, 5), 6, 2000, 4000, (0.1, 0.5, 0.9), ours=6, ranges=("a",)),
     "paper": Size(
         (2, 5, 10, 20),
         20,
