@@ -291,4 +291,6 @@ def _path_data(
     data = tempering_data(model, **path)
     if program.method == "continuous":
         return data | {"sample_inv_temp": int(sampled), "fixed_inv_temp": fixed}
-    return data | {"N": num, "ladder": int(setting == "ladder")}
+    # The program may have an N of its own; only pseudo-extended ones take ours.
+    number = {"N": num} if "pseudo" in program.method else {}
+    return data | number | {"ladder": int(setting == "ladder")}

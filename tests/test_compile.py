@@ -110,7 +110,7 @@ def test_a_signal_ends_the_compiler(tmp_path: Path, cmdstan: CmdStan, sent: sign
         "import signal, sys\n"
         "from pathlib import Path\n"
         "from harness.engine.compile import compile_programs\n"
-        "from harness.model import StanProgram\n"
+        "from harness.engine.program import StanProgram\n"
         "from harness.engine.toolchain import find_cmdstan\n"
         "for number in (signal.SIGINT, signal.SIGTERM):\n"
         "    signal.signal(number, signal.default_int_handler)\n"

@@ -272,7 +272,7 @@ def test_expectations_go_by_the_kind_of_fit(programs: dict[str, CompiledProgram]
         plain.base_expectation(moments)
     with pytest.raises(DataError, match="normalised base"):
         _ = pseudo.log_evidence
-    with pytest.raises(DataError, match="continuously tempered fit"):
+    with pytest.raises(DataError, match="weighs draws against each other"):
         tempered.series(moments)
     extended = extended_of(tempered)
     f = moments(extended).transpose("chain", "draw", ...).to_numpy()

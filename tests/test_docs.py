@@ -105,7 +105,8 @@ def is_docstring(node: ast.AST) -> bool:
 
 
 def test_stan_of_the_pages_is_formatted_by_stanc(cmdstan_home: Path, tmp_path: Path) -> None:
-    for path in [path for page in PAGES for path in save_stan(page, tmp_path)]:
+    saved = [path for page in PAGES for path in save_stan(page, tmp_path)]
+    for path in [path for path in saved if path.suffix != ".stanblock"]:
         command = [
             str(cmdstan_home / "bin" / "stanc"),
             f"--include-paths={tmp_path / 'stan'},{folders.shipped('stan')}",

@@ -36,7 +36,7 @@ MIXTURE = GaussianMixture(np.array([0.7, 0.3]), np.array([[-3.0], [3.5]]), np.ar
 MODEL = MIXTURE.model("two-modes", lower=-12, upper=12)
 BASE = gaussian_base([0.5], [[9.0]])
 SETTINGS = PilotSettings(particles=256)
-NUTS = NutsSettings(chains=4, warmup=300, draws=3000)
+NUTS = NutsSettings(chains=4, warmup=300, draws=5000)
 
 
 def check(fit: Fit) -> None:

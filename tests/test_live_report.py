@@ -85,7 +85,7 @@ def test_a_stopped_run_keeps_its_pages_and_goes_on(world: TinyWorld) -> None:
         run.send_signal(signal.SIGINT)
         result = finish(run)
     assert result.returncode == 130, result.stderr
-    assert "run the same command again to go on" in result.stderr
+    assert "run the same command again to continue" in result.stderr
     assert "Traceback" not in result.stderr
     assert overview_says(world, "Still running")
     again = world.call(*options)

@@ -136,7 +136,7 @@ def test_coordinates_have_the_labels_that_the_model_knows() -> None:
     found = page.summary.loc[[f"n[{county}]" for county in counties], "mean"]
     np.testing.assert_allclose(found, mean, rtol=1e-12)
     drawn = page.draw_figures[0].alt_text
-    assert re.fullmatch(r"Traces of (\S+, ){2}\S+, one line a chain\.", drawn)
+    assert re.fullmatch(r"Traces of (\S+, ){2}\S+, one line per chain\.", drawn)
     assert not re.search(r"\[\d", drawn)
     plain = build_fit_page(fit, pictures=False, rows=100, labels={"n": ("one",), "other": ("two",)})
     assert list(plain.summary.index)[:3] == ["mu_a", "n[1]", "n[2]"]

@@ -337,7 +337,7 @@ def test_log_z(name: str, form: str) -> None:
     """Within the error, which is smaller than what the share of the prior weighs."""
     # Pseudo-samples that all step over the edge mix slowly: fewer, and a larger error.
     slow = form == "cpe"
-    fit = fit_of(name, form, draws=1500 if slow else 6000 if name == "seen" else 4000)
+    fit = fit_of(name, form, draws=6000 if slow else 6000 if name == "seen" else 4000)
     estimate, exact = fit.log_evidence, case_of(name).log_z()
     assert abs(estimate.value - exact) < 4 * estimate.mcse
     lost = -case_of(name).log_z(0.0)

@@ -13,6 +13,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
 from harness.errors import DataError
 from harness.fit import Fit, TemperedDraws
+from harness.fit.weighting import ACROSS_DRAWS
 
 PARETO_K_WARNING = 0.7
 """Upper end of the threshold min(1 - 1 / log10(S), 0.7) for S draws (Vehtari et al. 2024)."""
@@ -33,7 +34,7 @@ def path(fit: Fit) -> Iterable[Finding]:
     try:
         tempered = fit.tempered
     except DataError:
-        if fit.weighting == "across draws" and not fit.follows_path:
+        if fit.weighting == ACROSS_DRAWS and not fit.follows_path:
             # Weights that a pass along the path has earned, or populations of particles.
             yield from _target_weights(fit.log_weight, "more inverse temperatures")
         return

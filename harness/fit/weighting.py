@@ -22,6 +22,8 @@ Weighting = Literal["unweighted", "within draws", "across draws"]
 weighted against each other; ``across draws``: the draws are weighted against each other.
 """
 
+ACROSS_DRAWS: Weighting = "across draws"
+
 LOG_WEIGHT: Mapping[Weighting, str] = {"within draws": "log_weight", "across draws": "log_w1"}
 """Variable of the extended draws that holds the log weights."""
 
