@@ -51,25 +51,25 @@ def start_held(world: TinyWorld, run: subprocess.Popen[str]) -> None:
 def test_a_page_is_linked_while_the_next_experiment_runs(world: TinyWorld) -> None:
     """The names are given the other way round; the long experiment cannot finish meanwhile."""
     report = world.store / "report"
-    options = ("run", "tiny", "wee", "--profile", "smoke", "--workers", 2, "--store", world.store)
+    options = ("run", "tiny", "brief", "--profile", "smoke", "--workers", 2, "--store", world.store)
     with world.start(*options, TINY_GATE=str(world.gate)) as run:
         start_held(world, run)
-        until(lambda: overview_says(world, 'href="wee/index.html"'), "the first page", seconds=60)
+        until(lambda: overview_says(world, 'href="brief/index.html"'), "the first page", seconds=60)
         overview = (report / "index.html").read_text(encoding="utf-8")
         assert "1 of 2 experiments" in overview
         assert f"Still running: {TINY_FITS} fits in all." in overview
         assert 'href="tiny/index.html"' not in overview
-        page = (report / "wee" / "index.html").read_text(encoding="utf-8")
+        page = (report / "brief" / "index.html").read_text(encoding="utf-8")
         links = re.findall(r'<a [^>]*href="([^"#]+)"', page)
         assert len(links) == 2
-        assert all((report / "wee" / link).is_file() for link in links)
+        assert all((report / "brief" / link).is_file() for link in links)
         assert len(world.executed()) == WEE_FITS + 2
         world.open_gate()
         result = finish(run)
     assert result.returncode == 0, result.stderr
     told = re.findall(r"^(\w+): finished after (\d+) s, its page is (.*)$", result.stderr, re.M)
     assert [(name, page) for name, _, page in told] == [
-        (name, str(report / name / "index.html")) for name in ("wee", "tiny")
+        (name, str(report / name / "index.html")) for name in ("brief", "tiny")
     ]
     assert overview_says(world, 'href="tiny/index.html"')
     assert not overview_says(world, "Still running")
@@ -77,10 +77,10 @@ def test_a_page_is_linked_while_the_next_experiment_runs(world: TinyWorld) -> No
 
 
 def test_a_stopped_run_keeps_its_pages_and_goes_on(world: TinyWorld) -> None:
-    options = ("run", "tiny", "wee", "--profile", "smoke", "--workers", 2, "--store", world.store)
+    options = ("run", "tiny", "brief", "--profile", "smoke", "--workers", 2, "--store", world.store)
     with world.start(*options, TINY_GATE=str(world.gate)) as run:
         start_held(world, run)
-        until(lambda: overview_says(world, 'href="wee/index.html"'), "the first page", seconds=60)
+        until(lambda: overview_says(world, 'href="brief/index.html"'), "the first page", seconds=60)
         world.open_gate()
         run.send_signal(signal.SIGINT)
         result = finish(run)
@@ -99,8 +99,8 @@ def test_a_stopped_run_keeps_its_pages_and_goes_on(world: TinyWorld) -> None:
 def test_a_page_that_cannot_be_made_is_told_of_and_stops_no_experiment(world: TinyWorld) -> None:
     """A file stands where the pages of the first experiment belong."""
     (world.store / "report").mkdir(parents=True)
-    (world.store / "report" / "wee").write_text("in the way")
-    result = world.call("run", "tiny", "wee", "--profile", "smoke", "--store", world.store)
+    (world.store / "report" / "brief").write_text("in the way")
+    result = world.call("run", "tiny", "brief", "--profile", "smoke", "--store", world.store)
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1].startswith("harness: cannot write")
     assert "Traceback" not in result.stderr

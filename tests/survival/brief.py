@@ -18,7 +18,7 @@ def grid(profile: Profile) -> tuple[Cell, ...]:
 
 EXPERIMENT = replace(
     TINY,
-    name="wee",
+    name="brief",
     title="Fewer fits",
     grid=grid,
     processor_seconds={"smoke": 1.0, "quick": 1.0, "paper": 1.0},
