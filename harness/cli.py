@@ -12,15 +12,18 @@ from harness.errors import HarnessError
 
 Profile = Literal["smoke", "quick", "paper"]
 
-# As in harness.temper, which is imported where it is needed.
-TemperMethod = Literal[
-    "pseudo-extended",
-    "continuous",
-    "collapsed",
-    "collapsed-zero-likelihood",
-    "collapsed-pseudo-extended",
+# As in harness.user and harness.temper, which are imported where they are needed.
+Tempered = Literal["collapsed_tempering", "joint_tempering", "pseudo_extended"]
+Written = Literal[
+    "collapsed_tempering",
+    "collapsed_tempering_zero_likelihood",
+    "joint_tempering",
+    "pseudo_extended",
+    "collapsed_pseudo_extended",
     "prior",
+    "target",
 ]
+SampleMethod = Literal["auto", "nuts", "parallel_tempering"] | Tempered
 What = Literal["likelihood", "all"]
 
 
@@ -117,6 +120,9 @@ DATA_DIR = click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder with data of your own, for those parts of experiments that need it.",
+)
+FORCE = click.option(
+    "--force", is_flag=True, help="Replace existing files that harness did not write."
 )
 INCLUDE_PATHS = click.option(
     "--include-path",
@@ -280,12 +286,12 @@ def status(
 @click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--method",
-    type=click.Choice(get_args(TemperMethod)),
-    default="pseudo-extended",
+    type=click.Choice(get_args(Written)),
+    default="collapsed_tempering",
     show_default=True,
-    help="collapsed: continuous, with the inverse temperature integrated out; "
-    "collapsed-zero-likelihood: the same, for a likelihood that is zero in places; prior: only "
-    "what is not tempered.",
+    help="joint_tempering samples an inverse temperature, collapsed_tempering integrates it out "
+    "(..._zero_likelihood: for a likelihood that is zero in places); prior: only what is not "
+    "tempered; target: the program itself with all constants.",
 )
 @click.option(
     "--temper",
@@ -302,12 +308,14 @@ def status(
     type=click.Path(path_type=Path, dir_okay=False),
     help="File to write.  [default: standard output]",
 )
+@FORCE
 def temper(
     model: Path,
-    method: TemperMethod,
+    method: Written,
     what: What,
     include_paths: tuple[Path, ...],
     output: Path | None,
+    force: bool,
 ) -> None:
     """Write a tempered form of the Stan program MODEL.
 
@@ -317,6 +325,11 @@ def temper(
     from harness.files import write_text
     from harness.temper import as_table, temper
 
+    if output is not None:
+        from harness.user.outputs import check_outputs, program_inputs, program_output
+
+        inputs = program_inputs(model, include_paths)
+        check_outputs([program_output("-o", output)], inputs, force=force)
     program = temper(model, method=method, what=what, include_paths=include_paths)
     click.echo(as_table(program), err=True)
     if output is None:
@@ -334,24 +347,33 @@ def temper(
 )
 @click.option(
     "--method",
-    type=click.Choice(["auto", "nuts", "pe", "ct"]),
+    type=click.Choice(["auto", "nuts", *get_args(Tempered), "parallel_tempering"]),
     default="auto",
     show_default=True,
-    help="nuts: plain NUTS; ct: continuous tempering; pe: pseudo-extended; auto: nuts, then pilots "
-    "that look for further modes, then ct if nuts misses part of the posterior.",
+    help="auto: plain NUTS, then pilots that look for further modes, then collapsed_tempering if "
+    "NUTS misses part of the posterior; nuts: plain NUTS; parallel_tempering: replicas that swap "
+    "between prior and posterior; otherwise the form to run.",
 )
 @click.option(
-    "--chains", type=click.IntRange(min=1), default=4, show_default=True, help="Number of chains."
+    "--chains",
+    type=click.IntRange(1, 1000),
+    default=4,
+    show_default=True,
+    help="Number of chains.",
 )
 @click.option(
     "--warmup",
-    type=click.IntRange(min=20),
+    type=click.IntRange(20, 10_000_000),
     default=1000,
     show_default=True,
     help="Warm-up iterations per chain.",
 )
 @click.option(
-    "--draws", type=click.IntRange(min=4), default=1000, show_default=True, help="Draws per chain."
+    "--draws",
+    type=click.IntRange(4, 10_000_000),
+    default=1000,
+    show_default=True,
+    help="Draws per chain.",
 )
 @click.option(
     "--seed",
@@ -363,15 +385,23 @@ def temper(
 @click.option(
     "--target-accept",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Acceptance rate that NUTS aims at.  [default: 0.8; pe: 0.95]",
+    help="Acceptance rate that NUTS aims at.  [default: 0.8; pseudo_extended: 0.95]",
 )
 @click.option("--max-treedepth", type=click.IntRange(1, 30), default=10, show_default=True)
 @click.option(
     "--pseudo-samples",
-    type=click.IntRange(min=2),
+    type=click.IntRange(2, 1000),
     default=2,
     show_default=True,
-    help="Number of pseudo-samples for pe.",
+    help="Number of pseudo-samples of pseudo_extended.",
+)
+@click.option(
+    "--explorer",
+    type=click.Choice(["auto", "hmc", "slice", "both"]),
+    default="auto",
+    show_default=True,
+    help="What moves the replicas of parallel_tempering: Hamiltonian Monte Carlo, slice sampling "
+    "or both in turn; auto: slice sampling where trajectories are not accepted.",
 )
 @click.option(
     "--temper",
@@ -381,6 +411,11 @@ def temper(
     show_default=True,
     help="What is tempered.  likelihood: the path starts from the prior; all: the path starts from "
     "a wide Gaussian.",
+)
+@click.option(
+    "--tempered",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Run this tempered program, which harness temper wrote from MODEL and which you edited.",
 )
 @INCLUDE_PATHS
 @click.option(
@@ -396,7 +431,8 @@ def temper(
     default=120.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time for all pilots, which look for further modes and estimate log Z.",
+    help="Time for all pilots, which look for further modes and estimate log Z; of "
+    "parallel_tempering, for the run.",
 )
 @click.option(
     "--out",
@@ -409,11 +445,18 @@ def temper(
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a page about the fit to this HTML file.",
 )
+@FORCE
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True, max=1e6),
+    metavar="SECONDS",
+    help="Stop the whole command after this many seconds; nothing is written then.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def sample(
     model: Path,
     data: Path | None,
-    method: Literal["auto", "nuts", "pe", "ct"],
+    method: SampleMethod,
     chains: int,
     warmup: int,
     draws: int,
@@ -421,12 +464,16 @@ def sample(
     target_accept: float | None,
     max_treedepth: int,
     pseudo_samples: int,
+    explorer: Literal["auto", "hmc", "slice", "both"],
     what: What,
+    tempered: Path | None,
     include_paths: tuple[Path, ...],
     engine: Literal["auto", "cmdstan", "stanli"],
     budget: float,
     out: Path | None,
     page: Path | None,
+    force: bool,
+    time_limit: float | None,
     as_json: bool,
 ) -> None:
     """Sample the Stan program MODEL, tempered if that is needed.
@@ -435,27 +482,39 @@ def sample(
     quantities, log evidence and a diagnosis.
     """
     from harness.user import sample
+    from harness.user.deadline import stoppable
+    from harness.user.outputs import check_outputs, fit_output, page_output, program_inputs
 
-    result = sample(
-        model,
-        data,
-        method=method,
-        seed=seed,
-        chains=chains,
-        warmup=warmup,
-        draws=draws,
-        target_accept=target_accept,
-        max_treedepth=max_treedepth,
-        num_pseudo_samples=pseudo_samples,
-        what=what,
-        include_paths=include_paths,
-        engine=engine,
-        budget=budget,
-    )
-    if out is not None:
-        result.save(out)
-    if page is not None:
-        result.report(page)
+    outputs = [
+        *([] if out is None else [fit_output("--out", out)]),
+        *([] if page is None else [page_output("--report", page)]),
+    ]
+    given = [each for each in (data, tempered) if each is not None]
+    inputs = [*program_inputs(model, include_paths), *given] if outputs else []
+    check_outputs(outputs, inputs, force=force)
+    with stoppable(time_limit):
+        result = sample(
+            model,
+            data,
+            method=method,
+            seed=seed,
+            chains=chains,
+            warmup=warmup,
+            draws=draws,
+            target_accept=target_accept,
+            max_treedepth=max_treedepth,
+            num_pseudo_samples=pseudo_samples,
+            explorer=explorer,
+            what=what,
+            tempered=tempered,
+            include_paths=include_paths,
+            engine=engine,
+            budget=budget,
+        )
+        if out is not None:
+            result.save(out)
+        if page is not None:
+            result.report(page)
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2, allow_nan=False))
         return

@@ -19,6 +19,10 @@ class CompileError(HarnessError):
     """A Stan program does not compile; the message carries Stan's own text."""
 
 
+class RewriteError(HarnessError):
+    """A valid Stan program cannot be rewritten: a fault of ours, which its user can go round."""
+
+
 class DataError(HarnessError):
     """Data or settings given to a model or a method do not fit it."""
 

@@ -9,6 +9,29 @@ from pathlib import Path
 from harness.errors import StoreError
 
 
+def refuse_unwritable(path: Path) -> None:
+    """Refuse a path at which :func:`write_bytes` could not write a file.
+
+    Nothing is left behind: the folders are not made yet.
+
+    Raises
+    ------
+    StoreError
+        If it is a folder or a device, or no file can be made in its folder.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            kind = "a folder" if path.is_dir() else "no ordinary file"
+            raise StoreError(f"cannot write {path}: it is {kind}")
+        folder = next(each for each in path.absolute().parents if each.exists())
+        if not folder.is_dir():
+            raise StoreError(f"cannot write {path}: {folder} is no folder")
+        with tempfile.NamedTemporaryFile(prefix=f".{path.name}-", dir=folder):
+            pass
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file; see :func:`write_bytes`."""
     write_bytes(path, text.encode())

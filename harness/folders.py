@@ -21,6 +21,7 @@ import platformdirs
 from harness.errors import ToolchainError
 
 _PACKAGE = Path(__file__).resolve().parent
+_BUNDLED = "_shipped"
 
 TAG_NAME = "CACHEDIR.TAG"
 # The first line is fixed by the Cache Directory Tagging Specification, the second one is ours.
@@ -32,8 +33,18 @@ _TAG_TEXT = (
 
 def shipped(folder: str) -> Path:
     """Return the folder ``stan``, ``data`` or ``experiments`` that this installation uses."""
-    bundled = _PACKAGE / "_shipped" / folder
+    bundled = _PACKAGE / _BUNDLED / folder
     return bundled if bundled.is_dir() else _PACKAGE.parent / folder
+
+
+def shipped_package(folder: str) -> str:
+    """Return the name by which a folder that :func:`shipped` gives is imported, if it has code.
+
+    In a wheel it lies inside our package, because ``experiments`` is too common a name for one that
+    is installed at the top.
+    """
+    bundled = (_PACKAGE / _BUNDLED / folder).is_dir()
+    return f"{_PACKAGE.name}.{_BUNDLED}.{folder}" if bundled else folder
 
 
 def cache_root() -> Path:

@@ -56,6 +56,13 @@ class Steps:
             self.say(f"[{self._begun + 1}/{self._total}] {text}")
         self._begun += 1
 
+    def describe(self, text: str) -> None:
+        """Say what the step has come to: beside the bar, or as a line below its own."""
+        if self._bar is not None:
+            self._bar.set_description_str(text)
+        elif not sys.stderr.isatty():
+            self.say(f"      {text}")
+
     def tick(self) -> None:
         """Let the clock on the bar move; a waiting loop calls this about once a second."""
         if self._bar is not None:

@@ -1,4 +1,4 @@
-"""Z scores of independent runs: of a few by default, of many in the slow suite."""
+"""What the slow suite does more of: runs whose z scores are judged, and engines."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ from harness.arrays import FloatArray
 def few_and_many(few: int, many: int) -> pytest.MarkDecorator:
     """Give a test its number of ``runs``: few, and in the slow suite many."""
     return pytest.mark.parametrize("runs", [few, pytest.param(many, marks=pytest.mark.slow)])
+
+
+BOTH_ENGINES = pytest.mark.parametrize(
+    "engine",
+    ["stanli", pytest.param("cmdstan", marks=[pytest.mark.compiled, pytest.mark.slow])],
+)
+"""For what is not about the engine: CmdStan, which compiles first, only in the slow suite."""
 
 
 def mean_square_bounds(runs: int, *, below: float = 5e-5, above: float = 5e-5) -> FloatArray:

@@ -58,7 +58,7 @@ def ten_dimensional_gaussian() -> Known:
 def ten_unit_relaxation() -> Known:
     """A relaxation of a Boltzmann machine of ten units, from its mean-field base."""
     relaxation = relax(generate(10, np.random.default_rng(11)))
-    truth = relaxation.truth()
+    truth = relaxation.exact()
     return Known(
         function_target("relaxation", relaxation.log_density_and_gradient, relaxation.q.shape[1]),
         mean_field_base(relaxation, np.random.default_rng(1), starts=50),

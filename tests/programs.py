@@ -16,6 +16,7 @@ import test_engines
 import test_zero_likelihood
 from corpus_oracle import COMPILED_ONLY, CORPUS, reference_program
 from log_gaussian import log_gaussian
+from test_attack_sample import REJECTS
 from test_temper_compiled import QUICK
 from test_tempering_at_zero import HEAD, PROGRAM
 from test_tempering_functions import RNG_PROGRAM
@@ -31,19 +32,17 @@ from harness.temper import temper, tempered_model
 
 FRONTEND = Path(__file__).parent / "fixtures" / "cmdstan"
 SHIPPED = {
-    "banana": ["target", "collapsed_tempered"],
-    "boltzmann": ["collapsed_tempered"],
+    "banana": ["collapsed_tempering"],
     "gaussian_mixture": [
         "target",
         "pseudo_extended",
-        "continuously_tempered",
-        "collapsed_tempered",
+        "joint_tempering",
+        "collapsed_tempering",
         "collapsed_pseudo_extended",
         "extended_hamiltonian",
     ],
-    "horseshoe": ["target", "pseudo_extended", "pseudo_extended_shared"],
-    "image_decoder": ["continuously_tempered"],
-    "radon": ["target", "collapsed_tempered"],
+    "horseshoe": ["target", "pseudo_extended_shared"],
+    "radon": ["target"],
 }
 """Variants of shipped models, besides those that ``test_engines`` compares."""
 
@@ -93,7 +92,8 @@ def _of_users(folder: Path) -> Iterator[StanProgram]:
     }
     for name, (text, data) in given.items():
         model = tempered_model(_written(folder, name, text).path, data)
-        yield from (model.program(variant) for variant in ("original", "collapsed_tempered"))
+        yield from (model.program(variant) for variant in ("original", "collapsed_tempering"))
+    yield tempered_model(_written(folder, "rejects", REJECTS).path, {"y": 0.3}).program("original")
 
 
 def main() -> None:

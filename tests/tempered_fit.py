@@ -36,7 +36,7 @@ def tempered_fit(
         sample_stats={"lp": np.zeros((2, 2000))},
         constant_data=model.data,
         attrs={
-            "method": "collapsed_tempering" if extended else "target",
+            "method": "collapsed_tempering" if extended else "nuts",
             "model": model.name,
             "settings": {"log_zeta": log_zeta, "log_g": [[0, 0], [1, 0]], "inv_temp": inv_temp},
         },

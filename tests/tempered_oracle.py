@@ -26,7 +26,8 @@ from harness.forms.continuous_tempering import tempering_data
 from harness.model import Model
 from harness.model.density import StanDensity
 from harness.temper import TemperedProgram
-from harness.temper.program import TemperMethod, temper_each
+from harness.temper.program import temper_each
+from harness.temper.templates import Variant
 
 LOG_ZETA = -1.7
 LOG_G: LogG = ((0.0, 0.3), (0.4, -0.6), (1.0, 0.2))
@@ -125,13 +126,13 @@ def collapsed(parts: Parts, *, ladder: bool) -> Expected:
     return Expected(value, delta, _ends(delta, ladder=ladder))
 
 
-def expected(method: TemperMethod, parts: Parts, beta: FloatArray, setting: str) -> Expected:
+def expected(method: Variant, parts: Parts, beta: FloatArray, setting: str) -> Expected:
     """Return the definition of a method with its inverse temperatures set in a way."""
-    if method == "pseudo-extended":
+    if method == "pseudo_extended":
         return pseudo_extended(parts, beta, sampled=setting == "sampled")
-    if method == "continuous":
+    if method == "joint_tempering":
         return continuous(parts, beta, sampled=setting == "sampled")
-    if method in ("collapsed", "collapsed-zero-likelihood"):
+    if method in ("collapsed_tempering", "collapsed_tempering_zero_likelihood"):
         return collapsed(parts, ladder=setting == "ladder")
     return collapsed_pseudo_extended(parts, ladder=setting == "ladder")
 
@@ -180,7 +181,7 @@ def by_parameter(points: FloatArray, sizes: Mapping[str, int]) -> Values:
 def prior_and_target(path: Path, data: Mapping[str, Any]) -> tuple[StanDensity, StanDensity]:
     """Return the log densities of a program's prior alone and of its target, as we write them."""
     found = []
-    for each in temper_each(path, ("prior", "none")):
+    for each in temper_each(path, ("prior", "target")):
         made = path.with_name(f"{path.stem}_{each.method}.stan")
         made.write_text(each.text, encoding="utf-8")
         found.append(StanDensity(StanProgram(made), data))
@@ -274,7 +275,7 @@ def _path_data(
     )  # its dimension matters for Gaussian bases alone
     path: dict[str, Any] = {"log_zeta": LOG_ZETA, "log_g": LOG_G}
     sampled = setting == "sampled"
-    if program.method == "pseudo-extended":
+    if program.method == "pseudo_extended":
         shapes: dict[str, Any] = {
             "g_shape": G_SHAPE,
             "pi_shape": PI_SHAPE,
@@ -289,7 +290,7 @@ def _path_data(
             **(shapes if sampled else {}),
         )
     data = tempering_data(model, **path)
-    if program.method == "continuous":
+    if program.method == "joint_tempering":
         return data | {"sample_inv_temp": int(sampled), "fixed_inv_temp": fixed}
     # The program may have an N of its own; only pseudo-extended ones take ours.
     number = {"N": num} if "pseudo" in program.method else {}

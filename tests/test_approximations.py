@@ -27,6 +27,7 @@ from harness.path import (
     laplace_base,
     local_base,
     local_fits,
+    particles_by_parameter,
     pathfinder_base,
     pilot,
     starting_values,
@@ -132,8 +133,8 @@ def test_local_fits_find_every_mode_and_its_weight(
         np.testing.assert_allclose(spread, MIXTURE.sd[k], rtol=4 / np.sqrt(20_000) + 1e-3)
     base = local_base(BOXED, starts=12, init_radius=3, seed=3, compiled=of(BOXED, compiled))
     assert base.log_zeta == pytest.approx(0, abs=5e-3)
-    np.testing.assert_allclose(base.mean, MIXTURE.expected_x, atol=0.02)
-    variance = MIXTURE.expected_x_squared - MIXTURE.expected_x**2
+    np.testing.assert_allclose(base.mean, MIXTURE.truth.expected("x"), atol=0.02)
+    variance = MIXTURE.truth.expected("x_squared") - MIXTURE.truth.expected("x") ** 2
     np.testing.assert_allclose(np.diag(base.covariance), variance, rtol=0.02)
 
 
@@ -171,7 +172,7 @@ def test_chains_start_at_a_pilots_particles(compiled: dict[StanProgram, Compiled
     settings = PilotSettings(particles=128, moves=1, leapfrog_steps=4)
     nuts = NutsSettings(chains=6, warmup=20, draws=4)
     scouted = pilot(BOXED, gaussian_base([2, 2], 6 * np.eye(2)), settings=settings, seed=4)
-    inits = starting_values(BOXED, scouted, chains=6)
+    inits = starting_values(particles_by_parameter(BOXED, scouted), chains=6)
     run = run_nuts(of(BOXED, compiled), BOXED.data, nuts, 5, inits=inits)
     # No chain crosses ten standard deviations and more to another mode in 20 iterations.
     started, ended = (
@@ -183,7 +184,7 @@ def test_chains_start_at_a_pilots_particles(compiled: dict[StanProgram, Compiled
     # CmdStan takes a matrix and a real, too: it refuses another shape.
     model, _ = log_gaussian()
     scouted = pilot(model, gaussian_base(np.zeros(5), 3 * np.eye(5)), settings=settings, seed=4)
-    inits = starting_values(model, scouted, chains=6)
+    inits = starting_values(particles_by_parameter(model, scouted), chains=6)
     first, other = (
         run_nuts(of(model, compiled), model.data, nuts, 5, inits=values).variables["x"]
         for values in (inits, inits[::-1])
@@ -204,7 +205,7 @@ def test_settings_are_refused_before_anything_compiles(monkeypatch: pytest.Monke
         pathfinder_base(model, draws=40, seed=1)
     with pytest.raises(DataError, match="200 dimensions needs 2000 draws"):
         pathfinder_base(replace(model, dimension=200), draws=1999, seed=1)
-    with pytest.raises(DataError, match="a start or more; got 0"):
+    with pytest.raises(DataError, match="one start or more; got 0"):
         local_fits(model, starts=0, seed=1)
     with pytest.raises(DataError, match="'laplace' or 'pathfinder'; got 'advi'"):
         local_fits(model, method="advi", seed=1)  # type: ignore[arg-type]

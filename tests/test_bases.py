@@ -188,7 +188,7 @@ def test_bad_mixtures_are_refused(
 
 
 def test_fits_of_different_dimensions_are_not_mixed() -> None:
-    with pytest.raises(DataError, match="one dimension"):
+    with pytest.raises(DataError, match="the same dimension"):
         mixed_base([gaussian_base([0], [[1]]), gaussian_base([0, 0], np.eye(2))])
     with pytest.raises(DataError, match="one or more"):
         mixed_base([])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
+from references import reference
 from scipy.linalg import block_diag
 from scipy.optimize import least_squares, minimize
 from scipy.special import logsumexp
@@ -25,7 +25,6 @@ from harness.models.boltzmann_diagonal import RELATIVE_GAP, optimal_diagonal
 from harness.models.boltzmann_mean_field import mean_field_base, mean_field_points
 from harness.models.boltzmann_states import sum_states
 
-REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "reference" / "boltzmann"
 STORED = {"pe_paper_params_and_moms_d28": 28, **{f"params_and_moms_{i}": 30 for i in range(10)}}
 
 
@@ -235,7 +234,7 @@ def test_the_relaxation_is_the_marginal_of_its_mixture() -> None:
     np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-12)
     assert np.all(np.diff(np.diag(gram)) <= 0)
     _, states, probability = brute_force(machine)
-    truth = relaxation.truth()
+    truth = relaxation.exact()
     rng = np.random.default_rng(0)
     for x in rng.normal(0, 3, (20, q.shape[1])):
         log_gamma = -x @ x / 2 + float(np.sum(np.log(np.cosh(q @ x + machine.biases))))
@@ -263,13 +262,13 @@ def test_log_z_by_quadrature() -> None:
         log_gamma = np.logaddexp(y, -y).sum(axis=1) - num_units * np.log(2)
         log_gamma -= np.square(grid).sum(axis=1) / 2
         weight = np.exp(log_gamma) * (axis[1] - axis[0]) ** d
-        truth = relaxation.truth()
+        truth = relaxation.exact()
         assert np.log(weight.sum()) == pytest.approx(truth.log_z, abs=1e-8)
         np.testing.assert_allclose(weight @ grid / weight.sum(), truth.expected_x, atol=1e-8)
 
 
 def test_exact_draws_have_the_moments_of_the_relaxation() -> None:
-    truth = relax(generate(28, np.random.default_rng(6))).truth()
+    truth = relax(generate(28, np.random.default_rng(6))).exact()
     count = 20_000
     draws = truth.draw(count, np.random.default_rng(2))
     for values, expected in (
@@ -323,7 +322,7 @@ def test_mean_field_base_is_the_mixture_of_its_points() -> None:
         second += w * (within + np.outer(q.T @ m, q.T @ m))
     np.testing.assert_allclose(base.mean, mean, atol=1e-12)
     np.testing.assert_allclose(base.covariance, second - np.outer(mean, mean), atol=1e-10)
-    truth = relaxation.truth()
+    truth = relaxation.exact()
     one_point = relaxation.log_z_from(float(point.log_bound[0]))
     assert one_point < truth.log_z
     assert one_point <= base.log_zeta
@@ -331,7 +330,7 @@ def test_mean_field_base_is_the_mixture_of_its_points() -> None:
     free = BoltzmannRelaxation(
         BoltzmannMachine(np.zeros((3, 3)), np.array([0.5, -1.0, 0.2])), np.ones(3), np.eye(3)
     )
-    exact, fitted = free.truth(), mean_field_base(free, np.random.default_rng(0), starts=3)
+    exact, fitted = free.exact(), mean_field_base(free, np.random.default_rng(0), starts=3)
     assert fitted.log_zeta == pytest.approx(exact.log_z, rel=1e-12)
     np.testing.assert_allclose(fitted.mean, exact.expected_x, rtol=1e-12)
     np.testing.assert_allclose(fitted.covariance, exact.covariance, rtol=0, atol=1e-12)
@@ -339,7 +338,7 @@ def test_mean_field_base_is_the_mixture_of_its_points() -> None:
 
 def test_the_base_of_a_published_size_is_near_the_truth() -> None:
     relaxation = relax(generate(30, np.random.default_rng(7)))
-    truth = relaxation.truth()
+    truth = relaxation.exact()
     base = mean_field_base(relaxation, np.random.default_rng(0))
     assert abs(base.log_zeta - truth.log_z) < 1.5
     exact = multivariate_normal(truth.expected_x, truth.covariance)
@@ -380,7 +379,6 @@ def test_bad_input_is_refused() -> None:
         sum_states(1e4 * (np.ones((4, 4)) - np.eye(4)), np.zeros(4))
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason="the published instances are not at hand")
 @pytest.mark.parametrize("name", STORED)
 def test_published_instances(name: str) -> None:
     """Stored log Z, mean and covariance of the published instances, rotation put aside.
@@ -390,7 +388,7 @@ def test_published_instances(name: str) -> None:
     unknowns are found from the 55 to 59 invariants of the stored mean and covariance (spectrum,
     projections, log Z) and the d (d - 1) / 2 equations that the basis is that of W + D.
     """
-    with np.load(REFERENCE / f"{name}.npz") as stored:
+    with np.load(reference(f"boltzmann/{name}.npz")) as stored:
         machine = BoltzmannMachine(stored["weights"], stored["biases"])
         mean, covariance = stored["expc_x"], stored["covar_x"]
         log_z = float(stored["log_norm_const_x"])
@@ -435,7 +433,7 @@ def test_published_instances(name: str) -> None:
     # Their W + D is one of an approximate solution: hardly better, and hardly infeasible.
     assert eigenvalue[0] > -5e-3
     assert eigenvalue[-1] > best.lower_bound - 0.01
-    truth = BoltzmannRelaxation(machine, fit.x, q).truth()
+    truth = BoltzmannRelaxation(machine, fit.x, q).exact()
     assert truth.log_z == pytest.approx(log_z, abs=1e-6)
     ours, rotation = np.linalg.eigh(truth.covariance)
     np.testing.assert_allclose(ours, spectrum + 1, rtol=0, atol=1e-6)

@@ -196,11 +196,11 @@ def test_one_pseudo_sample_is_the_target(base: GaussianBase | None) -> None:
 
 @pytest.mark.parametrize("log_g", [UNIFORM, KNOTTED], ids=["uniform", "knotted"])
 @pytest.mark.parametrize("inv_temp", [None, 0.0, 0.35, 1.0])
-def test_continuously_tempered(log_g: LogG, inv_temp: float | None) -> None:
+def test_joint_tempering(log_g: LogG, inv_temp: float | None) -> None:
     fixed = np.empty(0) if inv_temp is None else np.array([inv_temp])
     data = {**MODEL.data, **tempering_data(MODEL, BASE, log_g=log_g)}
     data |= {"sample_inv_temp": int(inv_temp is None), "fixed_inv_temp": fixed}
-    density = StanDensity(MODEL.program("continuously_tempered"), data)
+    density = StanDensity(MODEL.program("joint_tempering"), data)
     assert density.dimension == D + (inv_temp is None)
 
     def expected(u: FloatArray) -> float:
@@ -238,9 +238,9 @@ def log_collapsed(x: FloatArray, base: GaussianBase | None, log_g: LogG, ladder:
 
 
 @pytest.mark.parametrize(("log_g", "ladder"), [(UNIFORM, False), (KNOTTED, False), (LADDER, True)])
-def test_collapsed_tempered(log_g: LogG, ladder: bool) -> None:
+def test_collapsed_tempering(log_g: LogG, ladder: bool) -> None:
     data = {**MODEL.data, **tempering_data(MODEL, BASE, log_g=log_g), "ladder": int(ladder)}
-    density = StanDensity(MODEL.program("collapsed_tempered"), data)
+    density = StanDensity(MODEL.program("collapsed_tempering"), data)
     assert density.dimension == D
     assert_density(density, lambda u: log_collapsed(u, BASE, log_g, ladder), seed=5, points=5)
 
@@ -279,7 +279,7 @@ def test_evidence_by_quadrature() -> None:
     model = relaxation.model("one dimension")
     base = gaussian_base([0.4], [[5.0]], log_zeta=-0.8)
     data = {**model.data, **tempering_data(model, base, log_g=KNOTTED), "ladder": 0}
-    density = StanDensity(model.program("collapsed_tempered"), data)
+    density = StanDensity(model.program("collapsed_tempering"), data)
     target = StanDensity(model.program("target"), model.data)
     weight = stanli.Function(
         "continuous_tempering_log_weight",
@@ -294,7 +294,7 @@ def test_evidence_by_quadrature() -> None:
     log_weight = np.array([weight(delta=each, knot=knot, log_g=log_g, ladder=0) for each in delta])
     log_z = float(logsumexp(log_mass + log_weight[:, 0]) - logsumexp(log_mass + log_weight[:, 1]))
     log_z += base.log_zeta - (log_g[-1] - log_g[0])
-    truth = relaxation.truth()
+    truth = relaxation.exact()
     assert log_z == pytest.approx(truth.log_z, abs=1e-8)
     w1 = np.exp(log_mass + log_weight[:, 0] - log_mass.max())
     assert w1 @ grid / w1.sum() == pytest.approx(truth.expected_x[0], abs=1e-8)
@@ -331,10 +331,10 @@ def test_pure_tempering_with_infinite_mass_is_refused() -> None:
         refused(MODEL, "collapsed_pseudo_extended", data)
     refused(
         MODEL,
-        "continuously_tempered",
+        "joint_tempering",
         {**tempering_data(unaware(MODEL)), "sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)},
     )
-    refused(MODEL, "collapsed_tempered", {**tempering_data(unaware(MODEL)), "ladder": 0})
+    refused(MODEL, "collapsed_tempering", {**tempering_data(unaware(MODEL)), "ladder": 0})
 
 
 def test_pure_tempering_in_one_dimension_has_finite_mass() -> None:
@@ -355,11 +355,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
         **path_data(MODEL, BASE, log_g=KNOTTED),
         **{"N": 3, "ladder": 0},
     },
-    "continuously_tempered": {
+    "joint_tempering": {
         **tempering_data(MODEL, BASE, log_g=KNOTTED),
         **{"sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)},
     },
-    "collapsed_tempered": {**tempering_data(MODEL, BASE, log_g=KNOTTED), "ladder": 0},
+    "collapsed_tempering": {**tempering_data(MODEL, BASE, log_g=KNOTTED), "ladder": 0},
 }
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 from collections.abc import Iterable
 from functools import cache
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,11 @@ from scipy.special import logsumexp
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.fit import Fit, build_fit
-from harness.forms.target import TARGET
+from harness.forms.nuts import PLAIN_NUTS
 from harness.models.boltzmann import BoltzmannMachine, generate, relax
 from harness.path import gaussian_base
 from harness.plan.catalogue import load_experiment
-from harness.plan.spec import PROFILES, Cell, Profile, Results
+from harness.plan.spec import PROFILES, Cell, Claim, Profile, Results
 
 EXPERIMENT = load_experiment("boltzmann")
 RELAXATION = relax(
@@ -36,12 +36,12 @@ ERRORS = ("log_z", "mean", "second", "covariance")
 
 
 def part(module: str) -> Any:
-    """Return a module of the experiment, which is not an importable package."""
-    return sys.modules[f"harness_experiments.boltzmann.{module}"]
+    """Return a module of the experiment's package."""
+    return import_module(f"experiments.boltzmann.{module}")
 
 
 def cell_of(settings: dict[str, Any] | None = None) -> Cell:
-    return Cell("c", "c", {"N": 1}, MODEL, TARGET, settings or {}, NutsSettings(), 2)
+    return Cell("c", "c", {"N": 1}, MODEL, PLAIN_NUTS, settings or {}, NutsSettings(), 2)
 
 
 def fit_of(x: np.ndarray, extended: dict[str, np.ndarray] | None = None, **attrs: Any) -> Fit:
@@ -50,7 +50,7 @@ def fit_of(x: np.ndarray, extended: dict[str, np.ndarray] | None = None, **attrs
         extended=None if extended is None else {"x": x, **extended},
         sample_stats={"lp": np.zeros(x.shape[:2])},
         constant_data={},
-        attrs={"method": "target", "settings": {}, **attrs},
+        attrs={"method": "nuts", "settings": {}, **attrs},
         pseudo_samples=x.ndim == 4,
     )
 
@@ -65,16 +65,19 @@ def test_exact_answers_are_those_of_enumeration() -> None:
     energy = np.array([s @ weights @ s / 2 + biases @ s for s in states])
     probability = np.exp(energy - logsumexp(energy))
     centre = states @ q
-    exact = part("instances").exact_of(MODEL)
+    truth = MODEL.truth
     constant = RELAXATION.diagonal.sum() / 2 + D / 2 * np.log(2 * np.pi) - 6 * np.log(2)
-    assert exact.log_z == pytest.approx(logsumexp(energy) + constant, abs=1e-7)
-    np.testing.assert_allclose(exact.mean, probability @ centre, atol=1e-10)
+    log_z = logsumexp(energy) + constant
+    assert truth.log_evidence.value == pytest.approx(log_z, abs=1e-7)
+    mean = truth.expected("x")
+    np.testing.assert_allclose(mean, probability @ centre, atol=1e-10)
     second = centre.T @ (probability[:, None] * centre) + np.eye(D)
-    np.testing.assert_allclose(exact.second, second, atol=1e-10)
-    np.testing.assert_allclose(
-        exact.covariance, second - np.outer(exact.mean, exact.mean), atol=1e-10
-    )
-    assert part("instances").exact_of(MODEL) is exact  # once a process
+    np.testing.assert_allclose(truth.expected("x_outer"), second, atol=1e-10)
+    covariance = part("measure").true_covariance(truth)
+    np.testing.assert_allclose(covariance, second - np.outer(mean, mean), atol=1e-10)
+    np.testing.assert_allclose(part("instances").exact_relaxation(MODEL).covariance, covariance)
+    instance = part("instances").pe_instance()
+    assert instance.model.truth is instance.model.truth  # summed over the states only once
 
 
 def test_published_recipe_of_the_instances() -> None:
@@ -89,14 +92,14 @@ def test_published_recipe_of_the_instances() -> None:
 
 
 def test_errors_of_known_estimates() -> None:
-    instances, measure = part("instances"), part("measure")
-    exact = instances.exact_of(MODEL)
-    base = gaussian_base(exact.mean + 0.3, exact.covariance + 0.5 * np.eye(D), log_zeta=2.0)
-    found = measure.base_errors(base, exact)
+    measure, truth = part("measure"), MODEL.truth
+    covariance = measure.true_covariance(truth) + 0.5 * np.eye(D)
+    base = gaussian_base(truth.expected("x") + 0.3, covariance, log_zeta=2.0)
+    found = measure.base_errors(base, truth)
     assert found["mean"] == pytest.approx(0.3)
     assert found["covariance"] == pytest.approx(0.5 / np.sqrt(D))
-    assert found["log_z"] == pytest.approx(abs(2 - exact.log_z))
-    moved = base.covariance + np.outer(base.mean, base.mean) - exact.second
+    assert found["log_z"] == pytest.approx(abs(2 - truth.log_evidence.value))
+    moved = base.covariance + np.outer(base.mean, base.mean) - truth.expected("x_outer")
     assert found["second"] == pytest.approx(np.sqrt(np.mean(moved**2)))
 
 
@@ -123,7 +126,7 @@ def test_moments_are_the_fits_own_expectations(kind: str) -> None:
 @few_and_many(50, 200)
 def test_errors_fall_with_the_draws_and_agree_with_their_theory(runs: int) -> None:
     """Exact draws: the squared error of E[x] is Var[x] / n, of 200 runs known to 10 %."""
-    truth, measure = RELAXATION.truth(), part("measure")
+    truth, measure = RELAXATION.exact(), part("measure")
     squared = []
     for seed in range(runs):
         x = truth.draw(160, np.random.default_rng(seed))[None]
@@ -165,7 +168,7 @@ def test_draws_without_weight_are_not_measured() -> None:
     """An extended Hamiltonian's first draws may all lie off the plateau."""
     log_w1 = np.full((1, 160), -np.inf)
     log_w1[0, 100:] = 0
-    x = RELAXATION.truth().draw(160, np.random.default_rng(0))[None]
+    x = RELAXATION.exact().draw(160, np.random.default_rng(0))[None]
     found = part("measure").measure(cell_of(), fit_of(x, {"log_w1": log_w1}))
     assert "mean" in found
     assert "mean_0" not in found
@@ -216,8 +219,9 @@ def test_users_instances(tmp_path: Path) -> None:
     cells = grid("smoke", tmp_path)
     assert {cell.factors["half"] for cell in cells} == {"CT authors"}
     assert {cell.factors["instance"] for cell in cells} == {"authors-i0"}
-    exact = part("instances").exact_of(cells[0].model)
-    assert exact.log_z == pytest.approx(relax(machine).truth().log_z, abs=1e-6)
+    assert cells[0].model.truth.log_evidence.value == pytest.approx(
+        relax(machine).exact().log_z, abs=1e-6
+    )
     file = tmp_path / "params_and_moms_0.npz"
     np.savez(file, weights=machine.weights)
     with pytest.raises(DataError, match="'weights' and 'biases'"):
@@ -262,7 +266,7 @@ def synthetic(
                     noise = 1 + 0.01 * rng.normal()
                     row[f"{name}{suffix}"] = scale * own * noise * 4 / np.sqrt(cost)
             rows.append(row)
-    truth = RELAXATION.truth()
+    truth = RELAXATION.exact()
 
     def load(cell: Cell, replication: int) -> Fit:
         x = np.zeros((1, 50, cell.model.dimension))
@@ -350,75 +354,88 @@ AS_CLAIMED = {
 
 
 @cache
-def unchanged() -> list[str]:
+def unchanged() -> dict[str, str]:
     return verdicts({})
 
 
-def verdicts(changed: dict[str, float], profile: Profile = "quick") -> list[str]:
-    return [c.verdict for c in EXPERIMENT.claims(synthetic(profile, AS_CLAIMED | changed))]
+def claims(results: Results) -> dict[str, Claim]:
+    return {claim.key: claim for claim in EXPERIMENT.claims(results)}
+
+
+def verdicts(changed: dict[str, float], profile: Profile = "quick") -> dict[str, str]:
+    made = claims(synthetic(profile, AS_CLAIMED | changed))
+    return {key: claim.verdict for key, claim in made.items()}
 
 
 def test_claims_when_all_is_as_claimed() -> None:
     # MSE x seconds falls with N here, since all cells cost the same.
-    expected = ["reproduced"] * 17
-    expected[5] = "not reproduced"
-    assert unchanged() == expected
-    assert set(verdicts({}, "smoke")) == {"not run"}
+    found = unchanged()
+    assert len(found) == 17
+    assert [key for key, verdict in found.items() if verdict != "reproduced"] == ["best-number"]
+    assert found["best-number"] == "not reproduced"
+    assert set(verdicts({}, "smoke").values()) == {"not run"}
 
 
 @pytest.mark.parametrize(
     ("claim", "changed"),
     [
-        (0, {"PE:HMC": 5.0}),
-        (1, {"PE:ST": 12.0}),
-        (2, {"d28-fixed-50": 9.0, "d28-fixed-90": 9.0}),
-        (3, {"d28-fixed-10": 7.0}),
-        (4, {"d28-pe-10": 9.0}),
-        (5, {"d28-pe-5": 3.5}),
-        (6, {"CT:AIS": 1.05}),
-        (6, {"CT:AIS:log_z": 0.2}),
-        (7, {"CT:ST": 1.05}),
-        (8, {"CT:ST": 1.05}),
-        (9, {"CT:joint HMC": 1.3}),
-        (10, {"CT:collapsed CT": 5.0}),
-        (11, {"d28-pe-2": 1.0}),
-        (12, {"PE:fold": 1.2}),
-        (13, {"PE:fold:second": 1.0}),
-        (14, {"PE:collapsed CT": 0.8}),
-        (15, {"d28-pe-2": 4.0}),
-        (16, {f"PE:{name}:log_z": 3.0 for name in ("PE base", "PE pilot", "collapsed PE")}),
+        ("hmc-worst", {"PE:HMC": 5.0}),
+        ("pe-and-st-best", {"PE:ST": 12.0}),
+        ("fixed-beta-lowers", {"d28-fixed-50": 9.0, "d28-fixed-90": 9.0}),
+        ("fixed-beta-raises", {"d28-fixed-10": 7.0}),
+        ("more-pseudo-samples", {"d28-pe-10": 9.0}),
+        ("best-number", {"d28-pe-5": 3.5}),
+        ("ct-below-ais", {"CT:AIS": 1.05}),
+        ("ct-below-ais", {"CT:AIS:log_z": 0.2}),
+        ("ct-below-st", {"CT:ST": 1.05}),
+        ("ct-at-equal-time", {"CT:ST": 1.05}),
+        ("joint-above-gibbs", {"CT:joint HMC": 1.3}),
+        ("collapsed-from-pilot", {"CT:collapsed CT": 5.0}),
+        ("ten-times", {"d28-pe-2": 1.0}),
+        ("fold-above-pt", {"PE:fold": 1.2}),
+        ("fold-below-pt", {"PE:fold:second": 1.0}),
+        ("collapsed-below-pt", {"PE:collapsed CT": 0.8}),
+        ("base-alone", {"d28-pe-2": 4.0}),
+        (
+            "evidence-of-pe",
+            {f"PE:{name}:log_z": 3.0 for name in ("PE base", "PE pilot", "collapsed PE")},
+        ),
     ],
 )
-def test_each_claim_can_turn(claim: int, changed: dict[str, float]) -> None:
-    assert unchanged()[claim] == ("not reproduced" if claim == 5 else "reproduced")
-    _, _, _, judge = part("claims").CLAIMS[claim]
-    assert judge(synthetic("quick", AS_CLAIMED | changed))[1] is (claim == 5)
+def test_each_claim_can_turn(claim: str, changed: dict[str, float]) -> None:
+    turns = claim == "best-number"
+    assert unchanged()[claim] == ("not reproduced" if turns else "reproduced")
+    (judge,) = (row[-1] for row in part("claims").CLAIMS if row[0].key == claim)
+    assert judge(synthetic("quick", AS_CLAIMED | changed))[1] is turns
 
 
 def test_claims_whose_cells_are_missing_are_not_run() -> None:
     whole = synthetic("quick", AS_CLAIMED)
     kept = tuple(cell for cell in whole.cells if cell.factors["method"] != "ST")
     metrics = whole.metrics[whole.metrics["method"] != "ST"]
-    claims = EXPERIMENT.claims(dataclasses.replace(whole, cells=kept, metrics=metrics))
-    lost = [k for k, claim in enumerate(claims) if claim.verdict == "not run"]
-    assert lost == [0, 1, 7, 8, 10]
-    assert claims[7].measured == "Not in these results: ST."
+    found = claims(dataclasses.replace(whole, cells=kept, metrics=metrics))
+    lost = [key for key, claim in found.items() if claim.verdict == "not run"]
+    assert lost == [
+        *("hmc-worst", "pe-and-st-best"),
+        *("ct-below-st", "ct-at-equal-time", "collapsed-from-pilot"),
+    ]
+    assert found["ct-below-st"].measured == "Not in these results: ST."
 
 
 def test_claims_state_what_was_measured() -> None:
-    claims = EXPERIMENT.claims(synthetic("quick", AS_CLAIMED))
-    assert "HMC 2.0" in claims[0].measured
-    assert "below on 3 of 3 instances" in claims[6].measured
-    assert "(4 runs a method, 3 instances.)" in claims[6].measured
-    assert "Best: Folded target (ours)" in claims[11].measured
+    found = claims(synthetic("quick", AS_CLAIMED))
+    assert "HMC 2.0" in found["hmc-worst"].measured
+    assert "below on 3 of 3 instances" in found["ct-below-ais"].measured
+    assert "(3 runs a method, 3 instances.)" in found["ct-below-ais"].measured
+    assert "Best: Folded target (ours)" in found["ten-times"].measured
     # Errors of 0.05 and 0.1 (give or take 1 %) of a variance of 9, after 16 s and 16 million
     # gradients; two decimals are shown.
-    found = re.search(
+    told = re.search(
         r"folded (\d+) \[.*parallel tempering (\d+) \[.*gradients ([\d.]+) and ([\d.]+), "
         r"at 1\.0 and 1\.0 μs each",
-        claims[12].measured,
+        found["fold-above-pt"].measured,
     )
-    assert found is not None
-    assert [float(number) for number in found.groups()] == pytest.approx(
+    assert told is not None
+    assert [float(number) for number in told.groups()] == pytest.approx(
         [225, 56.25, 0.225, 0.05625], rel=0.1
     )

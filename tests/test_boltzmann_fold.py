@@ -66,7 +66,7 @@ def test_mixture_is_that_of_the_heaviest_fixed_points() -> None:
 
 def test_folding_keeps_log_z_and_the_moments() -> None:
     """By importance sampling from N(0, I); bounds are five standard errors of the ratios."""
-    truth = RELAXATION.truth()
+    truth = RELAXATION.exact()
     y = np.random.default_rng(5).standard_normal((40_000, D))
     log_weight = FOLD.log_weight(y, RELAXATION.log_density_and_gradient)
     total = np.exp(logsumexp(log_weight, axis=1) - truth.log_z)

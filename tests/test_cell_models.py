@@ -53,7 +53,7 @@ def test_what_draws_do_not_depend_on_is_in_no_digest() -> None:
 
 
 def test_too_few_models_are_refused() -> None:
-    with pytest.raises(DataError, match="need a model each, or all one; got 2"):
+    with pytest.raises(DataError, match="need a model each, or one for all; got 2"):
         replace(CELL, models=MODELS[:2])
 
 

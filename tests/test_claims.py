@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import get_args
+
 import pandas as pd
 import pytest
 
 from harness.fit import Fit
+from harness.plan.catalogue import experiment_names, load_experiment
 from harness.plan.claims import judged
-from harness.plan.spec import Cell, Profile, Results
+from harness.plan.spec import Cell, Claim, ClaimKind, Profile, Results, Verdict
+
+WORKS = Claim("works", "paper", "It works.")
 
 
 def results(profile: Profile) -> Results:
@@ -27,15 +33,33 @@ def results(profile: Profile) -> Results:
         ("smoke", False, "not run"),
     ],
 )
-def test_verdicts(profile: Profile, holds: bool | None, verdict: str) -> None:
-    claim = judged(results(profile), "It works.", (), lambda: ("Measured.", holds))
-    assert (claim.statement, claim.measured, claim.verdict) == ("It works.", "Measured.", verdict)
+def test_verdicts(profile: Profile, holds: bool | None, verdict: Verdict) -> None:
+    claim = judged(results(profile), WORKS, (), lambda: ("Measured.", holds))
+    assert claim == Claim("works", "paper", "It works.", "Measured.", verdict)
 
 
 def test_what_is_lacking_is_named_and_nothing_is_measured() -> None:
     def judge() -> tuple[str, bool]:
         raise AssertionError
 
-    claim = judged(results("quick"), "It works.", {"pe-2", "hmc"}, judge)
+    claim = judged(results("quick"), WORKS, {"pe-2", "hmc"}, judge)
     assert claim.measured == "Not in these results: hmc, pe-2."
     assert claim.verdict == "not run"
+
+
+def test_claims_of_the_experiments_have_keys_of_their_own() -> None:
+    """And their sentences begin as the kinds say, for those who read no kinds."""
+    beginnings = {"ours": ("Ours",), "against": ("Against",), "why": ("Why", "Not why")}
+    others = tuple(word for words in beginnings.values() for word in words)
+    for name in experiment_names():
+        empty = Results("quick", (), pd.DataFrame(columns=["cell"]), results("quick").load, 9)
+        claims = load_experiment(name).claims(empty)
+        keys = [claim.key for claim in claims]
+        assert len(keys) == len(set(keys)) > 0
+        assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", key) for key in keys)
+        for claim in claims:
+            assert claim.kind in get_args(ClaimKind)
+            if claim.kind == "paper":
+                assert not claim.statement.startswith(others)
+            else:
+                assert claim.statement.startswith(beginnings[claim.kind])

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from survival_world import started
 
-from harness.engine.compile import compile_programs, program_digest
+from harness.engine.compile import _FLAGS, compile_programs, program_digest
 from harness.engine.program import StanProgram
 from harness.engine.toolchain import CmdStan, find_cmdstan
 from harness.errors import CompileError
@@ -88,6 +88,29 @@ def test_unchanged_program_is_not_compiled_again(
     assert two.exe.stat().st_mtime_ns == made
     assert ready == [again]
     assert left_in(tmp_path / "cache") == [one.exe.parent.name]
+
+
+def test_flags_of_the_environment_have_executables_of_their_own(
+    tmp_path: Path, cmdstan: CmdStan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("harness.engine.compile._compile", lambda *_: None)
+    program = written(tmp_path / "one")
+
+    def folder() -> Path:
+        return compile_programs([program], cmdstan)[program].exe.parent
+
+    for name in _FLAGS:
+        monkeypatch.delenv(name, raising=False)
+    without = folder()
+    folders = {without}
+    for name in _FLAGS:
+        for value in ("1", "2"):
+            monkeypatch.setenv(name, value)
+            folders.add(folder())
+        monkeypatch.delenv(name)
+    assert len(folders) == 1 + 2 * len(_FLAGS)
+    assert folder() == without
 
 
 @pytest.mark.compiled

@@ -131,7 +131,7 @@ def test_draws_that_do_not_fit_are_refused(
 def test_points_and_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(DataError, match="9 coordinates"):
         unflatten(model(), np.zeros((4, 8)), SHAPES)
-    with pytest.raises(DataError, match="its parameters 10 values"):
+    with pytest.raises(DataError, match="its parameters have 10 values"):
         unflatten(model(), np.zeros((4, 9)), {**SHAPES, "c": (3,)})
     with pytest.raises(DataError, match="parameter c is missing"):
         StanCoordinates(model(), {"a": (2, 3), "b": ()})

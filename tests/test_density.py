@@ -132,7 +132,7 @@ def test_a_model_that_is_wrong_about_its_program_is_refused(
 
 
 def test_a_model_of_another_dimension_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="says it has dimension 3; its program has 2"):
+    with pytest.raises(DataError, match="says that it has dimension 3, but its program has 2"):
         TargetDensity(program(tmp_path, "parameters { vector[2] x; }", dimension=3))
     with pytest.raises(DataError, match=r"points of shape \(n, 2\)"):
         TargetDensity(program(tmp_path, "parameters { vector[2] x; }", dimension=2))(
@@ -146,10 +146,11 @@ def test_data_that_the_program_refuses_are_refused_by_name() -> None:
         StanDensity(model.program("target"), {"mu": [0.0]})
 
 
-def test_without_the_optional_package_the_message_says_what_to_do(
+def test_without_stanli_and_a_compiler_the_message_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "stanli", None)
+    monkeypatch.setattr("harness.engine.stan_source.why_no_compiler", lambda: "No compiler.")
     model, _ = log_gaussian()
     with pytest.raises(ToolchainError, match="pip install 'stanli"):
         TargetDensity(model)

@@ -86,7 +86,7 @@ def tempered_fit(
         extended={"x": x, "inv_temp": beta, "delta": delta, "log_w1": log_w1, "log_w0": log_w0},
         sample_stats=stats_of(rng, len(x)),
         constant_data={"D": DIM},
-        attrs=attrs_of("continuous_tempering", settings_of(**settings), len(x)),
+        attrs=attrs_of("joint_tempering", settings_of(**settings), len(x)),
         pseudo_samples=False,
     )
 
@@ -124,7 +124,7 @@ def target_fit(draws: FloatArray, **stats: Any) -> Fit:
         extended=None,
         sample_stats={name: value[:, : draws.shape[1]] for name, value in made.items()},
         constant_data={},
-        attrs=attrs_of("target", {"nuts": {"max_treedepth": 10}}, len(draws)),
+        attrs=attrs_of("nuts", {"nuts": {"max_treedepth": 10}}, len(draws)),
     )
 
 

@@ -54,7 +54,7 @@ def test_wrong_commands_are_seen(wrong: list[str]) -> None:
 
 def test_languages_are_known() -> None:
     for page in PAGES:
-        known = {"python", "text", "sh", "stan", ""}
+        known = {"python", "text", "sh", "stan", "diff", ""}
         assert {block.language for block in blocks(page)} <= known, page
 
 
@@ -85,7 +85,7 @@ def said(*, least: int = 2) -> list[str]:
         silent = {
             id(part)
             for node in ast.walk(tree)
-            if isinstance(node, ast.Raise) or is_docstring(node)
+            if isinstance(node, ast.Raise | ast.Compare) or is_docstring(node)
             for part in ast.walk(node)
         }
         pieces += [

@@ -26,11 +26,11 @@ from harness.folders import shipped
 from harness.forms.common import compiled_variant
 from harness.forms.continuous_tempering import (
     COLLAPSED_TEMPERING,
-    CONTINUOUS_TEMPERING,
+    JOINT_TEMPERING,
     tempering_data,
 )
+from harness.forms.nuts import PLAIN_NUTS
 from harness.forms.pseudo_extended import COLLAPSED_PSEUDO_EXTENDED, PSEUDO_EXTENDED
-from harness.forms.target import TARGET
 from harness.model import Model
 from harness.model.density import StanDensity
 from harness.models.boltzmann import BoltzmannRelaxation, generate, relax
@@ -92,10 +92,10 @@ def cases() -> dict[str, Case]:
 
 
 SAMPLERS: dict[str, Sample] = {
-    "target": TARGET.sample,
+    "target": PLAIN_NUTS.sample,
     "pseudo-extended": PSEUDO_EXTENDED.sample,
     "collapsed pseudo-extended": COLLAPSED_PSEUDO_EXTENDED.sample,
-    "continuously tempered": CONTINUOUS_TEMPERING.sample,
+    "continuously tempered": JOINT_TEMPERING.sample,
     "collapsed tempered": COLLAPSED_TEMPERING.sample,
 }
 MODELS = ("mixture", "boltzmann", "horseshoe", "banana", "flower", "radon", "image")
@@ -111,8 +111,8 @@ VARIANTS = {
     "target": "target",
     "pseudo-extended": "pseudo_extended",
     "collapsed pseudo-extended": "collapsed_pseudo_extended",
-    "continuously tempered": "continuously_tempered",
-    "collapsed tempered": "collapsed_tempered",
+    "continuously tempered": "joint_tempering",
+    "collapsed tempered": "collapsed_tempering",
 }
 FOLDERS = {"mixture": "gaussian_mixture", "image": "image_decoder"}
 PROGRAMS = [
@@ -158,7 +158,7 @@ def test_every_program_runs_in_stanli(model: str, sampler: str) -> None:
 
 AGREEMENT = {
     "mixture": "collapsed pseudo-extended",
-    "boltzmann": "pseudo-extended",
+    "boltzmann": "collapsed tempered",
     "horseshoe": "collapsed tempered",
     "banana": "pseudo-extended",
     "flower": "collapsed tempered",
@@ -214,9 +214,9 @@ def program_of(model: str) -> tuple[str, dict[str, Any]]:
             data = {**path_data(case.model, case.base), "N": 2, "ladder": 0}
             return "collapsed_pseudo_extended", data
         case "continuously tempered":
-            return "continuously_tempered", {**tempering_data(case.model, case.base), **joint}
+            return "joint_tempering", {**tempering_data(case.model, case.base), **joint}
         case _:
-            return "collapsed_tempered", {**tempering_data(case.model, case.base), "ladder": 0}
+            return "collapsed_tempering", {**tempering_data(case.model, case.base), "ladder": 0}
 
 
 @pytest.mark.compiled
@@ -260,7 +260,7 @@ def second_moments(draws: xr.Dataset) -> xr.DataArray:
 # A draw of a pseudo-extended run holds two points, and costs more.
 RUNS: dict[str, tuple[Sample, int]] = {
     "PE N=2": (PSEUDO_EXTENDED.sample, 1500),
-    "CT": (CONTINUOUS_TEMPERING.sample, 6000),
+    "CT": (JOINT_TEMPERING.sample, 6000),
     "collapsed CT": (COLLAPSED_TEMPERING.sample, 6000),
 }
 
@@ -284,7 +284,7 @@ def test_relaxation_of_eight_units(name: str, runs: int) -> None:
         seed=7,
         engine="stanli",
     )
-    truth = relaxation().truth()
+    truth = relaxation().exact()
     exact: dict[str, FloatArray] = {
         "mean": np.asarray(truth.expected_x),
         "second moments": np.asarray(truth.expected_xx),
@@ -327,7 +327,7 @@ def scores_of(fit: Fit, mean: FloatArray, log_z: float) -> FloatArray:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"engine": "bugs"}, "the engine is one of auto, cmdstan, stanli; got 'bugs'"),
+        ({"engine": "bugs"}, "the engine must be one of auto, cmdstan, stanli; got 'bugs'"),
         ({"engine": "stanli", "seed": -1}, "seed"),
         ({"engine": "stanli", "nuts": NutsSettings(time_limit=1.0)}, "no time limit"),
         ({"engine": "stanli", "inits": {"y": 1.0}}, "initial values are refused"),
@@ -360,7 +360,7 @@ def test_what_stan_rejects_is_a_sampling_error() -> None:
     data = {**model.data, "mu": np.array([[1e300, -1e300]])}
     broken = Model("broken", model.folder, data, ("x",), 1, bounds=model.bounds)
     with pytest.raises(SamplingError, match="gaussian_mixture-target"):
-        TARGET.sample(broken, seed=1, nuts=SHORT, engine="stanli")
+        PLAIN_NUTS.sample(broken, seed=1, nuts=SHORT, engine="stanli")
 
 
 def test_without_a_compiler_stanli_runs_and_says_so(
@@ -373,6 +373,6 @@ def test_without_a_compiler_stanli_runs_and_says_so(
         fit = run("mixture", "target", nuts=SHORT, seed=1)
     assert fit.provenance()["engine"] == "stanli"
     assert "Running in the stanli engine, which needs none." in caplog.text
-    monkeypatch.setattr("harness.forms.common.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ToolchainError, match=r"(?s)make.*pip install 'stanli"):
         run("mixture", "target", nuts=SHORT, seed=1)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +19,7 @@ from harness.engine.program import StanProgram
 from harness.errors import DataError, StoreError
 from harness.experiment.store import Store
 from harness.fit import Fit, build_fit
-from harness.plan.catalogue import experiment_names, load_experiment
+from harness.plan.catalogue import experiment_names, load_experiment, load_file
 from harness.plan.spec import PROFILES, Cell, Task, tasks_of
 
 EXPERIMENT = load_experiment("mixture")
@@ -39,6 +43,7 @@ def small_fit() -> Fit:
         sample_stats={"diverging": np.zeros((1, 8), dtype=bool)},
         constant_data={"mu": np.zeros(2)},
         attrs={
+            "method": "nuts",
             "settings": {"draws": 8},
             "seed": 4,
             **{
@@ -55,6 +60,41 @@ def test_catalogue_finds_experiments_by_file() -> None:
     assert "mixture" in experiment_names()
     with pytest.raises(DataError, match=r"no experiment 'mixtur'; the experiments are: .*mixture"):
         load_experiment("mixtur")
+
+
+def test_experiments_are_modules_that_can_be_imported_by_name() -> None:
+    for name in experiment_names():
+        assert load_experiment(name) is import_module(f"experiments.{name}").EXPERIMENT
+
+
+def test_an_experiments_own_code_reaches_other_processes() -> None:
+    """Samplers over images and their density are sent to processes that know the library only."""
+    cell = load_experiment("images").grid("smoke")[0]
+    assert cell.method.driven_by == "python"
+    code = (
+        "import pickle, sys; method, model = pickle.load(sys.stdin.buffer); "
+        "print(method.name, len(model.log_density.image))"
+    )
+    sent = pickle.dumps((cell.method, cell.model))
+    told = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
+    assert told.stdout.decode().split() == ["bidirectional_over_images", "3"]
+
+
+def test_another_package_of_the_name_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "experiments"]:
+        monkeypatch.delitem(sys.modules, name)
+    load_file.cache_clear()
+    try:
+        with pytest.raises(DataError, match="is in the way"):
+            load_experiment("shapes")
+    finally:
+        # What other tests have loaded is loaded again, of the modules that are put back.
+        load_file.cache_clear()
 
 
 def test_cells_of_every_profile_have_distinct_keys_and_programs() -> None:

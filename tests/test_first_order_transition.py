@@ -19,14 +19,14 @@ from harness.engine.compile import CompiledProgram, compile_programs
 from harness.engine.nuts import NutsSettings
 from harness.engine.toolchain import require_cmdstan
 from harness.fit import Fit
-from harness.forms.continuous_tempering import CONTINUOUS_TEMPERING
+from harness.forms.continuous_tempering import JOINT_TEMPERING
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.path import gaussian_base
 
 DIM, SHARE = 25, 0.95
 NUTS = NutsSettings(chains=4, warmup=300, draws=500, parallel_chains=2)
-VARIANTS = ("continuously_tempered", "pseudo_extended")
+VARIANTS = ("joint_tempering", "pseudo_extended")
 BASE = gaussian_base(np.zeros(DIM), 1.5 * np.eye(DIM))  # a little wider than the wide mode
 
 
@@ -50,8 +50,8 @@ def sample(
     programs: dict[str, CompiledProgram], variant: str, narrow_sd: float, *, inits: Any = None
 ) -> Fit:
     model = mixture(narrow_sd).model("first order", lower=-25, upper=25)
-    if variant == "continuously_tempered":
-        run: Any = CONTINUOUS_TEMPERING.sample
+    if variant == "joint_tempering":
+        run: Any = JOINT_TEMPERING.sample
     else:
         run = PSEUDO_EXTENDED.sample
     fit: Fit = run(model, base=BASE, nuts=NUTS, seed=1, inits=inits, compiled=programs[variant])
@@ -61,7 +61,7 @@ def sample(
 def starts_in_both_modes(variant: str, narrow_sd: float) -> list[dict[str, Any]]:
     """Two chains from the wide mode and two from the narrow one."""
     made, rng = mixture(narrow_sd), np.random.default_rng(1)
-    num = () if variant == "continuously_tempered" else (2,)
+    num = () if variant == "joint_tempering" else (2,)
 
     def start(mode: int) -> dict[str, Any]:
         noise: FloatArray = rng.normal(size=(DIM, *num))
@@ -85,7 +85,7 @@ def test_chains_from_both_modes_disagree(
     assert findings[0].severity is Severity.PROBLEM
     assert "chains disagree" in findings[0].sentence
     assert "starting points in every mode" in findings[0].what_to_try
-    if variant == "continuously_tempered":
+    if variant == "joint_tempering":
         stuck = [each for each in findings if "makes no round trip" in each.sentence]
         assert [each.severity for each in stuck] == [Severity.PROBLEM]
         assert "in 2 of 4 chains" in stuck[0].sentence
@@ -109,7 +109,7 @@ def test_a_mode_that_no_chain_has_visited_is_not_seen(
     programs: dict[str, CompiledProgram],
 ) -> None:
     """The limit of all of this: log Z is the wide mode's alone, and only the last line warns."""
-    fit = sample(programs, "continuously_tempered", 0.2)
+    fit = sample(programs, "joint_tempering", 0.2)
     assert fit.log_evidence.value == pytest.approx(np.log(1 - SHARE), abs=0.5)
     findings = diagnose(fit)
     assert not any(each.severity is Severity.PROBLEM for each in findings)

@@ -146,7 +146,7 @@ def test_loading_something_else(tmp_path: Path) -> None:
     text.write_text("chain,draw,x\n" * 100)
     folder.mkdir()
     for path in (text, folder):
-        with pytest.raises(StoreError, match="damaged or no NetCDF"):
+        with pytest.raises(StoreError, match="damaged or is no NetCDF"):
             Fit.load(path)
     xr.Dataset({"x": ("t", np.arange(3.0))}).to_netcdf(netcdf, engine="h5netcdf")
     with pytest.raises(StoreError, match="not a fit of this program"):

@@ -68,7 +68,10 @@ def test_the_folded_density_has_the_targets_mass_and_moments() -> None:
     density = np.exp(norm.logpdf(y[:, 0]) + log_ratio)
     assert np.trapezoid(density, y[:, 0]) == pytest.approx(1, rel=1e-9)
     share = np.exp(log_weight - log_ratio[:, None])
-    for power, exact in ((1, target.expected_x[0]), (2, target.expected_x_squared[0])):
+    for power, exact in (
+        (1, target.truth.expected("x")[0]),
+        (2, target.truth.expected("x_squared")[0]),
+    ):
         averaged = (share * fold.points(y)[..., 0] ** power).sum(axis=1)
         assert np.trapezoid(density * averaged, y[:, 0]) == pytest.approx(exact, rel=1e-9)
 
@@ -146,7 +149,7 @@ def test_bad_folds_are_refused(changed: dict[str, Any], says: str) -> None:
 
 def test_bad_settings_are_refused() -> None:
     for bad in ({"searches": 0}, {"iterations": -1}):
-        with pytest.raises(DataError, match="a search"):
+        with pytest.raises(DataError, match="one search"):
             FoldSettings(**bad)
     with pytest.raises(DataError, match="positive"):
         FoldSettings(widen=0.0)

@@ -56,8 +56,8 @@ def errors(fit: Fit) -> FloatArray:
     second = fit.expectation(lambda draws: draws["x"] ** 2)
     return np.concatenate(
         [
-            (first.value - MIXTURE.expected_x) / first.mcse,
-            (second.value - MIXTURE.expected_x_squared) / second.mcse,
+            (first.value - MIXTURE.truth.expected("x")) / first.mcse,
+            (second.value - MIXTURE.truth.expected("x_squared")) / second.mcse,
             np.array([fit.log_evidence.value / fit.log_evidence.mcse]),
         ]
     )
@@ -73,11 +73,13 @@ def test_nuts_on_the_folded_mixture() -> None:
     assert 0 < fit.log_evidence.mcse < 0.05
     mean = fit.expectation(lambda draws: draws["x"])
     # Averaged over places it is worth more than as many independent draws.
-    spread = np.sqrt(MIXTURE.expected_x_squared - MIXTURE.expected_x**2)
+    spread = np.sqrt(MIXTURE.truth.expected("x_squared") - MIXTURE.truth.expected("x") ** 2)
     assert np.all(mean.mcse < spread / np.sqrt(1600))
     # One place a draw is a draw of the target.
     plain = fit.posterior["x"].to_numpy().reshape(-1, 2)
-    assert np.all(np.abs(plain.mean(axis=0) - MIXTURE.expected_x) < 5 * spread / np.sqrt(1600))
+    assert np.all(
+        np.abs(plain.mean(axis=0) - MIXTURE.truth.expected("x")) < 5 * spread / np.sqrt(1600)
+    )
     attrs = fit.tree.attrs
     assert fit.gradients == attrs["gradients_pilot"] + np.sum(
         attrs["gradients_warmup"] + attrs["gradients_sampling"]
@@ -93,8 +95,10 @@ def test_importance_sampling_from_the_same_mixture() -> None:
     assert np.all(np.abs(errors(fit)) < 4.5)
     assert fit.posterior["x"].shape == (16, 100, 2)
     plain = fit.posterior["x"].to_numpy().reshape(-1, 2)
-    spread = np.sqrt(MIXTURE.expected_x_squared - MIXTURE.expected_x**2)
-    assert np.all(np.abs(plain.mean(axis=0) - MIXTURE.expected_x) < 5 * spread / np.sqrt(1600))
+    spread = np.sqrt(MIXTURE.truth.expected("x_squared") - MIXTURE.truth.expected("x") ** 2)
+    assert np.all(
+        np.abs(plain.mean(axis=0) - MIXTURE.truth.expected("x")) < 5 * spread / np.sqrt(1600)
+    )
     assert fit.gradients == fit.tree.attrs["gradients_pilot"] + 1600
 
 

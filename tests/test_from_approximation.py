@@ -11,7 +11,7 @@ from harness.engine.compile import CompiledProgram
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, SamplingError
 from harness.forms.common import Run
-from harness.forms.continuous_tempering import CollapsedTempering, ContinuousTempering
+from harness.forms.continuous_tempering import CollapsedTempering, JointTempering
 from harness.forms.form import sample
 from harness.forms.from_approximation import (
     Bootstrap,
@@ -108,8 +108,8 @@ def test_chains_start_at_draws_of_the_base() -> None:
 
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(DataError, match="coordinates: leave it out"):
-        sample(MODEL, ContinuousTempering(), FromApproximation(base_metric=True), Run(seed=1))
-    with pytest.raises(DataError, match="fewer than 0 steps"):
+        sample(MODEL, JointTempering(), FromApproximation(base_metric=True), Run(seed=1))
+    with pytest.raises(DataError, match="0 steps or more"):
         Bootstrap(-1)
     with pytest.raises(DataError, match="does not start from an approximation"):
         sample(MODEL, PseudoExtended(), FromApproximation(), Run(seed=1))

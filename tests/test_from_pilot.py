@@ -11,7 +11,7 @@ from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.fit import Fit
 from harness.forms.common import Run
-from harness.forms.continuous_tempering import CollapsedTempering, ContinuousTempering
+from harness.forms.continuous_tempering import CollapsedTempering, JointTempering
 from harness.forms.extended_hamiltonian import ExtendedHamiltonian
 from harness.forms.form import Form, sample
 from harness.forms.from_pilot import (
@@ -20,8 +20,8 @@ from harness.forms.from_pilot import (
     scout,
     scouted_ladder,
 )
+from harness.forms.nuts import Nuts
 from harness.forms.pseudo_extended import CollapsedPseudoExtended, PseudoExtended
-from harness.forms.target import Target
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.path import PilotSettings, gaussian_base, pilot
@@ -42,7 +42,7 @@ NUTS = NutsSettings(chains=4, warmup=300, draws=5000)
 def check(fit: Fit) -> None:
     """Mean and log Z within four of their own errors."""
     mean = fit.expectation(lambda parameters: parameters["x"])
-    assert abs(mean.value[0] - MIXTURE.expected_x[0]) < 4 * mean.mcse[0]
+    assert abs(mean.value[0] - MIXTURE.truth.expected("x")[0]) < 4 * mean.mcse[0]
     assert mean.mcse[0] < 0.75  # a quarter of the standard deviation: no run that is stuck
     if fit.tree.attrs["method"] != "pseudo_extended":
         log_z = fit.log_evidence
@@ -56,7 +56,7 @@ def check(fit: Fit) -> None:
         (CollapsedTempering(), {"rungs": 5}),
         (CollapsedTempering(), {"highest": 0.4}),
         (CollapsedTempering(), {"refine": True}),
-        (ContinuousTempering(), {}),
+        (JointTempering(), {}),
         (PseudoExtended(3), {}),
         (CollapsedPseudoExtended(), {}),
     ],
@@ -106,13 +106,13 @@ def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(DataError, match="all the way"):
         sample(MODEL, ExtendedHamiltonian(), FromPilot(BASE), run)
     with pytest.raises(DataError, match="follows no path"):
-        sample(MODEL, Target(), TemperedPath(BASE), run)
+        sample(MODEL, Nuts(), TemperedPath(BASE), run)
 
 
 @pytest.mark.compiled
 def test_the_bases_covariance_is_the_metric_that_cmdstan_keeps() -> None:
     relaxation = relax(generate(8, np.random.default_rng(3)))
-    truth = relaxation.truth()
+    truth = relaxation.exact()
     size = relaxation.q.shape[1]
     fit = COLLAPSED_TEMPERING_FROM_PILOT.sample(
         relaxation.model("relaxation"),

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cmdstanpy import CmdStanModel
+from references import reference
 
 from harness.engine.compile import compile_programs
 from harness.engine.program import StanProgram
@@ -27,7 +28,6 @@ from harness.engine.toolchain import require_cmdstan
 pytestmark = pytest.mark.compiled
 
 FIXTURES = Path(__file__).parent / "fixtures" / "cmdstan"
-FULL_REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "reference" / "cmdstan"
 CASES: list[dict[str, Any]] = json.loads((FIXTURES / "reference.json").read_text())
 RUN = ["id=1", "random", "seed=4321"]
 
@@ -58,8 +58,7 @@ def compiled_reference(cmdstan_home: Path) -> Programs:
 
     @cache
     def compiled(name: str) -> CmdStanModel:
-        home = FIXTURES if (FIXTURES / f"{name}.stan").exists() else FULL_REFERENCE
-        program = StanProgram(home / f"{name}.stan")
+        program = StanProgram(home_of(f"{name}.stan") / f"{name}.stan")
         exe = compile_programs([program], cmdstan)[program].exe
         return CmdStanModel(stan_file=str(exe) + ".stan", exe_file=str(exe))
 
@@ -82,9 +81,13 @@ def run(model: CmdStanModel, *args: str, cwd: Path) -> subprocess.CompletedProce
     )
 
 
+def home_of(name: str) -> Path:
+    """Return the folder of a file: the fixtures, or the whole reference if this machine has it."""
+    return FIXTURES if (FIXTURES / name).exists() else reference("cmdstan")
+
+
 def data(name: str) -> str:
-    home = FIXTURES if (FIXTURES / f"{name}.json").exists() else FULL_REFERENCE
-    return str(home / f"{name}.json")
+    return str(home_of(f"{name}.json") / f"{name}.json")
 
 
 def run_ok(model: CmdStanModel, *args: str, cwd: Path) -> None:
@@ -129,12 +132,12 @@ def test_rows_are_cmdstans(
 
 
 @needs_same_arithmetic
-@pytest.mark.skipif(not FULL_REFERENCE.is_dir(), reason="the full reference is not here")
 def test_whole_files_are_cmdstans(compiled_reference: Programs, tmp_path: Path) -> None:
     """Everything but times, file names and folders of includes is CmdStan's, in every case."""
+    whole = reference("cmdstan")
     differs = re.compile(r"start_datetime|seconds \(|^# *file = ")
     folders = re.compile(r"(?<=stan) --include-paths=\S+$")
-    for line in (FULL_REFERENCE / "cases.txt").read_text().splitlines():
+    for line in (whole / "cases.txt").read_text().splitlines():
         head, arguments = line.split("|")
         program, case = head.split()
         out = f"{program}.{case}.csv"
@@ -146,7 +149,7 @@ def test_whole_files_are_cmdstans(compiled_reference: Programs, tmp_path: Path) 
                 for text in (home / out).read_text().splitlines()
                 if not differs.search(text)
             ]
-            for home in (FULL_REFERENCE, tmp_path)
+            for home in (whole, tmp_path)
         )
         assert ours == theirs, out
 

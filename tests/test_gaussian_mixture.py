@@ -58,8 +58,8 @@ def test_moments_match_quadrature_in_one_dimension() -> None:
         for w, mu, sd in zip(mixture.weight, mixture.mean[:, 0], mixture.sd, strict=True)
     )
     assert np.trapezoid(density, x) == pytest.approx(1, rel=1e-12)
-    assert mixture.expected_x[0] == pytest.approx(np.trapezoid(x * density, x), rel=1e-11)
-    assert mixture.expected_x_squared[0] == pytest.approx(
+    assert mixture.truth.expected("x")[0] == pytest.approx(np.trapezoid(x * density, x), rel=1e-11)
+    assert mixture.truth.expected("x_squared")[0] == pytest.approx(
         np.trapezoid(x**2 * density, x), rel=1e-11
     )
 
@@ -73,8 +73,8 @@ def test_moments_match_quadrature_in_two_dimensions() -> None:
     for axis in (0, 1):
         first = np.sum(points[..., axis] * density)
         second = np.sum(points[..., axis] ** 2 * density)
-        assert mixture.expected_x[axis] == pytest.approx(first, rel=1e-10)
-        assert mixture.expected_x_squared[axis] == pytest.approx(second, rel=1e-10)
+        assert mixture.truth.expected("x")[axis] == pytest.approx(first, rel=1e-10)
+        assert mixture.truth.expected("x_squared")[axis] == pytest.approx(second, rel=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,10 @@ def test_moments_of_the_published_mixture(
     mixture = kou_mixture(scenario)
     assert mixture.mean.shape == (20, 2)
     half_a_digit = 0.5000001 * 10**-digits
-    np.testing.assert_allclose(mixture.expected_x, first, rtol=0, atol=half_a_digit)
-    np.testing.assert_allclose(mixture.expected_x_squared, second, rtol=0, atol=half_a_digit)
+    np.testing.assert_allclose(mixture.truth.expected("x"), first, rtol=0, atol=half_a_digit)
+    np.testing.assert_allclose(
+        mixture.truth.expected("x_squared"), second, rtol=0, atol=half_a_digit
+    )
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from calibration import BOTH_ENGINES
 from scipy.io import savemat
 from scipy.special import expit, logsumexp
 from scipy.stats import bernoulli, invgamma
 
+from experiments.horseshoe.cancer import golub_leukemia, load_classification
 from harness.arrays import FloatArray
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
+from harness.forms.common import Engine
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
-from harness.models.cancer import golub_leukemia, load_classification
 from harness.models.horseshoe import (
     Classification,
     coefficients,
@@ -263,18 +265,19 @@ def conditional_evidence(
     return np.asarray(np.exp(power * log_l) @ np.outer(share, share).ravel())
 
 
-@pytest.mark.compiled
+@BOTH_ENGINES
 @pytest.mark.parametrize("form", ["full", "shared_scales"])
-def test_both_forms_end_to_end(form: Any, cmdstan_home: Path) -> None:
+def test_both_forms_end_to_end(form: Any, engine: Engine) -> None:
     """The full form finds the target's tau, the published one the one its program says."""
-    assert cmdstan_home.is_dir()
     one = Classification(
         np.array([[1.5], [0.8], [2.0], [-1.1], [-0.4], [-1.7]]), np.array([1] * 3 + [0] * 3)
     )
     scale = {"scale_global": 0.6, "scale_icept": 1.0, "slab_scale": 2.0, "slab_df": 5.0}
     model = one.model("one", form=form, **scale)
     nuts = NutsSettings(chains=2, warmup=500, draws=3000, target_accept=0.95, parallel_chains=2)
-    fit = PSEUDO_EXTENDED.sample(model, num_pseudo_samples=2, inv_temp=0.5, nuts=nuts, seed=3)
+    fit = PSEUDO_EXTENDED.sample(
+        model, num_pseudo_samples=2, inv_temp=0.5, nuts=nuts, seed=3, engine=engine
+    )
 
     assert fit.extended is not None
     shape = {name: array.shape for name, array in fit.extended.data_vars.items()}

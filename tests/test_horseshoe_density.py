@@ -129,11 +129,11 @@ def test_target() -> None:
 @pytest.mark.parametrize("base", [None, BASE], ids=["prior", "gaussian"])
 @pytest.mark.parametrize("log_g", [UNIFORM, KNOTTED], ids=["uniform", "knotted"])
 @pytest.mark.parametrize("ladder", [False, True])
-def test_collapsed_tempered(base: GaussianBase | None, log_g: LogG, ladder: bool) -> None:
+def test_collapsed_tempering(base: GaussianBase | None, log_g: LogG, ladder: bool) -> None:
     data = {**MODEL.data, **tempering_data(MODEL, base, -2.2, log_g), "ladder": int(ladder)}
     knot, value = np.array(log_g).T
     zeta = -2.2 if base is None else base.log_zeta
-    density = StanDensity(MODEL.program("collapsed_tempered"), data)
+    density = StanDensity(MODEL.program("collapsed_tempering"), data)
     assert density.dimension == MODEL.dimension
 
     # Gauss-Legendre between knots, for the integral over beta.
@@ -271,7 +271,7 @@ def draws_of(out: Mapping[str, FloatArray]) -> list[Draw]:
 def test_tempered_generated_quantities(base: GaussianBase | None) -> None:
     """Delta and both log weights at every draw; nothing wide besides is written."""
     own = tempering_data(MODEL, base, -2.2, KNOTTED) | {"ladder": 0}
-    out = generated(MODEL, "collapsed_tempered", own)
+    out = generated(MODEL, "collapsed_tempering", own)
     assert set(out) == {*MODEL.parameters, *WRITTEN}
     zeta = -2.2 if base is None else base.log_zeta
     for t, draw in enumerate(draws_of(out)):
@@ -353,7 +353,7 @@ def test_the_prior_integrates_to_one() -> None:
     icept = 1.3
     model = ONE.model("one", scale_global=TAU_0, scale_icept=icept, slab_scale=SLAB, slab_df=DF)
     data = {**model.data, **tempering_data(model, log_g=((0.0, 0.0), (1.0, -1e4))), "ladder": 1}
-    density = StanDensity(model.program("collapsed_tempered"), data)
+    density = StanDensity(model.program("collapsed_tempering"), data)
     gauss, gauss_share = normal_rule(2)
     local, local_share = scale_rule(14, 1)
     tau, tau_share = scale_rule(14, TAU_0)

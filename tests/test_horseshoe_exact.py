@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import invgamma, norm
 
+from experiments.horseshoe.exact import ScalesFunction, exact_expectation, tempered_evidence
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.models.horseshoe import Classification, coefficients
-from harness.models.horseshoe_exact import ScalesFunction, exact_expectation, tempered_evidence
 
 DATA = Classification(
     np.array([[1.5], [0.8], [2.0], [-1.1], [-0.4], [-1.7]]), np.array([1, 1, 1, 0, 0, 1])
@@ -76,5 +76,5 @@ def test_expectation_from_draws_of_the_prior(shared: float | str | None) -> None
 
 def test_more_than_one_predictor_is_refused() -> None:
     two = Classification(np.ones((3, 2)), np.array([0, 1, 1]))
-    with pytest.raises(DataError, match="takes one predictor; got 2"):
+    with pytest.raises(DataError, match="needs a single predictor; got 2"):
         exact_expectation(lambda _, tau, __: tau, two, **SCALES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Never
 
@@ -11,22 +11,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from experiments.horseshoe.cancer import golub_leukemia
 from harness.errors import DataError
 from harness.fit import build_fit
-from harness.models.cancer import golub_leukemia
 from harness.models.horseshoe import Classification, log_predictive_density
 from harness.plan.catalogue import load_experiment
-from harness.plan.spec import PROFILES, Cell, Profile, Results, Verdict
+from harness.plan.spec import PROFILES, Cell, Claim, Profile, Results, Verdict
 
 EXPERIMENT = load_experiment("horseshoe")
 
 
 def part(name: str) -> Any:
     """Return a module of the experiment's package."""
-    return sys.modules[f"harness_experiments.horseshoe.{name}"]
+    return import_module(f"experiments.horseshoe.{name}")
 
 
-cells, measures, tables = part("cells"), part("measures"), part("tables")
+cells, measures, small, tables = (part(n) for n in ("cells", "measures", "small", "tables"))
+BOUNDED = float(small.small_model("full").truth.expected("bounded"))
 TINY = Classification(np.random.default_rng(1).normal(size=(15, 9)), np.arange(15) % 2)
 
 
@@ -219,7 +220,7 @@ def synthetic(
                 form = cell.factors["inv_temp"]
                 form = None if form == "sampled" else form
                 shared = cell.factors["form"] == "shared_scales"
-                truth = measures.exact_bounded_scale(form if shared else "none")
+                truth = small.expected_in_shared_form(form) if shared else BOUNDED
                 row |= {"bounded": truth + bias + 0.001 * split, "bounded_mcse": 0.004}
             else:
                 level = lpd.get(cell.factors["row"], -0.3)
@@ -241,54 +242,64 @@ def synthetic(
     return Results(profile, found, pd.DataFrame(rows), no_fit, planned=len(rows))
 
 
-def verdicts(results: Results) -> list[Verdict]:
-    return [claim.verdict for claim in EXPERIMENT.claims(results)]
+def claims(results: Results) -> dict[str, Claim]:
+    return {claim.key: claim for claim in EXPERIMENT.claims(results)}
+
+
+def verdicts(results: Results) -> dict[str, Verdict]:
+    return {key: claim.verdict for key, claim in claims(results).items()}
+
+
+def all_but(changed: dict[str, Verdict], rest: Verdict = "reproduced") -> dict[str, Verdict]:
+    """Verdicts of all six claims, all alike but for some."""
+    keys = [claim.key for claim, _ in part("claims").CLAIMS]
+    assert len(keys) == 6
+    assert set(changed) <= set(keys)
+    return dict.fromkeys(keys, rest) | changed
 
 
 def test_claims_when_all_is_as_published(monkeypatch: pytest.MonkeyPatch) -> None:
     results = synthetic(monkeypatch)
-    assert verdicts(results) == ["reproduced"] * 6
-    said = EXPERIMENT.claims(results)[5].measured
-    shift = measures.exact_bounded_scale(1.0) - measures.exact_bounded_scale("none")
+    assert verdicts(results) == all_but({})
+    said = claims(results)["shared-scales-biased"].measured
+    shift = small.expected_in_shared_form(1.0) - BOUNDED
     assert f"β=1, shared {shift + 0.0005:+.3f} ± 0.003 (derived {shift:+.3f})" in said
     smoke = synthetic(monkeypatch, profile="smoke")
-    assert verdicts(smoke) == ["not run"] * 6
+    assert verdicts(smoke) == all_but({}, "not run")
 
 
 @pytest.mark.parametrize(
     ("failing", "changed"),
     [
-        ([0], {"pe-2-shared": -0.33}),
-        ([1], {"pe-5-full": -0.33}),
-        ([2], {"pe-5-full": -0.1}),
-        ([3], {"pe-2-full-25": -0.3}),
-        ([3], {"pe-2-full-75": -0.3}),
-        ([4], {"unimodal": 0.5}),
-        ([5], {"bias": 0.03}),
-        ([5], {"bias": -0.03}),
+        ("pe-above-hmc", {"pe-2-shared": -0.33}),
+        ("exact-pe-above-hmc", {"pe-5-full": -0.33}),
+        ("hmc-strong", {"pe-5-full": -0.1}),
+        ("fixed-beta", {"pe-2-full-25": -0.3}),
+        ("fixed-beta", {"pe-2-full-75": -0.3}),
+        ("unimodal", {"unimodal": 0.5}),
+        ("shared-scales-biased", {"bias": 0.03}),
+        ("shared-scales-biased", {"bias": -0.03}),
     ],
 )
 def test_each_claim_can_fail_alone(
-    failing: list[int], changed: dict[str, float], monkeypatch: pytest.MonkeyPatch
+    failing: str, changed: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected: list[Verdict] = ["reproduced"] * 6
-    for claim in failing:
-        expected[claim] = "not reproduced"
-    assert verdicts(synthetic(monkeypatch, changed)) == expected
+    assert verdicts(synthetic(monkeypatch, changed)) == all_but({failing: "not reproduced"})
 
 
 def test_unequal_costs_are_judged_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     results = synthetic(monkeypatch, {"share": 0.5})
-    assert verdicts(results)[:2] == ["not run"] * 2
-    assert "costs were not equal" in EXPERIMENT.claims(results)[0].measured
+    found = claims(results)
+    assert found["pe-above-hmc"].verdict == found["exact-pe-above-hmc"].verdict == "not run"
+    assert "costs were not equal" in found["pe-above-hmc"].measured
 
 
 def test_claims_without_their_cells_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     results = synthetic(monkeypatch)
     few = Results("quick", results.cells[:1], results.metrics, no_fit, planned=99)
-    assert verdicts(few) == ["not run"] * 2 + ["not run", "not run", "reproduced", "not run"]
+    assert verdicts(few) == all_but({"unimodal": "reproduced"}, "not run")
     none = Results("quick", (), results.metrics.iloc[:0], no_fit, planned=99)
-    assert verdicts(none) == ["not run"] * 6
+    assert verdicts(none) == all_but({}, "not run")
     assert EXPERIMENT.tables(none) == []
     assert EXPERIMENT.figures(none) == []
 

@@ -11,12 +11,12 @@ import pytest
 from scipy.special import log_softmax, softmax
 from scipy.stats import bernoulli
 
+from experiments.horseshoe import predictions
+from experiments.horseshoe.predictions import condensed, held_out_density, within_budget
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.fit import Fit, build_fit
-from harness.models import horseshoe_predictions
 from harness.models.horseshoe import Classification, coefficients, log_predictive_density
-from harness.models.horseshoe_predictions import condensed, held_out_density, within_budget
 
 CHAINS, DRAWS, N, D, M = 2, 30, 3, 5, 4
 RNG = np.random.default_rng(8)
@@ -48,7 +48,7 @@ def made(*, pseudo: bool) -> Fit:
         extended=extended,
         sample_stats=stats,
         constant_data={"X": HELD_OUT.x},
-        attrs={"model": "m", "settings": {}},
+        attrs={"method": "pseudo_extended", "model": "m", "settings": {}},
     )
 
 
@@ -77,7 +77,7 @@ def linear(draws: Any, chain: int, t: int, *i: int) -> FloatArray:
 def test_condensed_fit_draw_by_draw(
     pseudo: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(horseshoe_predictions, "_NUMBERS_AT_ONCE", at_once)
+    monkeypatch.setattr(predictions, "_NUMBERS_AT_ONCE", at_once)
     fit = made(pseudo=pseudo)
     small = condensed(fit, HELD_OUT.x, SHOWN)
     assert set(small.posterior) == {"beta0", "tau", "c2", "eta", "beta"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from importlib import import_module
 from typing import Any, Never
 
 import numpy as np
@@ -17,7 +17,7 @@ from harness.plan.catalogue import load_experiment
 from harness.plan.spec import PROFILES, Cell, Profile, Results, Verdict
 
 EXPERIMENT = load_experiment("illustration")
-targets: Any = sys.modules["harness_experiments.illustration.targets"]
+targets: Any = import_module("experiments.illustration.targets")
 
 
 def density(half: str, x: float) -> float:
@@ -166,34 +166,38 @@ def synthetic(changed: dict[str, float] | None = None, profile: Profile = "quick
     return Results(profile, cells, pd.DataFrame(rows), no_fit, planned=len(rows))
 
 
-def verdicts(results: Results) -> list[Verdict]:
-    return [claim.verdict for claim in EXPERIMENT.claims(results)]
+KEYS = [row[0].key for row in import_module("experiments.illustration.claims").CLAIMS]
+
+
+def verdicts(results: Results) -> dict[str, Verdict]:
+    return {claim.key: claim.verdict for claim in EXPERIMENT.claims(results)}
 
 
 @pytest.mark.parametrize(
     ("failing", "key", "value"),
     [
-        (0, "pe-hmc right", 0.9),
-        (1, "pe-pe distance", 0.2),
-        (1, "pe-pe right", 0.54),
-        (2, "ct-hmc right", 0.6),
-        (3, "ct-ct distance", 0.2),
-        (4, "ct-ct weight_below_half", 0.02),
-        (5, "ct-ct log_z", 0.2),
+        ("pe-hmc-one-mode", "pe-hmc right", 0.9),
+        ("pe-both-modes", "pe-pe distance", 0.2),
+        ("pe-both-modes", "pe-pe right", 0.54),
+        ("ct-hmc-one-mode", "ct-hmc right", 0.6),
+        ("ct-both-modes", "ct-ct distance", 0.2),
+        ("cold-draws-count", "ct-ct weight_below_half", 0.02),
+        ("evidence-of-ct", "ct-ct log_z", 0.2),
     ],
 )
-def test_each_claim_can_fail_alone(failing: int, key: str, value: float) -> None:
-    assert verdicts(synthetic()) == ["reproduced"] * 6
-    expected: list[Verdict] = ["reproduced"] * 6
+def test_each_claim_can_fail_alone(failing: str, key: str, value: float) -> None:
+    expected: dict[str, Verdict] = dict.fromkeys(KEYS, "reproduced")
+    assert verdicts(synthetic()) == expected
+    assert failing in expected
     expected[failing] = "not reproduced"
     assert verdicts(synthetic({key: value})) == expected
 
 
 def test_claims_without_cells_or_in_smoke_are_not_run() -> None:
-    assert verdicts(synthetic(profile="smoke")) == ["not run"] * 6
+    assert verdicts(synthetic(profile="smoke")) == dict.fromkeys(KEYS, "not run")
     results = synthetic()
     none = Results("quick", (), results.metrics.iloc[:0], no_fit, planned=9)
-    assert verdicts(none) == ["not run"] * 6
+    assert verdicts(none) == dict.fromkeys(KEYS, "not run")
     assert EXPERIMENT.tables(none) == []
     assert EXPERIMENT.figures(none) == []
     assert len(EXPERIMENT.tables(results)[0].frame) == 4

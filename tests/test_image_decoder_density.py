@@ -120,7 +120,7 @@ def test_target(dimension: int) -> None:
 @pytest.mark.parametrize("gaussian", [False, True])
 @pytest.mark.parametrize("dimension", [1, 3])
 @pytest.mark.parametrize("inv_temp", [None, 0.0, 0.35, 1.0])
-def test_continuously_tempered(
+def test_joint_tempering(
     log_g: LogG, gaussian: bool, dimension: int, inv_temp: float | None
 ) -> None:
     decoder, base = decoder_in(dimension), base_in(dimension) if gaussian else None
@@ -128,7 +128,7 @@ def test_continuously_tempered(
     data = {**model.data, **tempering_data(model, base, LOG_ZETA, log_g)}
     fixed = np.empty(0) if inv_temp is None else np.array([inv_temp])
     data |= {"sample_inv_temp": int(inv_temp is None), "fixed_inv_temp": fixed}
-    density = StanDensity(model.program("continuously_tempered"), data)
+    density = StanDensity(model.program("joint_tempering"), data)
     assert density.dimension == dimension + (inv_temp is None)
     zeta = LOG_ZETA if base is None else base.log_zeta
 
@@ -149,11 +149,11 @@ def test_continuously_tempered(
 @pytest.mark.parametrize("log_g", [UNIFORM, KNOTTED, RUNGS], ids=["uniform", "knotted", "rungs"])
 @pytest.mark.parametrize("gaussian", [False, True])
 @pytest.mark.parametrize("dimension", [1, 3])
-def test_collapsed_tempered(log_g: LogG, gaussian: bool, dimension: int, ladder: bool) -> None:
+def test_collapsed_tempering(log_g: LogG, gaussian: bool, dimension: int, ladder: bool) -> None:
     decoder, base = decoder_in(dimension), base_in(dimension) if gaussian else None
     model = image_model(decoder)
     data = {**model.data, **tempering_data(model, base, LOG_ZETA, log_g), "ladder": int(ladder)}
-    density = StanDensity(model.program("collapsed_tempered"), data)
+    density = StanDensity(model.program("collapsed_tempering"), data)
     zeta = LOG_ZETA if base is None else base.log_zeta
 
     def expected(u: FloatArray) -> float:
@@ -164,7 +164,7 @@ def test_collapsed_tempered(log_g: LogG, gaussian: bool, dimension: int, ladder:
     check(density, expected, dimension)
 
 
-@pytest.mark.parametrize("variant", ["target", "collapsed_tempered"])
+@pytest.mark.parametrize("variant", ["target", "collapsed_tempering"])
 def test_far_out_nothing_overflows(variant: str) -> None:
     """Log odds in the thousands: SciPy's probabilities round to 0 and 1, Stan's do not."""
     decoder = decoder_in(2, scale=30.0)
@@ -208,7 +208,7 @@ def test_importance_sampling_from_the_base_agrees_with_quadrature(gaussian: bool
     base = gaussian_base([0.3, -0.2], [[1.7, 0.4], [0.4, 1.3]], log_zeta=-5) if gaussian else None
     model = image_model(decoder)
     shared = {**model.data, **tempering_data(model, base, LOG_ZETA), "sample_inv_temp": 0}
-    program = model.program("continuously_tempered")
+    program = model.program("joint_tempering")
     target, below = (StanDensity(program, shared | {"fixed_inv_temp": [b]}) for b in (1.0, 0.0))
     noise = np.random.default_rng(31).standard_normal((6000, 2))
     z = noise if base is None else base.mean + noise @ base.cholesky.T
@@ -234,13 +234,13 @@ def generated(model: Model, variant: str, data: Mapping[str, Any]) -> dict[str, 
 
 
 @pytest.mark.parametrize("gaussian", [False, True])
-@pytest.mark.parametrize("variant", ["continuously_tempered", "collapsed_tempered"])
+@pytest.mark.parametrize("variant", ["joint_tempering", "collapsed_tempering"])
 def test_log_weights_of_continuous_tempering(variant: str, gaussian: bool) -> None:
     """Delta and the conditional densities of beta = 1 and beta = 0 given z (paper, eq. 17)."""
     decoder, base = decoder_in(2), base_in(2) if gaussian else None
     model = image_model(decoder)
     data = {**model.data, **tempering_data(model, base, LOG_ZETA, KNOTTED), "ladder": 0}
-    if variant == "continuously_tempered":
+    if variant == "joint_tempering":
         del data["ladder"]
         data |= {"sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)}
     draws = generated(model, variant, data)
@@ -254,7 +254,7 @@ def test_log_weights_of_continuous_tempering(variant: str, gaussian: bool) -> No
     assert len(np.unique(draws["delta"])) > 1
 
 
-@pytest.mark.parametrize("variant", ["target", "continuously_tempered"])
+@pytest.mark.parametrize("variant", ["target", "joint_tempering"])
 def test_shipped_decoder(variant: str) -> None:
     """The digits' decoder, 10 latent dimensions and 64 pixels, with the encoder's base."""
     autoencoder = digits_autoencoder()

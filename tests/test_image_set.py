@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.arrays import FloatArray
-from harness.errors import DataError
-from harness.fit import Fit
-from harness.model.density import TargetDensity
-from harness.models.image_set import ImageSet, image_set, set_of
-from harness.models.images import ImageAutoencoder, ImageDecoder, ImageEncoder, Layer
-from harness.models.shapes import Banana
-from harness.samplers.kernels import Hmc
-from harness.samplers.ladders import sigmoidal_ladder
-from harness.samplers.over_images import (
+from experiments.images.image_set import ImageSet, image_set, set_of
+from experiments.images.over_images import (
     ANNEALED_IMPORTANCE_OVER_IMAGES,
     BIDIRECTIONAL_OVER_IMAGES,
     GIBBS_TEMPERING_OVER_IMAGES,
     JOINT_TEMPERING_OVER_IMAGES,
     SIMULATED_TEMPERING_OVER_IMAGES,
 )
+from harness.arrays import FloatArray
+from harness.errors import DataError
+from harness.fit import Fit
+from harness.model.density import TargetDensity
+from harness.models.images import ImageAutoencoder, ImageDecoder, ImageEncoder, Layer
+from harness.models.shapes import Banana
+from harness.samplers.kernels import Hmc
+from harness.samplers.ladders import sigmoidal_ladder
 
 LADDER = sigmoidal_ladder(60)
 

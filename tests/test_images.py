@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from references import reference
 from scipy.special import expit, logsumexp
 from scipy.stats import bernoulli, multivariate_normal, norm
 
@@ -26,7 +27,6 @@ from harness.models.images import (
 )
 
 FILES = ("decoder_params", "encoder_h_params", "encoder_mean_params", "encoder_std_params")
-AUTHORS = Path(__file__).resolve().parents[2] / "shared" / "reference" / "iwae"
 
 
 def layer(rng: np.random.Generator, inputs: int, outputs: int) -> Layer:
@@ -296,10 +296,7 @@ def test_training_raises_the_bound_and_its_files_load(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["mnist", "omni"])
 def test_the_papers_own_weights(name: str) -> None:
-    folder = AUTHORS / name
-    if not folder.is_dir():
-        pytest.skip("the authors' trained weights are not here")
-    model = load_autoencoder(folder)
+    model = load_autoencoder(reference(f"iwae/{name}"))
     assert [each.weight.shape for each in model.decoder.layers] == [
         (50, 200),
         (200, 200),
@@ -382,11 +379,11 @@ def test_bad_weights() -> None:
     with pytest.raises(DataError, match="not finite"):
         ImageDecoder((one, two, Layer(three.weight, np.full(6, np.nan))))
     encoder = tiny(2).encoder
-    with pytest.raises(DataError, match="as many"):
+    with pytest.raises(DataError, match="equally many"):
         ImageEncoder(encoder.hidden, encoder.mean, layer(rng, 3, 1))
-    with pytest.raises(DataError, match="of one model"):
+    with pytest.raises(DataError, match="do not belong together"):
         ImageAutoencoder(tiny(1).decoder, encoder)
-    with pytest.raises(DataError, match="of one model"):
+    with pytest.raises(DataError, match="do not belong together"):
         ImageAutoencoder(tiny(2, pixels=5).decoder, encoder)
 
 
@@ -399,7 +396,7 @@ def test_bad_weights() -> None:
         ({"b4": np.array(["a"] * 64)}, "numeric array b4"),
         ({"b4": np.full(64, np.inf)}, "not finite"),
         ({"W4": np.zeros((100, 63))}, "as many biases"),
-        ({"W0": np.zeros((9, 100))}, "of one model"),
+        ({"W0": np.zeros((9, 100))}, "do not belong together"),
     ],
 )
 def test_bad_folder(tmp_path: Path, changed: dict[str, Any], message: str) -> None:

@@ -153,8 +153,9 @@ def test_what_comes_next_is_prepared_while_the_last_tasks_run(
         run_plan(plan, store, NO_CMDSTAN, workers, on_all_sent=prepare)
         order.append("finished")
         run_plan(plan, store, NO_CMDSTAN, workers, on_all_sent=partial(order.append, "again"))
-    # Two tasks run and two wait when the last one is given out.
-    assert finished == [TINY_FITS - 4]
+    # Two tasks run and two wait when the last one is given out; some may finish before we look.
+    assert len(finished) == 1
+    assert TINY_FITS - 4 <= finished[0] < TINY_FITS
     assert order == ["prepared", "finished", "again"]
 
 

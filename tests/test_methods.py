@@ -21,8 +21,8 @@ from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError, SamplingError
 from harness.evidence import expectation, normalised_weights
 from harness.fit import Fit
+from harness.forms.nuts import PLAIN_NUTS
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
-from harness.forms.target import TARGET
 from harness.model import Model
 from harness.models.gaussian_mixture import GaussianMixture
 
@@ -60,7 +60,7 @@ def sample(
 ) -> Fit:
     """Run the target (``num`` None) or N pseudo-samples."""
     if num is None:
-        return TARGET.sample(model, nuts=nuts, seed=seed, compiled=programs["target"])
+        return PLAIN_NUTS.sample(model, nuts=nuts, seed=seed, compiled=programs["target"])
     return PSEUDO_EXTENDED.sample(
         model,
         num_pseudo_samples=num,
@@ -77,7 +77,7 @@ def moments(parameters: xr.Dataset) -> xr.DataArray:
 
 
 def exact(mixture: GaussianMixture) -> FloatArray:
-    return np.concatenate([mixture.expected_x, mixture.expected_x_squared])
+    return np.concatenate([mixture.truth.expected("x"), mixture.truth.expected("x_squared")])
 
 
 @pytest.mark.compiled
@@ -113,7 +113,7 @@ def test_errors_are_honest(programs: dict[str, CompiledProgram], num: int | None
     # Every chain is a run of its own.
     series = fit.series(lambda p: p["x"]).to_numpy()
     estimates = [expectation(series[c : c + 1]) for c in range(runs)]
-    z = np.array([(e.value - mixture.expected_x) / e.mcse for e in estimates])
+    z = np.array([(e.value - mixture.truth.expected("x")) / e.mcse for e in estimates])
     # The variance of 80 standard normals has standard deviation 0.16; the two coordinates are
     # correlated, so together they know it hardly better.
     assert 0.6 < np.mean(z**2) < 1.6

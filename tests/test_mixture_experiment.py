@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
+from importlib import import_module
 from typing import Any, Never
 
 import numpy as np
@@ -18,6 +18,7 @@ from harness.plan.catalogue import load_experiment
 from harness.plan.spec import (
     PROFILES,
     Cell,
+    Claim,
     Profile,
     Results,
     Task,
@@ -31,13 +32,13 @@ MOMENTS = ("x1", "x2", "x1_squared", "x2_squared")
 
 
 PARTS = [
-    sys.modules[f"{EXPERIMENT.grid.__module__.rpartition('.')[0]}.{name}"]
+    import_module(f"experiments.mixture.{name}")
     for name in ("grid", "measures", "frames", "differences", "claims")
 ]
 
 
 def member(name: str) -> Any:
-    """Return a function of the experiment's modules, which are no importable package."""
+    """Return a function of the experiment's modules."""
     return next(getattr(part, name) for part in PARTS if hasattr(part, name))
 
 
@@ -65,7 +66,7 @@ def draw(mixture: GaussianMixture, count: int, rng: np.random.Generator) -> Floa
     ("profile", "pseudo_samples", "replications", "draws"),
     [
         ("smoke", [1, 2], 2, 500),
-        ("quick", [1, 2, 5], 6, 4000),
+        ("quick", [1, 2, 5], 4, 4000),
         ("paper", [1, 2, 5, 10, 20], 20, 50_000),
     ],
 )
@@ -79,7 +80,7 @@ def test_grid_of_each_profile(
     for scenario in "ab":
         mine = [cell for cell in cells if cell.factors["scenario"] == scenario]
         assert [cell.factors["N"] for cell in mine] == pseudo_samples
-        assert [cell.method.name for cell in mine] == ["target"] + ["pseudo_extended"] * (
+        assert [cell.method.name for cell in mine] == ["nuts"] + ["pseudo_extended"] * (
             len(mine) - 1
         )
         for cell in mine:
@@ -341,8 +342,15 @@ def test_every_cell_meets_its_published_numbers(profile: Profile) -> None:
 # Claims
 
 
-def verdicts(results: Results) -> list[Verdict]:
-    return [claim.verdict for claim in EXPERIMENT.claims(results)]
+KEYS = [row[0].key for row in member("CLAIMS")]
+
+
+def claims(results: Results) -> dict[str, Claim]:
+    return {claim.key: claim for claim in EXPERIMENT.claims(results)}
+
+
+def verdicts(results: Results) -> dict[str, Verdict]:
+    return {key: claim.verdict for key, claim in claims(results).items()}
 
 
 GOOD = {"hmc": 2.0, "pe-2": 0.04, "pe-5": 0.015, "pe-10": 0.012, "pe-20": 0.010}
@@ -375,35 +383,37 @@ def modes_like(profile: Profile, **changed: float) -> dict[str, float]:
 
 def test_claims_when_all_is_as_published() -> None:
     results = synthetic("paper", errors_like("paper"), modes_like("paper"))
-    assert verdicts(results) == ["reproduced"] * 16
+    assert len(KEYS) == 16
+    assert verdicts(results) == dict.fromkeys(KEYS, "reproduced")
 
 
 @pytest.mark.parametrize(
     ("claim", "errors", "modes"),
     [
-        (0, {}, {"a_hmc": 12.0}),
-        (0, {}, {"a_pe_2": 15.0}),
-        (1, {"b_hmc": 2.5}, {}),
-        (1, {"b_hmc": 0.03}, {}),
-        (2, {"a_pe_5": 0.05}, {}),
-        (2, {"b_pe_5": 0.028, "b_pe_2": 0.025}, {}),
-        (3, {"b_pe_20": 0.02}, {}),
-        (4, {"b_ee": 0.2}, {}),
-        (5, {"a_ram": 0.02}, {}),
-        (6, {"a_pe_10": 0.002}, {}),
-        (7, {"b_pe_2_fixed_1": 0.06}, {}),
-        (8, {"a_pe_2_fixed_5": 0.9}, {}),
-        (11, {"a_pe_2_narrow": 0.05}, {}),
-        (11, {"a_pe_2_wide": 0.2}, {}),
-        (14, {"a_pt_hmc": 0.0008}, {}),
-        (15, {"b_fold_is": 0.002}, {}),
+        ("modes-of-a", {}, {"a_hmc": 12.0}),
+        ("modes-of-a", {}, {"a_pe_2": 15.0}),
+        ("hmc-in-b", {"b_hmc": 2.5}, {}),
+        ("hmc-in-b", {"b_hmc": 0.03}, {}),
+        ("more-pseudo-samples", {"a_pe_5": 0.05}, {}),
+        ("more-pseudo-samples", {"b_pe_5": 0.028, "b_pe_2": 0.025}, {}),
+        ("table-1-pe", {"b_pe_20": 0.02}, {}),
+        ("table-1-peers", {"b_ee": 0.2}, {}),
+        ("pe-as-good-as-peers", {"a_ram": 0.02}, {}),
+        ("best-number", {"a_pe_10": 0.002}, {}),
+        ("table-2-b", {"b_pe_2_fixed_1": 0.06}, {}),
+        ("table-2-a", {"a_pe_2_fixed_5": 0.9}, {}),
+        ("range-of-beta", {"a_pe_2_narrow": 0.05}, {}),
+        ("range-of-beta", {"a_pe_2_wide": 0.2}, {}),
+        ("fold-above-pt", {"a_pt_hmc": 0.0008}, {}),
+        ("importance-above-fold", {"b_fold_is": 0.002}, {}),
     ],
 )
 def test_each_claim_can_fail_alone(
-    claim: int, errors: dict[str, float], modes: dict[str, float]
+    claim: str, errors: dict[str, float], modes: dict[str, float]
 ) -> None:
     results = synthetic("paper", errors_like("paper", **errors), modes_like("paper", **modes))
-    expected: list[Verdict] = ["reproduced"] * 16
+    expected: dict[str, Verdict] = dict.fromkeys(KEYS, "reproduced")
+    assert claim in expected
     expected[claim] = "not reproduced"
     assert verdicts(results) == expected
 
@@ -415,7 +425,7 @@ def test_our_best_row_must_be_ten_times_the_papers() -> None:
     for size, verdict in ((0.7, "not reproduced"), (0.6, "reproduced")):
         errors = errors_like("quick", **{f"b_{key}": size * 0.04 for key in ours})
         results = synthetic("quick", errors, modes_like("quick"))
-        assert verdicts(results)[13] == verdict
+        assert verdicts(results)["ten-times"] == verdict
 
 
 def test_noise_beyond_the_published_factor_is_not_held_against_us() -> None:
@@ -431,40 +441,59 @@ def test_noise_beyond_the_published_factor_is_not_held_against_us() -> None:
         results.metrics.loc[one, "x2"] = truth + size * known
         frame = member("comparison")(results).set_index(["cell", "moment"])
         assert frame["ratio"]["b-pe-20", "x2"] == pytest.approx(size / np.sqrt(2), rel=1e-6)
-        assert verdicts(results)[3] == verdict
+        assert verdicts(results)["table-1-pe"] == verdict
 
 
 def test_claims_that_a_profile_cannot_judge_are_not_run() -> None:
     smoke = synthetic("smoke", errors_like("smoke"), modes_like("smoke"))
-    assert verdicts(smoke) == ["not run"] * 16
+    assert verdicts(smoke) == dict.fromkeys(KEYS, "not run")
     quick = synthetic("quick", errors_like("quick"), modes_like("quick"))
     # The published rows take the paper's draws, the best N one with 10.
-    waiting = {3, 4, 6}
-    assert verdicts(quick) == ["not run" if i in waiting else "reproduced" for i in range(16)]
+    waiting: dict[str, Verdict] = dict.fromkeys(
+        ("table-1-pe", "table-1-peers", "best-number"), "not run"
+    )
+    assert set(waiting) < set(KEYS)
+    assert verdicts(quick) == dict.fromkeys(KEYS, "reproduced") | waiting
 
 
 def test_claims_whose_cells_are_missing_are_not_run() -> None:
     whole = synthetic("paper", errors_like("paper"), modes_like("paper"))
     for missing, lost in (
-        ("a-hmc", {0, 1}),
-        ("b-pe-5", {2, 3, 6, 10}),
-        ("a-pe-2", {0, 2, 3, 5, 6, 10, 11, 13}),
-        ("b-ram", {4, 5}),
-        ("a-fold", {13, 14, 15}),
+        ("a-hmc", {"modes-of-a", "hmc-in-b"}),
+        ("b-pe-5", {"more-pseudo-samples", "table-1-pe", "best-number", "mistaken-weights"}),
+        (
+            "a-pe-2",
+            {
+                "modes-of-a",
+                "more-pseudo-samples",
+                "table-1-pe",
+                "pe-as-good-as-peers",
+                "best-number",
+                "mistaken-weights",
+                "range-of-beta",
+                "ten-times",
+            },
+        ),
+        ("b-ram", {"table-1-peers", "pe-as-good-as-peers"}),
+        ("a-fold", {"ten-times", "fold-above-pt", "importance-above-fold"}),
     ):
         part = dataclasses.replace(
             whole,
             cells=tuple(cell for cell in whole.cells if cell.key != missing),
             metrics=whole.metrics[whole.metrics["cell"] != missing],
         )
-        assert {i for i, verdict in enumerate(verdicts(part)) if verdict == "not run"} == lost
-        assert missing in EXPERIMENT.claims(part)[min(lost)].measured
+        found = {key: claim for key, claim in claims(part).items() if claim.verdict == "not run"}
+        assert set(found) == lost
+        assert all(missing in claim.measured for claim in found.values())
 
 
 def test_claims_state_what_was_measured() -> None:
-    stated = EXPERIMENT.claims(synthetic("paper", errors_like("paper"), modes_like("paper")))
-    assert "HMC found 3.0 of 20 modes, PE N=2 20.0 (20 runs of 50,000 draws)" in stated[0].measured
-    assert "HMC 2.00 in (a), 0.50 in (b); PE N=2 0.04 in (b)" in stated[1].measured
+    stated = claims(synthetic("paper", errors_like("paper"), modes_like("paper")))
+    assert (
+        "HMC found 3.0 of 20 modes, PE N=2 20.0 (20 runs of 50,000 draws)"
+        in stated["modes-of-a"].measured
+    )
+    assert "HMC 2.00 in (a), 0.50 in (b); PE N=2 0.04 in (b)" in stated["hmc-in-b"].measured
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -113,6 +113,6 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     density: Callable[[FloatArray], tuple[FloatArray, FloatArray]] = (
         relaxation.log_density_and_gradient
     )
-    with pytest.raises(DataError, match="dimension 2, its parameters 3 values"):
+    with pytest.raises(DataError, match="dimension 2, but its parameters have 3 values"):
         numpy_target(model, density, shapes={"x": (model.dimension + 1,)})
     assert TargetDensity(model).shapes == {"x": (model.dimension,)}

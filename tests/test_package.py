@@ -69,5 +69,10 @@ def test_wheel_works_in_another_environment_from_any_folder(
     assert Path(home.strip()).is_relative_to(environment)
     harness = environment / "bin" / "harness"
     assert "mixture" in output_of(harness, "list", cwd=elsewhere)
+    # What the experiments own has a name that other processes import it by.
+    own = "from harness.plan.catalogue import load_experiment as load; print(load('images').grid)"
+    code = f"{own}; from harness._shipped.experiments.images.grid import grid; print(grid)"
+    first, second = output_of(python, "-c", code, cwd=elsewhere).splitlines()
+    assert first == second
     told = output_of(harness, "run", "mixture", "--profile", "smoke", cwd=elsewhere)
     assert (elsewhere / "results" / "report" / "index.html").is_file(), told

@@ -19,6 +19,7 @@ from harness.path import (
     Pilot,
     PilotSettings,
     gaussian_base,
+    particles_by_parameter,
     pilot,
     pilot_of_density,
     starting_values,
@@ -194,11 +195,12 @@ def test_a_model_with_a_positive_parameter_through_its_stan_program() -> None:
     made = pilot(model, base, settings=settings, seed=4)
     assert abs(made.log_evidence.value - truth.log_zeta) < 4 * made.log_evidence.mcse
     assert made.log_evidence.mcse < 0.3
-    alone = starting_values(model, made, chains=3)
+    points = particles_by_parameter(model, made)
+    alone = starting_values(points, chains=3)
     for start, point in zip(alone, made.points[:3], strict=True):
         assert np.array_equal(np.ravel(start["x"], order="F"), point[:4])
         assert start["scale"] == pytest.approx(np.exp(point[4]))
-    together = starting_values(model, made, chains=2, num_pseudo_samples=3)
+    together = starting_values(points, chains=2, num_pseudo_samples=3)
     for chain, start in enumerate(together):
         x, scale = np.array(start["x"]), np.array(start["scale"])
         assert x.shape == (2, 2, 3)
@@ -206,15 +208,15 @@ def test_a_model_with_a_positive_parameter_through_its_stan_program() -> None:
             point = made.points[3 * chain + n]
             assert np.array_equal(x[..., n].ravel(order="F"), point[:4])
             assert scale[n] == pytest.approx(np.exp(point[4]))
-    with pytest.raises(DataError, match="2 chains of 200 points need as many particles"):
-        starting_values(model, made, chains=2, num_pseudo_samples=200)
+    with pytest.raises(DataError, match="2 chains of 200 points need 400 starting points"):
+        starting_values(points, chains=2, num_pseudo_samples=200)
     with pytest.raises(DataError, match="got 0 and 1"):
-        starting_values(model, made, chains=0)
+        starting_values(points, chains=0)
 
 
-def test_starting_values_need_a_pilot_of_the_model(runs: list[Pilot]) -> None:
-    with pytest.raises(DataError, match="not one of the model log_gaussian"):
-        starting_values(log_gaussian()[0], runs[0], chains=1)
+def test_particles_need_a_pilot_of_the_model(runs: list[Pilot]) -> None:
+    with pytest.raises(DataError, match="not run on the model log_gaussian"):
+        particles_by_parameter(log_gaussian()[0], runs[0])
 
 
 def test_a_mixture_in_a_box_through_its_stan_program() -> None:
@@ -271,9 +273,9 @@ def test_the_energy_error_of_a_trajectory_falls_with_the_square_of_the_step() ->
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"particles": 0}, "8 or more to each"),
+        ({"particles": 0}, "8 or more in each"),
         ({"particles": 100}, "evenly"),
-        ({"particles": 64}, "8 or more to each"),
+        ({"particles": 64}, "8 or more in each"),
         ({"populations": 3}, "4 or more"),
         ({"conditional_ess": 1.0}, "between 0 and 1"),
         ({"conditional_ess": np.nan}, "between 0 and 1"),
@@ -290,7 +292,7 @@ def test_settings_that_make_no_pilot_are_refused(settings: dict[str, Any], messa
 
 def test_too_few_particles_and_a_base_of_another_dimension_are_refused() -> None:
     model, _ = log_gaussian()
-    with pytest.raises(DataError, match="the base has dimension 2, log_gaussian 5"):
+    with pytest.raises(DataError, match="the base has dimension 2, but log_gaussian has 5"):
         pilot(model, gaussian_base([0, 0], np.eye(2)), seed=1)
     many = gaussian_base(np.zeros(60), np.eye(60))
     with pytest.raises(DataError, match="60 dimensions needs 300 particles"):

@@ -20,9 +20,11 @@ from harness.path import gaussian_base
 
 MIXTURE = GaussianMixture(np.array([0.7, 0.3]), np.array([[-2.0], [1.5]]), np.array([0.5, 0.35]))
 MODEL = MIXTURE.model("two modes", lower=-25, upper=25)
-MEAN = float(MIXTURE.expected_x[0])
+MEAN = float(MIXTURE.truth.expected("x")[0])
 LOG_ZETA = 0.4  # wrong on purpose: log Z is 0
-BASE = gaussian_base([MEAN], [[float(MIXTURE.expected_x_squared[0]) - MEAN**2]], log_zeta=LOG_ZETA)
+BASE = gaussian_base(
+    [MEAN], [[float(MIXTURE.truth.expected("x_squared")[0]) - MEAN**2]], log_zeta=LOG_ZETA
+)
 NUTS = NutsSettings(chains=4, warmup=500, draws=5000, parallel_chains=2)
 VARIANTS = ("pseudo_extended", "collapsed_pseudo_extended")
 LADDER = [(beta, 0.2 - 0.5 * beta) for beta in (0.0, 0.1, 0.3, 0.6, 1.0)]

@@ -144,12 +144,12 @@ def test_target_of_all_homes() -> None:
 
 @pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("inv_temp", [None, 0.0, 0.35, 1.0])
-def test_continuously_tempered(name: str, inv_temp: float | None) -> None:
+def test_joint_tempering(name: str, inv_temp: float | None) -> None:
     path = PATHS[name]
     fixed = np.empty(0) if inv_temp is None else np.array([inv_temp])
     data = {**MODEL.data, **tempering_data(MODEL, **path)}
     data |= {"sample_inv_temp": int(inv_temp is None), "fixed_inv_temp": fixed}
-    density = StanDensity(MODEL.program("continuously_tempered"), data)
+    density = StanDensity(MODEL.program("joint_tempering"), data)
     assert density.dimension == DIMENSION + (inv_temp is None)
 
     def expected(u: FloatArray) -> float:
@@ -165,10 +165,10 @@ def test_continuously_tempered(name: str, inv_temp: float | None) -> None:
 
 @pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("ladder", [False, True])
-def test_collapsed_tempered(name: str, ladder: bool) -> None:
+def test_collapsed_tempering(name: str, ladder: bool) -> None:
     path = PATHS[name]
     data = {**MODEL.data, **tempering_data(MODEL, **path), "ladder": int(ladder)}
-    density = StanDensity(MODEL.program("collapsed_tempered"), data)
+    density = StanDensity(MODEL.program("collapsed_tempering"), data)
     assert density.dimension == DIMENSION
     check(density, lambda u: log_mass(*log_path(u, path), path, ladder=ladder), 4)
 
@@ -193,11 +193,11 @@ def test_centred_target() -> None:
 
 @pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("ladder", [False, True])
-def test_centred_collapsed_tempered(name: str, ladder: bool) -> None:
+def test_centred_collapsed_tempering(name: str, ladder: bool) -> None:
     """A Gaussian base is one of beta; the prior, its own base, is one of beta as well."""
     path = PATHS[name]
     data = {**CENTRED.data, **tempering_data(CENTRED, **path), "ladder": int(ladder)}
-    density = StanDensity(CENTRED.program("collapsed_tempered"), data)
+    density = StanDensity(CENTRED.program("collapsed_tempering"), data)
 
     def expected(u: FloatArray) -> float:
         point, jacobian = standardised(u)
@@ -295,7 +295,7 @@ def test_a_gaussian_base_of_all_homes_is_finite_far_out() -> None:
     model = radon()
     base = gaussian_base(np.zeros(92), np.eye(92), log_zeta=-1044.0)
     data = {**model.data, **tempering_data(model, base), "ladder": 0}
-    density = StanDensity(model.program("collapsed_tempered"), data)
+    density = StanDensity(model.program("collapsed_tempering"), data)
     for u in (np.full(92, 8.0), np.full(92, -8.0)):
         value, slope = density(u)
         # So far from the target that beta is 0: the base, times the integral 1 / Delta.
@@ -338,7 +338,7 @@ def test_log_weights(name: str) -> None:
     collapsed = {**tempered, "ladder": 0}
     joint = {**tempered, "sample_inv_temp": 0, "fixed_inv_temp": [0.3]}
     ends = log_g(np.array([1.0, 0.0]), path)
-    for variant, data in (("collapsed_tempered", collapsed), ("continuously_tempered", joint)):
+    for variant, data in (("collapsed_tempering", collapsed), ("joint_tempering", joint)):
         for points, found in sampled(variant, data, 1):
             one, zero = log_path(points[0], path)
             mass = log_mass(one, zero, path, ladder=False)
@@ -362,7 +362,7 @@ def test_centred_log_weights(name: str) -> None:
     path = PATHS[name]
     data = {**CENTRED.data, **tempering_data(CENTRED, **path), "ladder": 0}
     ends = log_g(np.array([1.0, 0.0]), path)
-    for points, found in sampled("collapsed_tempered", data, 1, CENTRED):
+    for points, found in sampled("collapsed_tempering", data, 1, CENTRED):
         point, jacobian = standardised(points[0])
         one, zero = log_path(point, path)
         zero = float(BASE_DENSITY.logpdf(points[0])) if "base" in path else zero + jacobian

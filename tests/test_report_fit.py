@@ -96,7 +96,7 @@ def test_the_worst_coordinates_are_chosen_and_named() -> None:
         extended=None,
         sample_stats=stats_of(rng),
         constant_data={},
-        attrs=attrs_of("target", {}),
+        attrs=attrs_of("nuts", {}),
     )
     worst = worst_columns(fit.posterior, 2)
     assert worst.names == ("x[2, 3]", "x[1, 2]")
@@ -108,7 +108,7 @@ def test_the_worst_coordinates_are_chosen_and_named() -> None:
     page = build_fit_page(fit, pictures=False, rows=2)
     assert list(page.summary.index) == ["x[1, 2]", "x[2, 3]"]
     assert page.summary["mean"].to_numpy() == pytest.approx(ordered.values.mean(axis=(0, 1)))
-    assert "Of 7 coordinates the 2" in page.summary_caption
+    assert "the 2 of 7 coordinates" in page.summary_caption
 
 
 def test_coordinates_have_the_labels_that_the_model_knows() -> None:
@@ -124,7 +124,7 @@ def test_coordinates_have_the_labels_that_the_model_knows() -> None:
         extended=None,
         sample_stats=stats_of(rng),
         constant_data={},
-        attrs=attrs_of("target", {}),
+        attrs=attrs_of("nuts", {}),
     )
     page = build_fit_page(fit, rows=100, labels=model.labels)
     names = list(page.summary.index)
@@ -182,7 +182,7 @@ def test_many_draws_of_many_chains_are_thinned_to_a_small_picture() -> None:
     figure = traces(columns)
     assert media_type(figure.image) == "image/svg+xml"
     assert "One draw in 15 of the first 8 of 20 chains" in figure.caption
-    assert "of 100 coordinates those with the largest R-hat" in figure.caption
+    assert "(the ones with the largest R-hat of 100 coordinates)" in figure.caption
 
 
 def test_pictures_are_the_same_bytes_again() -> None:
@@ -237,7 +237,7 @@ def test_a_notebook_sees_a_short_form() -> None:
 def test_every_method_has_its_own_look() -> None:
     looks = {(style.colour, style.marker) for style in METHODS.values()}
     assert len(looks) == len({style.colour for style in METHODS.values()}) == len(METHODS)
-    assert method_style("target").colour == COLOURS[0]
+    assert method_style("nuts").colour == COLOURS[0]
     scouted = method_style("collapsed_tempering_from_pilot")
     assert scouted.colour == method_style("collapsed_tempering").colour
     assert scouted.label.endswith("from a pilot")

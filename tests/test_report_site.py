@@ -15,7 +15,7 @@ from harness.diagnosis import Severity
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.fit import Fit
-from harness.forms.continuous_tempering import CONTINUOUS_TEMPERING
+from harness.forms.continuous_tempering import JOINT_TEMPERING
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.plan.spec import (
     Cell,
@@ -41,7 +41,7 @@ CELLS = tuple(
         label=key.upper(),
         factors={"method": key},
         model=MODEL,
-        method=CONTINUOUS_TEMPERING,
+        method=JOINT_TEMPERING,
         settings={},
         nuts=NutsSettings(),
         replications=2,
@@ -98,9 +98,9 @@ EXPERIMENT = Experiment(
     tables=frame,
     figures=picture,
     claims=lambda _: [
-        Claim("It holds.", "It does.", "reproduced"),
-        Claim("It holds, too.", "It does.", "reproduced"),
-        Claim("It fails.", "It does.", "not reproduced"),
+        Claim("holds", "paper", "It holds.", "It does.", "reproduced"),
+        Claim("too", "paper", "It holds, too.", "It does.", "reproduced"),
+        Claim("fails", "paper", "It fails.", "It does.", "not reproduced"),
     ],
 )
 
@@ -246,7 +246,7 @@ def test_pages_of_an_earlier_report_go_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_unknown_choice_of_fits(tmp_path: Path, section: Section) -> None:
-    with pytest.raises(DataError, match="pages are of one or all fits; got 'some'"):
+    with pytest.raises(DataError, match="pages can be made for one or all fits; got 'some'"):
         write_site(tmp_path, [section], facts={}, fits="some")  # type: ignore[arg-type]
 
 

@@ -31,8 +31,8 @@ from harness.samplers.annealed_importance import (
     bidirectional,
 )
 from harness.samplers.annealing import AnnealingKernel, anneal, anneal_back
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Hmc, PartialHmc, RandomWalk, Slice
-from harness.samplers.path import Path
 
 LADDER = np.array([0.0, 0.2, 0.7, 1.0])
 KERNELS: dict[str, AnnealingKernel] = {
@@ -85,7 +85,7 @@ def test_the_reversal_of_partially_refreshed_hmc_is_its_reversal(
 ) -> None:
     """E[f(z) g(T z)] = E[g(z) f(T' z)] for z = (x, v) at equilibrium, for odd functions too."""
     tempered = case()
-    path, beta, count = Path(tempered.target, tempered.base), 0.6, 100_000
+    path, beta, count = GeometricPath(tempered.target, tempered.base), 0.6, 100_000
     rng = np.random.default_rng(12)
     kernel = PartialHmc(Hmc(leapfrog_steps=2, jitter=0.5), persistence=0.8)
 
@@ -142,7 +142,7 @@ class Known(NamedTuple):
 
 
 def mixture() -> Known:
-    return Known(mixture_case().target, MIXTURE_BASE, 0.0, MIXTURE.expected_x)
+    return Known(mixture_case().target, MIXTURE_BASE, 0.0, MIXTURE.truth.expected("x"))
 
 
 def gaussian() -> Known:
@@ -153,7 +153,7 @@ def gaussian() -> Known:
 def boltzmann(d_b: int = 10) -> Known:
     rng = np.random.default_rng(5)
     relaxation = relax(generate(d_b, rng))
-    truth = relaxation.truth()
+    truth = relaxation.exact()
     target = numpy_target(relaxation.model("boltzmann"), relaxation.log_density_and_gradient)
     return Known(target, mean_field_base(relaxation, rng), truth.log_z, truth.expected_x)
 
@@ -226,7 +226,7 @@ def test_forward_and_reverse_bracket_the_truth(kernel: str) -> None:
     known = boltzmann(8)
     rng = np.random.default_rng(5)
     relaxation = relax(generate(8, rng))
-    truth = relaxation.truth()
+    truth = relaxation.exact()
     lower, upper = [], []
     for seed in range(10):
         exact = truth.draw(20, np.random.default_rng(seed))

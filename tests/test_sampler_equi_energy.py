@@ -16,7 +16,7 @@ from harness.model.python_target import function_target
 from harness.models.gaussian_mixture import kou_mixture
 from harness.path import gaussian_base
 from harness.samplers.equi_energy import EQUI_ENERGY, Level, Rings, equi_energy, flattened
-from harness.samplers.path import Path
+from harness.samplers.geometric_path import GeometricPath
 
 ENERGIES = np.array([0.0, 2.0, 5.0])
 TEMPERATURES = np.array([1.0, 3.0, 9.0])
@@ -59,7 +59,9 @@ def test_jumps_are_in_detailed_balance() -> None:
     hot = np.exp(flattened(log_gamma, 3.0, 2.0))
     visits = np.rint(2_000_000 * hot / hot.sum()).astype(int)
     record = np.repeat(np.arange(6), visits)
-    path = Path(function_target("none", lambda x: (x[:, 0], x), 1), gaussian_base([0.0], [[1.0]]))
+    path = GeometricPath(
+        function_target("none", lambda x: (x[:, 0], x), 1), gaussian_base([0.0], [[1.0]])
+    )
     chains, rng = 200_000, np.random.default_rng(6)
     rings = Rings(points[record][None], log_gamma[record][None], bounds, 3.0, 2.0)
     target = np.exp(log_gamma) / np.exp(log_gamma).sum()
@@ -100,7 +102,9 @@ def test_exact_draws_stay_exact() -> None:
     above = mixture_draws(rng, (chains, record))[..., None]
     value = known.target.log_density(above.reshape(-1, 1))[0].reshape(chains, record)
     rings = Rings(above, value, np.array([-2.0, 0.5, 1.5]), 1.0, -np.inf)
-    level = Level(Path(known.target, known.base), 1.0, -np.inf, np.array([[0.8]]), 0.5, rings)
+    level = Level(
+        GeometricPath(known.target, known.base), 1.0, -np.inf, np.array([[0.8]]), 0.5, rings
+    )
     points = mixture_draws(rng, (chains, 1))
     log_gamma = known.target.log_density(points)[0]
     jumped = 0.0
@@ -152,7 +156,7 @@ def test_the_mixture_of_twenty_modes() -> None:
     fit = equi_energy(target, base, scale=0.25 / 3, chains=40, draws=2500, warmup=500, seed=1)
     mean = fit.expectation(lambda draws: draws["x"])
     assert np.all(mean.mcse < 0.15)
-    assert np.all(np.abs(mean.value - mixture.expected_x) < 4 * mean.mcse)
+    assert np.all(np.abs(mean.value - mixture.truth.expected("x")) < 4 * mean.mcse)
     points = fit.posterior["x"].to_numpy()
     nearest = np.linalg.norm(points[..., None, :] - mixture.mean, axis=-1).argmin(axis=-1)
     assert len(np.unique(nearest)) == 20

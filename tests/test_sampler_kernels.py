@@ -11,6 +11,7 @@ from tempered_truth import Tempered, gaussian_case, mixture_case
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.samplers.geometric_path import GeometricPath, State
 from harness.samplers.kernels import (
     Hmc,
     Kernel,
@@ -20,7 +21,6 @@ from harness.samplers.kernels import (
     StepSizes,
     mala,
 )
-from harness.samplers.path import Path, State
 
 CHAINS = 8000
 TRANSITIONS = 3
@@ -56,7 +56,7 @@ def test_exact_draws_stay_exact_at_every_inverse_temperature(kernel: str, case: 
     tempered = CASES[case]()
     rng = np.random.default_rng(len(kernel) + 100 * len(case))
     ladder = (0.0, 0.3, 1.0)
-    path = Path(tempered.target, tempered.base)
+    path = GeometricPath(tempered.target, tempered.base)
     # All inverse temperatures in one batch, as samplers along the path have them.
     beta = np.repeat(ladder, CHAINS)
     starts = [tempered.exact(each).draw(CHAINS, rng) for each in ladder]
@@ -83,7 +83,7 @@ def test_partial_refreshment_leaves_points_and_momenta_invariant(case: str) -> N
     tempered = CASES[case]()
     rng = np.random.default_rng(7)
     ladder = (0.0, 0.3, 1.0)
-    path = Path(tempered.target, tempered.base)
+    path = GeometricPath(tempered.target, tempered.base)
     beta = np.repeat(ladder, CHAINS)
     starts = [tempered.exact(each).draw(CHAINS, rng) for each in ladder]
     state = path.start(np.concatenate(starts))
@@ -103,7 +103,7 @@ def test_partial_refreshment_leaves_points_and_momenta_invariant(case: str) -> N
 
 def test_momenta_are_kept_and_turned_where_a_proposal_is_refused() -> None:
     tempered = gaussian_case()
-    path = Path(tempered.target, tempered.base)
+    path = GeometricPath(tempered.target, tempered.base)
     rng = np.random.default_rng(3)
     state = path.start(tempered.exact(1.0).draw(200, rng))
     kernel = PartialHmc(Hmc(leapfrog_steps=1, jitter=0.0), persistence=1 - 1e-15)
@@ -118,11 +118,11 @@ def test_momenta_are_kept_and_turned_where_a_proposal_is_refused() -> None:
 
 def test_no_persistence_is_hmc() -> None:
     tempered = gaussian_case()
-    state = Path(tempered.target, tempered.base).start(
+    state = GeometricPath(tempered.target, tempered.base).start(
         tempered.exact(1.0).draw(50, np.random.default_rng(0))
     )
     hmc = Hmc(leapfrog_steps=3)
-    path = Path(tempered.target, tempered.base)
+    path = GeometricPath(tempered.target, tempered.base)
     moved = hmc.move(path, state, 0.7, 0.8, np.random.default_rng(1))
     kept = PartialHmc(hmc, persistence=0.0).move(
         path, state, np.full((50, 3), 9.0), 0.7, 0.8, np.random.default_rng(1)
@@ -136,7 +136,7 @@ def test_chains_from_elsewhere_reach_the_target(kernel: str) -> None:
     move, step = KERNELS[kernel]
     tempered = gaussian_case()
     rng = np.random.default_rng(5)
-    path = Path(tempered.target, tempered.base)
+    path = GeometricPath(tempered.target, tempered.base)
     state = path.start(tempered.base.mean + 4 + rng.normal(size=(2000, 3)))
     for _ in range(120):
         state = move.move(path, state, 1.0, 0.5 * step, rng).state
@@ -147,7 +147,7 @@ def test_chains_from_elsewhere_reach_the_target(kernel: str) -> None:
 def test_mala_is_the_metropolis_adjusted_langevin_proposal() -> None:
     """Acceptance of one leapfrog step is the ratio with Langevin proposal densities."""
     tempered = gaussian_case()
-    path = Path(tempered.target, tempered.base)
+    path = GeometricPath(tempered.target, tempered.base)
     state = path.start(tempered.exact(1.0).draw(40, np.random.default_rng(2)))
     step, beta = 0.9, 0.6
     moved = mala().move(path, state, beta, step, np.random.default_rng(4))
@@ -174,7 +174,7 @@ def test_mala_is_the_metropolis_adjusted_langevin_proposal() -> None:
 def test_a_slice_stays_inside_the_support() -> None:
     """Uniform on a box: the target is not finite outside it, where no gradient is."""
     tempered = mixture_case()
-    path = Path(tempered.target, tempered.base)
+    path = GeometricPath(tempered.target, tempered.base)
     rng = np.random.default_rng(8)
     state = path.start(np.full((500, 1), 29.9))
     for _ in range(5):
@@ -188,7 +188,7 @@ def test_warm_up_reaches_the_target_acceptance_of_each_group(kernel: str) -> Non
     move = KERNELS[kernel][0]
     tempered = gaussian_case()
     rng = np.random.default_rng(6)
-    path = Path(tempered.target, tempered.base)
+    path = GeometricPath(tempered.target, tempered.base)
     beta = np.repeat([0.0, 1.0], 50)
     group = np.repeat(np.arange(2), 50)
     state = path.start(tempered.base.sample(rng, 100))
@@ -225,7 +225,7 @@ def test_bad_settings_are_refused() -> None:
         Slice(most_widths=0)
 
 
-def consistent(path: Path, state: State) -> None:
+def consistent(path: GeometricPath, state: State) -> None:
     """What a state knows of its points is true of them, whichever rows were accepted."""
     again = path.state(state.points)
     for name in ("log_gamma", "log_base", "log_gamma_gradient", "log_base_gradient"):

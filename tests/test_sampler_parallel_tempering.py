@@ -15,16 +15,16 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.model.python_target import function_target
 from harness.path import gaussian_base
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Hmc, RandomWalk
+from harness.samplers.ladders import equal_rejection_ladder
 from harness.samplers.parallel_tempering import (
     PARALLEL_TEMPERING,
     Replicas,
-    equal_rejection_ladder,
-    even_odd_swaps,
     parallel_tempering,
 )
-from harness.samplers.path import Path
 from harness.samplers.rungs import stepping_stones, thermodynamic_integration
+from harness.samplers.swaps import even_odd_swaps
 
 LADDER = np.array([0.0, 0.03, 0.12, 0.35, 0.65, 1.0])
 
@@ -41,9 +41,8 @@ def test_swaps_leave_the_joint_density_of_all_rungs_invariant(parity: int) -> No
     joint = np.array([np.prod([tempered[k, s] for k, s in enumerate(p)]) for p in places])
     transition = np.zeros((81, 81))
     for row, place in enumerate(places):
-        swaps = even_odd_swaps(
-            delta[list(place)][:, None], ladder, parity, np.random.default_rng(0)
-        )
+        log_ratio = np.diff(ladder) * np.diff(delta[list(place)])
+        swaps = even_odd_swaps(log_ratio[:, None], parity, np.random.default_rng(0))
         pairs = list(range(parity, 3, 2))
         for outcome in itertools.product([False, True], repeat=len(pairs)):
             moved, chance = list(place), 1.0
@@ -61,8 +60,9 @@ def test_swaps_leave_the_joint_density_of_all_rungs_invariant(parity: int) -> No
 def test_swaps_happen_as_often_as_they_should_and_only_in_their_pairs() -> None:
     rng = np.random.default_rng(4)
     delta = np.repeat(rng.normal(0, 4, size=(6, 1)), 40_000, axis=1)
+    log_ratio = np.diff(LADDER)[:, None] * np.diff(delta, axis=0)
     for parity in (0, 1):
-        swaps = even_odd_swaps(delta, LADDER, parity, rng)
+        swaps = even_odd_swaps(log_ratio, parity, rng)
         up = swaps.source[:-1] == np.arange(1, 6)[:, None]
         assert np.all(np.sort(swaps.source, axis=0) == np.arange(6)[:, None])
         chance = swaps.probability[:, 0] * (np.arange(5) % 2 == parity)
@@ -82,7 +82,9 @@ def test_one_iteration_leaves_exact_draws_exact() -> None:
     density = np.exp(log_path - log_path.max(axis=1, keepdims=True))
     below = np.cumsum(density, axis=1) / density.sum(axis=1, keepdims=True)
     exact = [np.interp(rng.random(chains), share, grid) for share in below]
-    replicas = Replicas(Path(known.target, known.base), Hmc(leapfrog_steps=3), ladder, chains, rng)
+    replicas = Replicas(
+        GeometricPath(known.target, known.base), Hmc(leapfrog_steps=3), ladder, chains, rng
+    )
     replicas.step_size = np.array([0.3, 0.25])
     replicas.state = replicas.path.start(np.concatenate(exact)[:, None])
     for _ in range(2):  # both parities

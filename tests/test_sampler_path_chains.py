@@ -17,10 +17,10 @@ from harness.diagnosis import diagnose
 from harness.errors import DataError
 from harness.fit import Fit
 from harness.model.python_target import Target
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.gibbs_tempering import GIBBS_TEMPERING, gibbs_tempering
 from harness.samplers.kernels import Hmc, RandomWalk
 from harness.samplers.ladders import geometric_ladder, sigmoidal_ladder, uniform_ladder
-from harness.samplers.path import Path
 from harness.samplers.path_chains import PathChains, Tour
 from harness.samplers.simulated_tempering import (
     SIMULATED_TEMPERING,
@@ -77,7 +77,7 @@ def test_exact_draws_of_x_and_beta_stay_exact(ladder: bool) -> None:
     rng = np.random.default_rng(3 + ladder)
     starts = np.interp(rng.random(6000), mass_x, GRID)[:, None]
     runs = PathChains(
-        Path(mixture_case().target, MIXTURE_BASE),
+        GeometricPath(mixture_case().target, MIXTURE_BASE),
         Hmc(leapfrog_steps=2),
         log_g=LOG_G,
         ladder=ladder,
@@ -217,7 +217,7 @@ def test_integrated_weights_by_hand() -> None:
 def test_bands_hold_equally_many_intervals() -> None:
     known = one_dimensional_mixture()
     runs = PathChains(
-        Path(known.target, known.base),
+        GeometricPath(known.target, known.base),
         Hmc(),
         log_g=np.column_stack([[0.0, 0.001, 0.01, 0.1, 1.0], np.zeros(5)]),
         ladder=False,
@@ -271,10 +271,10 @@ def test_bad_input_is_refused_before_any_work() -> None:
 
     idle = Target("idle", 1, never, known.target.parameters)
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"chains": 0}, "a chain"),
-        ({"draws": 0}, "a draw"),
+        ({"chains": 0}, "one chain"),
+        ({"draws": 0}, "one draw"),
         ({"warmup": -1}, "warm-up"),
-        ({"bands": 0}, "a band"),
+        ({"bands": 0}, "one band"),
         ({"step_size": 0.0}, "step size"),
         ({"starts": np.zeros((3, 1))}, "starting points"),
         ({"log_g": ()}, "knots"),
@@ -287,9 +287,9 @@ def test_bad_input_is_refused_before_any_work() -> None:
     bad_ladders: list[tuple[list[float], dict[str, Any], str]] = [
         ([], {}, "ascends from 0 to 1"),
         ([0.0, 0.5], {}, "ascends from 0 to 1"),
-        ([0.0, 1.0], {"log_weights": [0.0]}, "one for each of 2 rungs"),
+        ([0.0, 1.0], {"log_weights": [0.0]}, "a finite log weight for each of 2 rungs"),
         ([0.0, 1.0], {"log_weights": [0.0, np.nan]}, "finite"),
-        ([0.0, 1.0], {"chains": 0}, "a chain"),
+        ([0.0, 1.0], {"chains": 0}, "one chain"),
         ([0.0, 1.0], {"pilot_draws": 0}, "pilot run"),
     ]
     for ladder, settings, message in bad_ladders:

@@ -34,7 +34,7 @@ class Known(NamedTuple):
 
 
 def mixture() -> Known:
-    return Known(mixture_case().target, MIXTURE_BASE, 0.0, MIXTURE.expected_x)
+    return Known(mixture_case().target, MIXTURE_BASE, 0.0, MIXTURE.truth.expected("x"))
 
 
 def gaussian() -> Known:
@@ -45,7 +45,7 @@ def gaussian() -> Known:
 def boltzmann() -> Known:
     rng = np.random.default_rng(5)
     relaxation = relax(generate(10, rng))
-    truth = relaxation.truth()
+    truth = relaxation.exact()
     target = numpy_target(relaxation.model("boltzmann"), relaxation.log_density_and_gradient)
     return Known(target, mean_field_base(relaxation, rng), truth.log_z, truth.expected_x)
 

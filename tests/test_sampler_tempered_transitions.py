@@ -168,8 +168,11 @@ def test_draws_are_of_the_mixture(variant: Variant, kernel: AnnealingKernel) -> 
     assert 0.1 < accepted < 0.98
     weight, (left, right), (narrow, wide) = MIXTURE.weight, MIXTURE.mean[:, 0], MIXTURE.sd
     known = [
-        (MIXTURE.expected_x[0], fit.expectation(lambda draws: draws["x"][..., 0])),
-        (MIXTURE.expected_x_squared[0], fit.expectation(lambda draws: draws["x"][..., 0] ** 2)),
+        (MIXTURE.truth.expected("x")[0], fit.expectation(lambda draws: draws["x"][..., 0])),
+        (
+            MIXTURE.truth.expected("x_squared")[0],
+            fit.expectation(lambda draws: draws["x"][..., 0] ** 2),
+        ),
         (
             weight @ norm.cdf([(-1 - left) / narrow, (-1 - right) / wide]),
             fit.expectation(lambda draws: (draws["x"][..., 0] < -1).astype(float)),

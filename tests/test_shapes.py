@@ -45,7 +45,7 @@ def banana_cdf(banana: Banana, value: float) -> float:
 @pytest.mark.parametrize("banana", BANANAS[:4], ids=str)
 def test_banana_distribution_of_x2(banana: Banana) -> None:
     lowest = -banana.b * banana.v
-    spread = np.sqrt(banana.expected_x_squared[1])
+    spread = np.sqrt(banana.truth.expected("x_squared")[1])
     for value in (lowest, lowest - 2, lowest + 0.5, 0.0, -spread, 0.3 * spread, 2 * spread):
         assert banana.cdf_x2(value) == pytest.approx(banana_cdf(banana, value), rel=0, abs=1e-10)
 
@@ -69,18 +69,22 @@ def test_banana_moments_and_log_density(banana: Banana) -> None:
     weight = share[:, None] * share
     first = [np.sum(weight * x1), np.sum(weight * x2)]
     second = [np.sum(weight * x1**2), np.sum(weight * x2**2)]
-    scale = np.sqrt(banana.expected_x_squared[:2])
-    np.testing.assert_allclose(first / scale, banana.expected_x[:2], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(second, banana.expected_x_squared[:2], rtol=1e-11)
+    scale = np.sqrt(banana.truth.expected("x_squared")[:2])
+    np.testing.assert_allclose(first / scale, banana.truth.expected("x")[:2], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(second, banana.truth.expected("x_squared")[:2], rtol=1e-11)
     assert np.sum(weight * x1 * x2) / np.prod(scale) == pytest.approx(0, abs=1e-12)
-    assert banana.expected_x.shape == banana.expected_x_squared.shape == (banana.dimension,)
+    assert (
+        banana.truth.expected("x").shape
+        == banana.truth.expected("x_squared").shape
+        == (banana.dimension,)
+    )
 
     x = np.random.default_rng(1).normal(0, 2, (4, 3, banana.dimension))
     expected = norm.logpdf(x[..., 0], 0, np.sqrt(banana.v))
     expected += norm.logpdf(x[..., 1], banana.b * (x[..., 0] ** 2 - banana.v), 1)
     expected += norm.logpdf(x[..., 2:]).sum(axis=-1)
     np.testing.assert_allclose(banana.log_density(x), expected, rtol=1e-13)
-    assert banana.log_evidence == 0
+    assert banana.truth.log_evidence.value == 0
 
 
 def test_banana_mass_by_a_cartesian_sum() -> None:
@@ -92,7 +96,7 @@ def test_banana_mass_by_a_cartesian_sum() -> None:
     assert density.sum() == pytest.approx(1, abs=1e-9)
     for axis in (0, 1):
         second = np.sum(density * points[..., axis] ** 2)
-        assert second == pytest.approx(banana.expected_x_squared[axis], rel=1e-8)
+        assert second == pytest.approx(banana.truth.expected("x_squared")[axis], rel=1e-8)
     below = density.sum(axis=0)[side2 <= 0].sum() - 0.5 * density.sum(axis=0)[side2 == 0].sum()
     assert banana.cdf_x2(0.0) == pytest.approx(below, abs=1e-4)
 
@@ -126,14 +130,14 @@ def over_angles(flower: Flower, power: int, harmonic: Any = np.ones_like, **limi
 @pytest.mark.parametrize("flower", FLOWERS, ids=str)
 def test_flower_evidence_and_moments(flower: Flower) -> None:
     mass = over_angles(flower, 1)
-    assert flower.log_evidence == pytest.approx(np.log(mass), rel=0, abs=1e-11)
+    assert flower.truth.log_evidence.value == pytest.approx(np.log(mass), rel=0, abs=1e-11)
     for axis, f in enumerate((np.cos, np.sin)):
         first = over_angles(flower, 2, f) / mass
         second = over_angles(flower, 3, lambda angle, f=f: f(angle) ** 2) / mass
-        assert flower.expected_x[axis] == pytest.approx(first, abs=1e-10)
-        assert flower.expected_x_squared[axis] == pytest.approx(second, rel=1e-11)
+        assert flower.truth.expected("x")[axis] == pytest.approx(first, abs=1e-10)
+        assert flower.truth.expected("x_squared")[axis] == pytest.approx(second, rel=1e-11)
     if flower.w == 1 and flower.A:
-        assert flower.expected_x[0] > 1  # one petal alone pulls the mean towards it
+        assert flower.truth.expected("x")[0] > 1  # one petal alone pulls the mean towards it
 
 
 @pytest.mark.parametrize("flower", FLOWERS, ids=str)
@@ -156,18 +160,18 @@ def test_flower_by_a_cartesian_sum(flower: Flower) -> None:
     density = np.exp(flower.log_density(points)) * (side[1] - side[0]) ** 2
     mass = density.sum()
     # At the origin the density has a corner: the sum is good to the square of the step there.
-    assert np.log(mass) == pytest.approx(flower.log_evidence, abs=1e-4)
+    assert np.log(mass) == pytest.approx(flower.truth.log_evidence.value, abs=1e-4)
     for axis in (0, 1):
         second = np.sum(density * points[..., axis] ** 2) / mass
         assert np.sum(density * points[..., axis]) / mass == pytest.approx(
-            flower.expected_x[axis], abs=2e-4
+            flower.truth.expected("x")[axis], abs=2e-4
         )
-        assert second == pytest.approx(flower.expected_x_squared[axis], rel=1e-4)
+        assert second == pytest.approx(flower.truth.expected("x_squared")[axis], rel=1e-4)
     petal = flower.petal(points)
     share = [density[petal == k].sum() / mass for k in range(flower.w)]
     # Nodes on the side of a sector that is a grid's diagonal or axis count to one side.
-    np.testing.assert_allclose(share, flower.petal_mass, rtol=0, atol=2e-3)
-    assert flower.petal_mass.sum() == pytest.approx(1)
+    np.testing.assert_allclose(share, flower.truth.expected("petal"), rtol=0, atol=2e-3)
+    assert flower.truth.expected("petal").sum() == pytest.approx(1)
 
 
 def test_petals_are_numbered_by_angle() -> None:

@@ -16,18 +16,16 @@ from scipy.stats import multivariate_normal, norm
 from stan_density import StanDensity, into_box, log_box_jacobian, stanli
 
 from harness.arrays import FloatArray
-from harness.engine.nuts import NutsSettings
 from harness.engine.stan_data import plain_data
 from harness.errors import DataError
 from harness.evidence import LogG
 from harness.forms.common import compiled_variant
 from harness.forms.continuous_tempering import (
     COLLAPSED_TEMPERING,
-    CONTINUOUS_TEMPERING,
+    JOINT_TEMPERING,
     tempering_data,
 )
 from harness.forms.pseudo_extended import COLLAPSED_PSEUDO_EXTENDED, PSEUDO_EXTENDED
-from harness.forms.target import TARGET
 from harness.model import Model
 from harness.models.shapes import Banana, Flower
 from harness.path import GaussianBase, gaussian_base
@@ -153,11 +151,11 @@ def log_mass(delta: float, log_g: LogG, ladder: bool) -> float:
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("ladder", [False, True])
 @pytest.mark.parametrize("log_g", [UNIFORM, FULL], ids=["uniform", "knotted"])
-def test_collapsed_tempered(name: str, ladder: bool, log_g: LogG) -> None:
+def test_collapsed_tempering(name: str, ladder: bool, log_g: LogG) -> None:
     model, base = SHAPES[name][0], base_of(name)
     log_gamma, log_base, zeta = path(name, base)
     data = {**model.data, **tempering_data(model, base, log_g=log_g), "ladder": int(ladder)}
-    density = StanDensity(model.program("collapsed_tempered"), data)
+    density = StanDensity(model.program("collapsed_tempering"), data)
     assert density.dimension == model.dimension
 
     def expected(x: FloatArray) -> float:
@@ -238,7 +236,7 @@ def test_infinite_mass_is_refused_before_compiling(
         (PSEUDO_EXTENDED.sample, {"inv_temp": 0.0}),
         (PSEUDO_EXTENDED.sample, {"inv_temp": (1.0, 0.0), "log_g": ABOVE}),
         (COLLAPSED_PSEUDO_EXTENDED.sample, {}),
-        (CONTINUOUS_TEMPERING.sample, {}),
+        (JOINT_TEMPERING.sample, {}),
         (COLLAPSED_TEMPERING.sample, {}),
     ]
     for run, settings in runs:
@@ -253,10 +251,10 @@ def test_infinite_mass_is_refused_before_compiling(
 @pytest.mark.parametrize("shape", [BANANA, WIDE, FLOWER], ids=str)
 def test_bases_have_the_moments_of_their_shapes(shape: Banana | Flower) -> None:
     base = shape.base()
-    assert np.array_equal(base.mean, shape.expected_x)
+    assert np.array_equal(base.mean, shape.truth.expected("x"))
     second = np.diag(base.covariance) + base.mean**2
-    np.testing.assert_allclose(second, shape.expected_x_squared, rtol=1e-12)
-    assert base.log_zeta == shape.log_evidence
+    np.testing.assert_allclose(second, shape.truth.expected("x_squared"), rtol=1e-12)
+    assert base.log_zeta == shape.truth.log_evidence.value
 
 
 def written(model: Model, variant: str, data: dict[str, Any]) -> Any:
@@ -297,7 +295,7 @@ def test_collapsed_programs_write_their_log_weights(name: str, ladder: bool) -> 
     model, base = SHAPES[name][0], base_of(name)
     log_gamma, log_base, zeta = path(name, base)
     data = tempering_data(model, base, log_g=FULL)
-    draws = written(model, "collapsed_tempered", data | {"ladder": int(ladder)})
+    draws = written(model, "collapsed_tempering", data | {"ladder": int(ladder)})
     x, beta = np.asarray(draws["x"]), np.asarray(draws["inv_temp"])
     assert np.isin(beta, [knot for knot, _ in FULL]).all() == ladder
     for t in range(25):
@@ -313,19 +311,7 @@ def test_programs_refuse_a_flat_base_themselves(name: str) -> None:
     model = SHAPES[name][0]
     data = path_data(model) | {"ladder": 0}
     with pytest.raises(Exception, match="needs a Gaussian base"):
-        StanDensity(model.program("collapsed_tempered"), {**model.data, **data})
-
-
-@pytest.mark.compiled
-@pytest.mark.usefixtures("quiet_cmdstanpy")
-def test_banana_in_the_plane_runs_under_cmdstan() -> None:
-    """CmdStan is stricter than stanli: no slice may start two past the end."""
-    model = Banana(v=2.0).model()
-    fit = TARGET.sample(model, nuts=NutsSettings(chains=1, warmup=100, draws=50), seed=1)
-    x = fit.posterior["x"].to_numpy()[0]
-    density = StanDensity(model.program("target"), model.data)
-    expected = [density.value(point) for point in x]
-    np.testing.assert_allclose(fit.sample_stats["lp"].to_numpy()[0], expected, rtol=1e-12)
+        StanDensity(model.program("collapsed_tempering"), {**model.data, **data})
 
 
 @pytest.mark.compiled
@@ -337,7 +323,7 @@ def test_the_compiled_banana_in_the_plane_and_beyond(name: str, cmdstan_home: Pa
     model, log_gamma = SHAPES[name]
     base = gaussian_base(np.zeros(model.dimension), 4 * np.eye(model.dimension))
     data = {**model.data, **tempering_data(model, base), "ladder": 0}
-    compiled = compiled_variant(model, "collapsed_tempered")
+    compiled = compiled_variant(model, "collapsed_tempering")
     cmdstan = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe))
     for point in points_of(name, 3, seed=8):
         row = cmdstan.log_prob({"x": point.tolist()}, data=plain_data(data), sig_figs=17)

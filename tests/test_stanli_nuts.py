@@ -35,8 +35,8 @@ from harness.folders import shipped
 from harness.forms.common import Engine, compiled_variant
 from harness.forms.continuous_tempering import COLLAPSED_TEMPERING
 from harness.forms.extended_hamiltonian import EXTENDED_HAMILTONIAN
+from harness.forms.nuts import PLAIN_NUTS
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
-from harness.forms.target import TARGET
 from harness.model import Model
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import GaussianMixture
@@ -65,9 +65,9 @@ def corners(fit: Fit) -> FloatArray:
 
 
 def test_each_chain_starts_from_its_own_values() -> None:
-    fit = TARGET.sample(MODEL, nuts=SHORT, seed=1, inits=[START, OTHER], engine="stanli")
+    fit = PLAIN_NUTS.sample(MODEL, nuts=SHORT, seed=1, inits=[START, OTHER], engine="stanli")
     assert np.array_equal(corners(fit), [[-1, 1], [1, -1]])
-    fit = TARGET.sample(MODEL, nuts=SHORT, seed=1, inits=(OTHER, OTHER), engine="stanli")
+    fit = PLAIN_NUTS.sample(MODEL, nuts=SHORT, seed=1, inits=(OTHER, OTHER), engine="stanli")
     assert np.array_equal(corners(fit), [[1, -1], [1, -1]])
 
 
@@ -75,7 +75,7 @@ def test_one_start_for_all_chains_from_a_mapping_or_a_file(tmp_path: Path) -> No
     path = tmp_path / "inits.json"
     path.write_text(json.dumps(START))
     for inits in (START, {"x": np.array(START["x"])}, path, str(path), [path, START]):
-        fit = TARGET.sample(MODEL, nuts=SHORT, seed=2, inits=inits, engine="stanli")
+        fit = PLAIN_NUTS.sample(MODEL, nuts=SHORT, seed=2, inits=inits, engine="stanli")
         assert np.array_equal(corners(fit), [[-1, 1], [-1, 1]])
 
 
@@ -126,7 +126,7 @@ def test_what_is_left_out_starts_at_random(starts: list[FloatArray]) -> None:
     model = load_radon().subset(counties).model("three counties")
     inits = {"eps": 2.0, "m": [0.25, -0.5]}
     for seed in (5, 5, 6):
-        TARGET.sample(model, nuts=SHORT, seed=seed, inits=inits, engine="stanli")
+        PLAIN_NUTS.sample(model, nuts=SHORT, seed=seed, inits=inits, engine="stanli")
     one, again, other = starts
     assert np.array_equal(one, again)
     # mu_a, mu_b, log sigma_a, log sigma_b, log eps, n[1:3], m[1:2]
@@ -142,13 +142,13 @@ def test_radius_of_random_starts() -> None:
     """Within 0 all chains start in the middle of the box, which lies between the modes."""
     still = NutsSettings(chains=2, warmup=20, draws=1, max_treedepth=1, metric="unit_e")
     for radius in (0, 0.0, np.float64(0), np.int64(0)):
-        zero = TARGET.sample(NEAR, nuts=still, seed=1, inits=radius, engine="stanli")
+        zero = PLAIN_NUTS.sample(NEAR, nuts=still, seed=1, inits=radius, engine="stanli")
         points = np.zeros((2, 1))
-        same = TARGET.sample(
+        same = PLAIN_NUTS.sample(
             NEAR, nuts=still, seed=1, inits=[{"x": row} for row in points], engine="stanli"
         )
         assert np.array_equal(zero.posterior["x"], same.posterior["x"])
-    wide = TARGET.sample(NEAR, nuts=still, seed=1, inits=1.5, engine="stanli")
+    wide = PLAIN_NUTS.sample(NEAR, nuts=still, seed=1, inits=1.5, engine="stanli")
     assert not np.allclose(wide.posterior["x"], zero.posterior["x"])
 
 
@@ -168,7 +168,7 @@ def test_radius_of_random_starts() -> None:
 )
 def test_bad_initial_values_are_refused(inits: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        TARGET.sample(MODEL, nuts=SHORT, seed=1, inits=inits, engine="stanli")
+        PLAIN_NUTS.sample(MODEL, nuts=SHORT, seed=1, inits=inits, engine="stanli")
 
 
 def test_parallel_chains_do_not_change_draws() -> None:
@@ -194,7 +194,7 @@ def test_cost_counts_steps_and_shares_out_the_time(
     clock = SimpleNamespace(perf_counter=lambda: next(ticks))
     monkeypatch.setattr("harness.engine.stanli_nuts.time", clock)
     nuts = NutsSettings(chains=3, warmup=40, draws=60, parallel_chains=at_once)
-    fit = TARGET.sample(NEAR, nuts=nuts, seed=8, engine="stanli")
+    fit = PLAIN_NUTS.sample(NEAR, nuts=nuts, seed=8, engine="stanli")
     facts = fit.provenance()
     steps = fit.sample_stats["n_steps"]
     assert steps.dims == ("chain", "draw")
@@ -210,7 +210,7 @@ def test_cost_counts_steps_and_shares_out_the_time(
 def test_settings_reach_the_sampler() -> None:
     def run(**settings: Any) -> Fit:
         nuts = NutsSettings(chains=2, **({"warmup": 200, "draws": 200} | settings))
-        return TARGET.sample(MODEL, nuts=nuts, seed=9, inits=START, engine="stanli")
+        return PLAIN_NUTS.sample(MODEL, nuts=nuts, seed=9, inits=START, engine="stanli")
 
     plain = run()
     assert plain.posterior["x"].shape == (2, 200, 2)
@@ -301,7 +301,7 @@ def test_versions_are_those_of_the_library() -> None:
     assert set(re.findall(rb"stanc3 v(\d+\.\d+\.\d+)", library)) == {
         STAN_VERSIONS[release].encode()
     }
-    facts = TARGET.sample(NEAR, nuts=SHORT, seed=1, engine="stanli").provenance()
+    facts = PLAIN_NUTS.sample(NEAR, nuts=SHORT, seed=1, engine="stanli").provenance()
     assert facts["engine"] == "stanli"
     assert facts["stanli_version"] == stanli.__version__
     assert facts["stan_version"] == STAN_VERSIONS[release]
@@ -326,19 +326,19 @@ def bare(folder: Path, text: str) -> Model:
 def test_what_stan_says_is_in_the_message(tmp_path: Path) -> None:
     rejecting = 'parameters { real x; }\nmodel { reject("nothing suits me"); }\n'
     with pytest.raises(SamplingError) as caught:
-        TARGET.sample(bare(tmp_path, rejecting), nuts=SHORT, seed=1, engine="stanli")
+        PLAIN_NUTS.sample(bare(tmp_path, rejecting), nuts=SHORT, seed=1, engine="stanli")
     message = str(caught.value)
     assert "nothing suits me" in message
     assert "seed 1" in message
     assert len(message.splitlines()) == 1
     with pytest.raises(DataError, match=r'(?s)-target: .*line 1.*Expected ";"'):
-        TARGET.sample(bare(tmp_path, "parameters { real x }\n"), seed=1, engine="stanli")
+        PLAIN_NUTS.sample(bare(tmp_path, "parameters { real x }\n"), seed=1, engine="stanli")
 
 
 def test_stanli_itself_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "stanli", None)
     with pytest.raises(ToolchainError, match=re.escape(HOW_TO_INSTALL_STANLI)):
-        TARGET.sample(NEAR, nuts=SHORT, seed=1, engine="stanli")
+        PLAIN_NUTS.sample(NEAR, nuts=SHORT, seed=1, engine="stanli")
 
 
 @pytest.mark.parametrize("obstacle", ["no compiler", "offline", "no CmdStan in $CMDSTAN"])
@@ -350,14 +350,14 @@ def test_without_cmdstan_the_message_names_the_other_engine(
     if obstacle == "no compiler":
         (world.bin / "g++").unlink()
         if engine == "auto":
-            assert TARGET.sample(NEAR, nuts=SHORT, seed=1).provenance()["engine"] == "stanli"
+            assert PLAIN_NUTS.sample(NEAR, nuts=SHORT, seed=1).provenance()["engine"] == "stanli"
             return
     elif obstacle == "offline":
         monkeypatch.setenv("FAKE_PIP", "offline")
     else:
         monkeypatch.setenv("CMDSTAN", str(world.root / "nothing"))
     with pytest.raises(ToolchainError) as caught:
-        TARGET.sample(NEAR, nuts=SHORT, seed=1, engine=engine)
+        PLAIN_NUTS.sample(NEAR, nuts=SHORT, seed=1, engine=engine)
     *_, last = str(caught.value).splitlines()
     assert "engine='stanli' needs neither CmdStan nor a C++ compiler" in last
     assert HOW_TO_INSTALL_STANLI in last

@@ -222,5 +222,6 @@ def test_the_time_limit_fails_a_task(tmp_path: Path, cmdstan_home: Path) -> None
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["tasks"]["mixture"] == {"failed": 6}
+    # All of them, however many runs the profile has.
+    assert list(json.loads(result.stdout)["tasks"]["mixture"]) == ["failed"]
     assert "stopped at the time limit of 0.05 s" in result.stderr

@@ -80,7 +80,7 @@ def program(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_classification(statement: str, tmp_path: Path, cmdstan_home: Path) -> None:
     path = program(tmp_path, PROGRAM.format(statement=statement))
-    first, last = temper(path, method="continuous").statements
+    first, last = temper(path, method="joint_tempering").statements
     assert first.tempered == STATEMENTS[statement], first.why
     assert (first.line, last.line) == (19, 20)
     assert last.tempered
@@ -103,7 +103,7 @@ model {
 }
 """,
     )
-    found = temper(path, method="pseudo-extended").statements
+    found = temper(path, method="pseudo_extended").statements
     assert [(each.line, each.tempered) for each in found] == [
         (4, True),
         (6, False),
@@ -112,7 +112,7 @@ model {
     ]
     assert found[0].why == "as a comment says"
     assert all(
-        each.tempered for each in temper(path, method="continuous", what="all").statements[2:]
+        each.tempered for each in temper(path, method="joint_tempering", what="all").statements[2:]
     )
 
 
@@ -144,7 +144,7 @@ model {
 def test_refusals(text: str, tmp_path: Path, cmdstan_home: Path) -> None:
     path = program(tmp_path, text)
     with pytest.raises(DataError, match=REFUSED[text]) as raised:
-        temper(path, method="pseudo-extended")
+        temper(path, method="pseudo_extended")
     assert str(path) in str(raised.value)
     assert len(str(raised.value).splitlines()) <= 2
 
@@ -152,17 +152,17 @@ def test_refusals(text: str, tmp_path: Path, cmdstan_home: Path) -> None:
 def test_what_is_not_stan_is_refused_with_its_line(tmp_path: Path, cmdstan_home: Path) -> None:
     path = program(tmp_path, "parameters {\n  real x\n}\n")
     with pytest.raises(CompileError, match="line 3"):
-        temper(path, method="continuous")
+        temper(path, method="joint_tempering")
 
 
 def test_command_line(tmp_path: Path, cmdstan_home: Path) -> None:
     path = program(
         tmp_path, "data { real y; }\nparameters { real m; }\nmodel {\n  y ~ normal(m, 1);\n}\n"
     )
-    run = CliRunner().invoke(main, ["temper", str(path), "--method", "continuous"])
+    run = CliRunner().invoke(main, ["temper", str(path), "--method", "joint_tempering"])
     assert run.exit_code == 0, run.output
     assert "log_lik += normal_lpdf(y | m, 1);" in run.stdout
-    assert run.stdout.startswith("// Continuously tempered form of program.stan")
+    assert run.stdout.startswith("// Joint tempering of program.stan")
     said = run.stderr.splitlines()
     assert said[0].split() == [
         *("4", "tempered", "y", "~", "normal(m,", "1);"),
@@ -172,7 +172,7 @@ def test_command_line(tmp_path: Path, cmdstan_home: Path) -> None:
 
     out = tmp_path / "out.stan"
     again = CliRunner().invoke(
-        main, ["temper", str(path), "--method", "continuous", "-o", str(out)]
+        main, ["temper", str(path), "--method", "joint_tempering", "-o", str(out)]
     )
     assert again.exit_code == 0
     assert out.read_text() == run.stdout
@@ -212,9 +212,9 @@ def test_the_digest_changes_with_an_include(tmp_path: Path, cmdstan_home: Path) 
     )
     part = tmp_path / "part.stan"
     part.write_text("y ~ normal(m, 1);\n")
-    one = temper(path, method="continuous")
+    one = temper(path, method="joint_tempering")
     part.write_text("y ~ normal(m, 2);\n")
-    two = temper(path, method="continuous")
+    two = temper(path, method="joint_tempering")
     assert one.digest != two.digest
     assert two.digest in two.text
     assert two.statements[0].file.endswith("part.stan")
@@ -232,6 +232,6 @@ transformed parameters {
 }
 model { b ~ normal(0, 1); y ~ normal(b, 1); }"""
     path = program(tmp_path, text)
-    assert temper(path, method="continuous").uncovered == ()
+    assert temper(path, method="joint_tempering").uncovered == ()
     with pytest.raises(DataError, match="line 3: a function of Stan's changes variables"):
-        temper(path, method="continuous", what="all")
+        temper(path, method="joint_tempering", what="all")

@@ -25,25 +25,25 @@ from harness.engine.program import StanProgram
 from harness.engine.toolchain import require_cmdstan
 from harness.temper import TemperedProgram, temper
 from harness.temper.classify import What
-from harness.temper.program import TemperMethod
+from harness.temper.templates import Variant
 
 pytestmark = [pytest.mark.compiled, pytest.mark.usefixtures("quiet_cmdstanpy")]
 
-QUICK: dict[str, tuple[TemperMethod, What]] = {
-    "tuple_parameters": ("pseudo-extended", "likelihood"),
-    "hmm_built_in": ("continuous", "likelihood"),
-    "truncated_both_ends": ("pseudo-extended", "all"),
+QUICK: dict[str, tuple[Variant, What]] = {
+    "tuple_parameters": ("pseudo_extended", "likelihood"),
+    "hmm_built_in": ("joint_tempering", "likelihood"),
+    "truncated_both_ends": ("pseudo_extended", "all"),
 }
-SLOW: dict[str, tuple[TemperMethod, What]] = {
-    "complex_signal": ("continuous", "likelihood"),
-    "cormack_jolly_seber": ("pseudo-extended", "likelihood"),
-    "jacobian_adjustment": ("collapsed", "likelihood"),
-    "markov_rows": ("pseudo-extended", "likelihood"),
-    "reduce_sum_poisson": ("continuous", "likelihood"),
-    "arrays_of_everything": ("pseudo-extended", "likelihood"),
-    "dependent_bounds": ("pseudo-extended", "likelihood"),
-    "eight_schools_centred": ("continuous", "all"),
-    "user_lp_likelihood": ("collapsed-pseudo-extended", "likelihood"),
+SLOW: dict[str, tuple[Variant, What]] = {
+    "complex_signal": ("joint_tempering", "likelihood"),
+    "cormack_jolly_seber": ("pseudo_extended", "likelihood"),
+    "jacobian_adjustment": ("collapsed_tempering", "likelihood"),
+    "markov_rows": ("pseudo_extended", "likelihood"),
+    "reduce_sum_poisson": ("joint_tempering", "likelihood"),
+    "arrays_of_everything": ("pseudo_extended", "likelihood"),
+    "dependent_bounds": ("pseudo_extended", "likelihood"),
+    "eight_schools_centred": ("joint_tempering", "all"),
+    "user_lp_likelihood": ("collapsed_pseudo_extended", "likelihood"),
 }
 """How each program is tempered, and what of it."""
 
@@ -131,7 +131,7 @@ def stacked(values: list[Any]) -> Any:
 
 
 def slopes_of_definition(
-    method: TemperMethod, parts: Parts, beta: FloatArray, setting: str
+    method: Variant, parts: Parts, beta: FloatArray, setting: str
 ) -> FloatArray:
     """Derivatives by each log prior, each log likelihood and each logit of beta, shape (3, n).
 
@@ -195,9 +195,9 @@ def test_compiled_program_says_what_the_definition_says(name: str, tmp_path: Pat
     method, what = (QUICK | SLOW)[name]
     program = temper(CORPUS / f"{name}.stan", method=method, what=what, include_paths=(CORPUS,))
     points, free, slopes = points_and_parts(name, what, tuple(program.parameters), tmp_path)
-    sampled = method in ("pseudo-extended", "continuous")
+    sampled = method in ("pseudo_extended", "joint_tempering")
     setting = "sampled" if sampled else "ladder"
-    one = method in ("continuous", "collapsed")
+    one = method in ("joint_tempering", "collapsed_tempering")
     size = 1 if one else NUM
     slopes = Slopes(
         Parts(*(each[:size] for each in slopes.parts)), *(each[:size] for each in slopes[1:])

@@ -361,12 +361,12 @@ def test_target_keeps_constants(world: World) -> None:
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.35, 1.0])
-def test_continuously_tempered(world: World, beta: float) -> None:
+def test_joint_tempering(world: World, beta: float) -> None:
     data = tempering_data(world.model, log_zeta=LOG_ZETA, log_g=KNOTS)
     fixed = {"sample_inv_temp": 0, "fixed_inv_temp": [beta]}
     free = {"sample_inv_temp": 1, "fixed_inv_temp": []}
-    at_beta = density(world, "continuously_tempered", data | fixed)
-    sampled = density(world, "continuously_tempered", data | free) if 0 < beta < 1 else None
+    at_beta = density(world, "joint_tempering", data | fixed)
+    sampled = density(world, "joint_tempering", data | free) if 0 < beta < 1 else None
     for u in points(world, 1, 3):
         one, zero = world.ends(u)
         expected = beta * one + (1 - beta) * zero + float(log_g(beta))
@@ -388,7 +388,7 @@ def test_collapsed(world: World, ladder: bool) -> None:
     u = points(world, 2, 3)
     ends = [world.ends(each) for each in u]
     mass = np.array([log_mass(*each, ladder=ladder) for each in ends])
-    collapsed = density(world, "collapsed_tempered", data)
+    collapsed = density(world, "collapsed_tempering", data)
     for point, expected in zip(u, mass, strict=True):
         agree(collapsed.value(point), float(expected))
     log_target = np.array([one for one, _ in ends]) + LOG_ZETA
@@ -411,7 +411,7 @@ def test_gaussian_base(world: World) -> None:
     fixed = data | {"sample_inv_temp": 0, "fixed_inv_temp": [0.35]}
     u = points(world, 8, 2)
     log_q = np.array([0.35 * world.ends(each)[0] + 0.65 * logpdf(each) for each in u])
-    found = density(world, "continuously_tempered", fixed).value(u[0])
+    found = density(world, "joint_tempering", fixed).value(u[0])
     agree(found, float(log_q[0]))
     fixed = pseudo_extended_data(world.model, 2, 0.35, base=base)
     log_target = np.array([world.ends(each)[0] + LOG_ZETA for each in u])
@@ -427,7 +427,7 @@ def test_all_of_it_tempered(world: World, tmp_path: Path) -> None:
     tempered = World(model, world.program, world.whole, world.prior, world.case)
     data = path_data(model, log_zeta=LOG_ZETA) | {"sample_inv_temp": 0}
     half, one, none = (
-        density(tempered, "continuously_tempered", data | {"fixed_inv_temp": [beta]})
+        density(tempered, "joint_tempering", data | {"fixed_inv_temp": [beta]})
         for beta in (0.5, 1.0, 0.0)
     )
     for u in points(world, 9, 2):

@@ -14,14 +14,14 @@ from corpus_oracle import CORPUS
 
 from harness.engine.nuts import NutsSettings
 from harness.fit import Fit
-from harness.forms.continuous_tempering import COLLAPSED_TEMPERING, CONTINUOUS_TEMPERING
+from harness.forms.continuous_tempering import COLLAPSED_TEMPERING, JOINT_TEMPERING
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
 from harness.temper import tempered_model
 
 METHODS: dict[str, tuple[Callable[..., Fit], dict[str, Any]]] = {
-    "pseudo-extended": (PSEUDO_EXTENDED.sample, {"num_pseudo_samples": 3}),
-    "continuous": (CONTINUOUS_TEMPERING.sample, {}),
-    "collapsed": (COLLAPSED_TEMPERING.sample, {}),
+    "pseudo_extended": (PSEUDO_EXTENDED.sample, {"num_pseudo_samples": 3}),
+    "joint_tempering": (JOINT_TEMPERING.sample, {}),
+    "collapsed_tempering": (COLLAPSED_TEMPERING.sample, {}),
 }
 
 

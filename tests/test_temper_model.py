@@ -17,13 +17,13 @@ from harness.fit import Fit
 from harness.forms.common import Run
 from harness.forms.continuous_tempering import (
     COLLAPSED_TEMPERING,
-    CONTINUOUS_TEMPERING,
+    JOINT_TEMPERING,
     CollapsedTempering,
 )
 from harness.forms.form import Form, sample
 from harness.forms.from_pilot import FromPilot
+from harness.forms.nuts import PLAIN_NUTS
 from harness.forms.pseudo_extended import COLLAPSED_PSEUDO_EXTENDED, PSEUDO_EXTENDED, PseudoExtended
-from harness.forms.target import TARGET
 from harness.model import Model
 from harness.path import gaussian_base
 from harness.temper import tempered_model
@@ -55,8 +55,8 @@ NUTS = NutsSettings(chains=2, warmup=500, draws=1500)
 SAMPLERS: dict[str, Callable[..., Fit]] = {
     "pseudo_extended": PSEUDO_EXTENDED.sample,
     "collapsed_pseudo_extended": COLLAPSED_PSEUDO_EXTENDED.sample,
-    "continuously_tempered": CONTINUOUS_TEMPERING.sample,
-    "collapsed_tempered": COLLAPSED_TEMPERING.sample,
+    "joint_tempering": JOINT_TEMPERING.sample,
+    "collapsed_tempering": COLLAPSED_TEMPERING.sample,
 }
 
 
@@ -128,7 +128,7 @@ def test_evidence_and_posterior(name: str, model: Model) -> None:
 
 
 def test_target(model: Model) -> None:
-    check_posterior(TARGET.sample(model, nuts=NUTS, seed=4, engine="stanli"))
+    check_posterior(PLAIN_NUTS.sample(model, nuts=NUTS, seed=4, engine="stanli"))
 
 
 def test_from_a_pilot(model: Model) -> None:

@@ -354,7 +354,7 @@ def written(folder: Path, text: str) -> Path:
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_tempered(name: str, tmp_path: Path) -> None:
     case = CASES[name]
-    found = temper(written(tmp_path, case.text()), method="continuous").statements
+    found = temper(written(tmp_path, case.text()), method="joint_tempering").statements
     assert tuple((each.tempered, each.unsure) for each in found) == case.expected, found
     assert all(each.why for each in found)
 
@@ -362,7 +362,7 @@ def test_what_is_tempered(name: str, tmp_path: Path) -> None:
 def test_what_is_unsure_is_asked(tmp_path: Path) -> None:
     """Of the same statement, once taken for the prior and once for the likelihood."""
     text = CASES["neighbours"].text()
-    program = temper(written(tmp_path, text), method="continuous")
+    program = temper(written(tmp_path, text), method="joint_tempering")
     line = 1 + text.splitlines().index(f"  {CASES['neighbours'].model}")
     statement = "`target += - 0.5 * dot_self(phi[a] - phi[b]);`"
     asked = (
@@ -371,7 +371,7 @@ def test_what_is_unsure_is_asked(tmp_path: Path) -> None:
         "part of the likelihood, write `// temper: yes` on its line"
     )
     assert asked in as_table(program).splitlines()
-    program = temper(written(tmp_path, CASES["an index"].text()), method="continuous")
+    program = temper(written(tmp_path, CASES["an index"].text()), method="joint_tempering")
     (question,) = [each.question for each in program.statements if each.unsure]
     assert "data N, w only choose" in question
     assert "it is taken as part of the likelihood." in question
@@ -385,7 +385,7 @@ def test_a_comment_decides(name: str, word: str, tempered: bool, tmp_path: Path)
     if name == "an index":
         text = text.replace("for (n in", "y ~ normal(p[1], 1);\n for (n in")
         text = text.replace("log(p[w[n]]);", f"log(p[w[n]]); // temper: {word}")
-    found = temper(written(tmp_path, text), method="continuous").statements
+    found = temper(written(tmp_path, text), method="joint_tempering").statements
     (statement,) = [each for each in found if "[a]" in each.text or "[w[n]]" in each.text]
     assert (statement.tempered, statement.unsure) == (tempered, False)
     assert statement.why == "as a comment says"
@@ -394,7 +394,7 @@ def test_a_comment_decides(name: str, word: str, tempered: bool, tmp_path: Path)
 def test_a_program_without_data_is_refused(tmp_path: Path) -> None:
     text = "data { real r; } parameters { real c; } model { target += -square(c / r); }"
     with pytest.raises(DataError, match="no statement to temper"):
-        temper(written(tmp_path, text), method="continuous")
+        temper(written(tmp_path, text), method="joint_tempering")
 
 
 CHOSEN = 60

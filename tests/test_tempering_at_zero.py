@@ -218,17 +218,17 @@ CASES = ["mixture", "banana", "radon"]
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
 @pytest.mark.parametrize("name", CASES)
-def test_shipped_continuously_tempered(name: str) -> None:
+def test_shipped_joint_tempering(name: str) -> None:
     case = Shipped(name)
     path = tempering_data(case.model, case.base, log_g=LADDER, **case.zeta)
     expected = case.log_base(case.zero) + LOG_G[0]
-    collapsed = case.density("collapsed_tempered", path | {"ladder": 1})
+    collapsed = case.density("collapsed_tempering", path | {"ladder": 1})
     assert collapsed.value(case.zero) == pytest.approx(expected, rel=1e-12)
     assert np.isfinite(collapsed.value(case.good))
-    joint_cases = ((0.0, expected), (1e-6, -INF)) if case.has("continuously_tempered") else ()
+    joint_cases = ((0.0, expected), (1e-6, -INF)) if case.has("joint_tempering") else ()
     for inv_temp, value in joint_cases:
         fixed = {"sample_inv_temp": 0, "fixed_inv_temp": [inv_temp]}
-        joint = case.density("continuously_tempered", path | fixed)
+        joint = case.density("joint_tempering", path | fixed)
         assert joint.value(case.zero) == pytest.approx(value, rel=1e-12)
 
 

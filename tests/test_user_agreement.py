@@ -72,7 +72,7 @@ def test_no_pilot_with_another_density(tmp_path: Path, monkeypatch: pytest.Monke
     result = sample(path, DATA, **common)
     assert result.log_evidence is not None
     assert result.fit.tree.attrs["gradients_pilot"] > 0
-    assert sample(path, DATA, method="ct", **common).log_evidence is not None
+    assert sample(path, DATA, method="collapsed_tempering", **common).log_evidence is not None
 
     monkeypatch.setattr("harness.engine.stanli_package.FAULTY_PASSES", ())
     for name in FAULTY_PASSES:
@@ -84,4 +84,4 @@ def test_no_pilot_with_another_density(tmp_path: Path, monkeypatch: pytest.Monke
     assert "stanli, which runs the pilots, and CmdStan disagree" in finding.sentence
     assert "they differ in log densities" in finding.sentence
     with pytest.raises(ToolchainError, match=r"groups.stan: stanli.* differ in .*--method nuts"):
-        sample(path, DATA, method="ct", **common)
+        sample(path, DATA, method="collapsed_tempering", **common)

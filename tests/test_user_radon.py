@@ -53,7 +53,10 @@ def score(result: UserFit, truth: float) -> float:
     return (found.value - truth) / found.mcse
 
 
-@pytest.mark.parametrize("method", ["auto", "ct", pytest.param("pe", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "method",
+    ["auto", "collapsed_tempering", pytest.param("pseudo_extended", marks=pytest.mark.slow)],
+)
 def test_evidence_and_means(method: Method) -> None:
     result = run(method, seed=1)
     assert result.log_evidence is not None
@@ -67,7 +70,7 @@ def test_evidence_and_means(method: Method) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["ct", "pe"])
+@pytest.mark.parametrize("method", ["collapsed_tempering", "pseudo_extended"])
 def test_errors_are_honest(method: Method) -> None:
     scores = [score(run(method, seed), exact()) for seed in range(RUNS)]
     assert np.max(np.abs(scores)) < 4
@@ -75,7 +78,7 @@ def test_errors_are_honest(method: Method) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["ct", "pe"])
+@pytest.mark.parametrize("method", ["collapsed_tempering", "pseudo_extended"])
 def test_errors_of_a_conjugate_regression_are_honest(method: Method) -> None:
     name = "conjugate_regression"
     scores = [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Never, get_args
 
 import pandas as pd
 import pytest
@@ -13,7 +14,7 @@ from test_report_site import EXPERIMENT, results
 
 from harness.errors import DataError
 from harness.plan.catalogue import experiment_names, load_experiment
-from harness.plan.spec import Profile, Verdict
+from harness.plan.spec import Cell, ClaimKind, Profile, Results, Verdict
 from harness.report import verdicts
 from harness.report.experiment_page import build_section
 from harness.report.kept import KeptTable, keep_tables, kept_lines, read_kept
@@ -50,21 +51,34 @@ def test_the_data_are_of_our_experiments(committed: pd.DataFrame) -> None:
     assert set(committed["verdict"]) <= set(get_args(Verdict))
     assert set(committed["profile"]) <= set(get_args(Profile))
     assert committed["date"].str.fullmatch(r"\d{4}-\d\d-\d\d").all()
-    assert not committed.reset_index().duplicated(["experiment", "claim"]).any()
+    assert set(committed["kind"]) <= set(get_args(ClaimKind))
+    assert not committed.reset_index().duplicated(["experiment", "key"]).any()
+
+
+def test_the_data_have_the_claims_of_our_experiments(committed: pd.DataFrame) -> None:
+    """Key, kind and words; those of the images are of the decoder that ships."""
+
+    def no_fit(cell: Cell, replication: int) -> Never:
+        raise AssertionError
+
+    for name in experiment_names():
+        empty = Results("quick", (), pd.DataFrame(columns=["cell"]), no_fit, 9)
+        claims = load_experiment(name).claims(empty)
+        rows = committed.loc[[name], ["key", "kind", "claim"]]
+        assert list(rows.itertuples(index=False, name=None)) == [
+            (claim.key, claim.kind, claim.statement) for claim in claims
+        ]
 
 
 def test_every_row_has_its_claim_in_the_readme_or_is_not_a_papers(committed: pd.DataFrame) -> None:
     """Counted another way than the table is made."""
     inside = README.read_text(encoding="utf-8").split("<!-- verdicts: begin -->")[1]
     rows = [line for line in inside.split("<!-- verdicts: end -->")[0].splitlines() if "|" in line]
-    not_papers = sum(
-        claim.startswith(("Ours", "Against", "Why", "Not why")) for claim in committed["claim"]
-    )
-    assert len(rows) - 2 == len(committed) - not_papers
-    columns = committed[["claim", "verdict", "profile"]]
-    for name, claim, verdict, profile in columns.itertuples(name=None):
+    assert len(rows) - 2 == list(committed["kind"]).count("paper")
+    columns = committed[["kind", "claim", "verdict", "profile"]]
+    for name, kind, claim, verdict, profile in columns.itertuples(name=None):
         listed = f"| {name} | {claim.replace('|', chr(92) + '|')} | {verdict} | {profile} |" in rows
-        assert listed is not claim.startswith(("Ours", "Against", "Why", "Not why"))
+        assert listed is (kind == "paper")
 
 
 def test_claims_of_a_report_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +90,8 @@ def test_claims_of_a_report_come_back(tmp_path: Path, monkeypatch: pytest.Monkey
     assert list(frame.index) == ["made_up"] * 3
     first = dict(frame.iloc[0])
     assert first == {
+        "key": "holds",
+        "kind": "paper",
         "claim": "It holds.",
         "measured": "It does.",
         "runs": "2",
@@ -101,6 +117,8 @@ def test_ours_are_counted_and_not_listed() -> None:
     told = ["not reproduced", "reproduced", "reproduced", "not run"]
     frame = pd.DataFrame(
         {
+            "key": ["holds", "ours", "against", "why"],
+            "kind": ["paper", "ours", "against", "why"],
             "claim": claims,
             "measured": "7",
             "runs": "2 to 9",
@@ -215,13 +233,16 @@ def test_what_a_longer_run_said_stays_without_its_store(
     # Neither the longer run's store is needed again nor those of experiments that did not change;
     # of the default run's own verdicts the new ones count, and a claim that is no longer made goes.
     rows = [claims.iloc[[0]], claims.iloc[[1]].assign(verdict="not reproduced")]
-    renamed = claims.iloc[[2]].assign(claim="In other words.")
+    rows[0] = rows[0].assign(claim="The same in other words.")
+    renamed = claims.iloc[[2]].assign(key="another", claim="Another claim.")
     again = tmp_path / "again" / name / "tables"
     again.mkdir(parents=True)
     (again / "claims.csv").write_text(pd.concat([*rows, renamed]).to_csv(), encoding="utf-8")
     verdicts.write_verdicts(tmp_path, tmp_path / "again")
     second = verdicts.read_verdicts(published / "ours-verdicts.csv")
-    assert list(second["claim"]) == [*claims["claim"][:2], "In other words.", *elsewhere["claim"]]
+    assert list(second["key"]) == [*claims["key"][:2], "another", *elsewhere["key"]]
+    said = ["The same in other words.", claims["claim"].iloc[1], "Another claim."]
+    assert list(second["claim"]) == [*said, *elsewhere["claim"]]
     assert list(second["profile"]) == ["paper", "quick", "quick", "quick"]
     assert list(second["verdict"]) == ["not reproduced", "not reproduced", *["reproduced"] * 2]
 
@@ -259,3 +280,15 @@ def test_what_cannot_be_written_is_said(
     (tables / "claims.csv").write_text("claim\nIt holds.\n", encoding="utf-8")
     with pytest.raises(DataError, match="cannot read the claims"):
         verdicts.collect_verdicts(tmp_path)
+    (tables / "claims.csv").write_text(
+        committed.drop(columns=["key", "kind"]).to_csv(), encoding="utf-8"
+    )
+    with pytest.raises(DataError, match="lack key, kind; `harness report` writes them again"):
+        verdicts.collect_verdicts(tmp_path)
+
+
+def test_two_claims_of_one_key_are_refused() -> None:
+    section = build_section(EXPERIMENT, results())
+    twice = replace(section, claims=[*section.claims, section.claims[0]])
+    with pytest.raises(DataError, match="made_up needs a key of its own; several have holds"):
+        verdicts.claims_table(twice, "2.39.0")

@@ -59,3 +59,14 @@ def test_the_error_covers_a_spread_that_the_estimates_do_not_admit() -> None:
 def test_what_cannot_be_combined_is_refused(estimates: list[LogEvidence]) -> None:
     with pytest.raises(DataError, match="to combine"):
         combined_log_evidence(estimates)
+
+
+def test_products_and_ratios_of_independent_estimates() -> None:
+    """A variance of log X + log Y or log X - log Y is the sum of both: checked on draws."""
+    rng = np.random.default_rng(8)
+    one, other = LogEvidence(2.0, 0.3), LogEvidence(-1.0, 0.4)
+    x, y = rng.normal(one.value, one.mcse, 40_000), rng.normal(other.value, other.mcse, 40_000)
+    for found, draws in ((one.plus(other), x + y), (one.minus(other), x - y)):
+        # Standard errors of a mean and of a standard deviation of 40,000 normal draws.
+        assert abs(found.value - draws.mean()) < 4 * found.mcse / 200
+        assert abs(found.mcse / draws.std() - 1) < 4 / np.sqrt(80_000)

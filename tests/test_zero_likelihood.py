@@ -30,9 +30,9 @@ from harness.fit import Fit
 from harness.forms import (
     CollapsedPseudoExtended,
     CollapsedTempering,
-    ContinuousTempering,
     Form,
     FromPilot,
+    JointTempering,
     PseudoExtended,
     Run,
     sample,
@@ -55,7 +55,7 @@ DATA: dict[str, dict[str, Any]] = {
     "kinds": {"N": 2, "y": [0.4, -0.7], "hit": [1, 0]},
 }
 LADDER: LogG = [(0.0, 0.4), (0.5, 0.1), (1.0, 0.3)]
-COLLAPSED = ("collapsed_tempered", "collapsed_tempered_zero_likelihood")
+COLLAPSED = ("collapsed_tempering", "collapsed_tempering_zero_likelihood")
 
 
 @cache
@@ -99,7 +99,7 @@ def test_forms_with_one_inverse_temperature(start: float) -> None:
     fixed = {"sample_inv_temp": 0, "fixed_inv_temp": [start]}
     data = tempering_data(model_of("seen"), log_zeta=3.0) | fixed
     wanted = log_prior(FAR) if start == 0 else -np.inf
-    assert density_of("seen", "continuously_tempered", data).value(FAR) == pytest.approx(wanted)
+    assert density_of("seen", "joint_tempering", data).value(FAR) == pytest.approx(wanted)
 
 
 def test_pseudo_extended_forms() -> None:
@@ -289,7 +289,7 @@ RUNS = {
     "edge": {
         "collapsed": Way(CollapsedTempering(), True, True),
         "zero": Way(CollapsedTempering(zero_likelihood=True), True, True),
-        "joint": Way(ContinuousTempering(), False, False),
+        "joint": Way(JointTempering(), False, False),
         "integrated": Way(CollapsedTempering(), False, False),
         "pe": Way(PseudoExtended(2), False, False),
         "cpe": Way(CollapsedPseudoExtended(2), True, True),
@@ -298,7 +298,7 @@ RUNS = {
     # Nothing passes where the program throws.
     "rejects": {
         "collapsed": Way(CollapsedTempering(), True, False),
-        "joint": Way(ContinuousTempering(), False, False),
+        "joint": Way(JointTempering(), False, False),
     },
 }
 STARTS: dict[str, dict[str, Any]] = {
@@ -392,7 +392,7 @@ BOX_MASS = float(np.log(norm.cdf(5.1, 1, 9) - norm.cdf(-7.1, 1, 9)))
 @pytest.mark.parametrize(
     "form",
     [
-        ContinuousTempering(),
+        JointTempering(),
         CollapsedTempering(),
         PseudoExtended(2),
         CollapsedPseudoExtended(2),
@@ -413,7 +413,7 @@ def test_a_gaussian_base_wider_than_the_box(form: Form) -> None:
     assert findings[0].severity == 0
 
 
-@pytest.mark.parametrize("form", [ContinuousTempering(), CollapsedTempering()])
+@pytest.mark.parametrize("form", [JointTempering(), CollapsedTempering()])
 def test_a_pilots_base_wider_than_the_box(form: Form) -> None:
     nuts = NutsSettings(chains=4, warmup=500, draws=3000)
     fit = sample(BOXED, form, FromPilot(WIDE), Run(seed=6, nuts=nuts, engine="stanli"))
@@ -440,9 +440,9 @@ HOW = {
     ("how", "form", "whole"),
     [
         ("zero", CollapsedTempering(), True),
-        ("zero", ContinuousTempering(), False),
+        ("zero", JointTempering(), False),
         ("reject", CollapsedTempering(), False),
-        ("reject", ContinuousTempering(), False),
+        ("reject", JointTempering(), False),
     ],
 )
 def test_a_pilots_base_where_the_target_is_zero(

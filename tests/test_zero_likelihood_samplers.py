@@ -15,12 +15,12 @@ from harness.fit import Fit
 from harness.model.python_target import Target, function_target
 from harness.path import gaussian_base
 from harness.samplers.annealed_importance import annealed_importance, bidirectional
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.gibbs_tempering import gibbs_tempering
-from harness.samplers.joint_tempering import joint_tempering
+from harness.samplers.joint_hmc import joint_hmc
 from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import uniform_ladder
 from harness.samplers.parallel_tempering import parallel_tempering
-from harness.samplers.path import Path
 from harness.samplers.path_sampling import path_sampling
 from harness.samplers.sequential_monte_carlo import sequential_monte_carlo
 from harness.samplers.simulated_tempering import log_rung_probabilities, simulated_tempering
@@ -53,7 +53,7 @@ TARGET = edged(lambda x: x > EDGE)
 SAMPLERS: dict[str, tuple[Callable[..., Fit], dict[str, Any]]] = {
     "gibbs": (gibbs_tempering, {"chains": 32, "draws": 1000}),
     "simulated": (simulated_tempering, {"ladder": LADDER, "chains": 32, "draws": 1000}),
-    "joint": (joint_tempering, {"chains": 32, "draws": 1500, "step_size": 0.1, "kernel": Hmc(8)}),
+    "joint": (joint_hmc, {"chains": 32, "draws": 1500, "step_size": 0.1, "kernel": Hmc(8)}),
     "path sampling": (path_sampling, {"chains": 32, "draws": 1000}),
     "parallel": (parallel_tempering, {"ladder": LADDER, "draws": 2000}),
     "annealed": (annealed_importance, {"ladder": uniform_ladder(30), "chains": 4000}),
@@ -152,7 +152,7 @@ def test_islands_are_joined_through_the_base() -> None:
 
 
 def test_the_path_at_its_base() -> None:
-    path = Path(TARGET, BASE)
+    path = GeometricPath(TARGET, BASE)
     state = path.state(np.array([[-2.0], [2.0]]))
     base = BASE.log_density(state.points)
     np.testing.assert_array_equal(path.delta(state)[0], np.inf)
@@ -160,7 +160,7 @@ def test_the_path_at_its_base() -> None:
     assert path.log_density(state, 1e-12)[0] == -np.inf
     slope = BASE.log_density_gradient(state.points)
     np.testing.assert_allclose(path.gradient(state, 0.0), slope, rtol=1e-12)
-    unknown = Path(edged(lambda x: x > EDGE, outside=np.nan), BASE)
+    unknown = GeometricPath(edged(lambda x: x > EDGE, outside=np.nan), BASE)
     assert unknown.log_density(unknown.state(state.points), 0.0)[0] == -np.inf
 
 

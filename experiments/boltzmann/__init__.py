@@ -67,9 +67,9 @@ EXPERIMENT = Experiment(
     ),
     reductions={
         "smoke": "2 short runs of few methods: it shows that everything works, not more.",
-        "quick": "PE half: 4 or 10 runs of 2,500 draws, N up to 10, fixed β = 0.1, 0.5, 0.9, "
+        "quick": "PE half: 3 or 6 runs of 2,500 draws, N up to 10, fixed β = 0.1, 0.5, 0.9, "
         "ladders of 200 (published: 10 runs of 10,000, N up to 20, 1,000). CT half: 3 instances "
-        "and 4 runs (published: 10 and 10), AIS with 200 and 1,000 temperatures (1,000 to "
+        "and 3 runs (published: 10 and 10), AIS with 200 and 1,000 temperatures (1,000 to "
         "10,000).",
         "paper": "AIS of the PE half has 1,000 chains, not 10,000.",
     },
@@ -79,5 +79,5 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=figures,
     claims=claims,
-    processor_seconds={"smoke": 180, "quick": 600, "paper": 30_000},
+    processor_seconds={"smoke": 180, "quick": 430, "paper": 30_000},
 )

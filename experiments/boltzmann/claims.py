@@ -22,9 +22,9 @@ PAPER_CT = ("log_z", "mean", "covariance")
 def claims(results: Results) -> list[Claim]:
     """Judge every claim whose cells are there."""
     stated = []
-    for statement, half, needs, judge in CLAIMS:
+    for claim, half, needs, judge in CLAIMS:
         lacking = [name for name in needs if not of_family(results, half, name)]
-        stated.append(judged(results, statement, lacking, partial(_of_runs, judge, results, half)))
+        stated.append(judged(results, claim, lacking, partial(_of_runs, judge, results, half)))
     return stated
 
 
@@ -279,70 +279,132 @@ def _evidence(results: Results) -> Judged:
 
 
 PE_PAPER, CT_PAPER = "Nemeth et al.: ", "Graham and Storkey: "
-CLAIMS: tuple[tuple[str, str, tuple[str, ...], Callable[[Results], Judged]], ...] = (
+CLAIMS: tuple[tuple[Claim, str, tuple[str, ...], Callable[[Results], Judged]], ...] = (
     (
-        f"{PE_PAPER}HMC does not traverse the modes; its moments are worse than those of PE, ST, "
-        "CT and AIS.",
+        Claim(
+            "hmc-worst", "paper",
+            f"{PE_PAPER}HMC does not traverse the modes; its moments are worse than those of PE, "
+            "ST, CT and AIS.",
+        ),
         "PE", ("HMC", "PE", "ST", "CT", "AIS"), _hmc,
     ),
     (
-        f"{PE_PAPER}PE and ST estimate both moments better than AIS and CT.",
+        Claim(
+            "pe-and-st-best", "paper",
+            f"{PE_PAPER}PE and ST estimate both moments better than AIS and CT.",
+        ),
         "PE", ("PE", "ST", "AIS", "CT"), _pe_and_st,
     ),
-    (f"{PE_PAPER}fixing β can lower the RMSE.", "PE", ("PE", "PE fixed"), _fixed_lower),
     (
-        f"{PE_PAPER}fixing β poorly, as β = 0.1, raises the RMSE.",
+        Claim(
+            "fixed-beta-lowers", "paper",
+            f"{PE_PAPER}fixing β can lower the RMSE.",
+        ),
+        "PE", ("PE", "PE fixed"), _fixed_lower,
+    ),
+    (
+        Claim(
+            "fixed-beta-raises", "paper",
+            f"{PE_PAPER}fixing β poorly, as β = 0.1, raises the RMSE.",
+        ),
         "PE", ("PE", "PE fixed"), _fixed_poorly,
     ),
-    (f"{PE_PAPER}more pseudo-samples estimate more accurately.", "PE", ("PE",), _more),
-    (f"{PE_PAPER}MSE × time is smallest for 2 ≤ N ≤ 5.", "PE", ("PE",), _best_number),
     (
-        f"{CT_PAPER}both forms of continuous tempering are below AIS in all three errors (by equal "
-        "gradients, on eight of ten instances).",
+        Claim(
+            "more-pseudo-samples", "paper",
+            f"{PE_PAPER}more pseudo-samples estimate more accurately.",
+        ),
+        "PE", ("PE",), _more,
+    ),
+    (
+        Claim(
+            "best-number", "paper",
+            f"{PE_PAPER}MSE × time is smallest for 2 ≤ N ≤ 5.",
+        ),
+        "PE", ("PE",), _best_number,
+    ),
+    (
+        Claim(
+            "ct-below-ais", "paper",
+            f"{CT_PAPER}both forms of continuous tempering are below AIS in all three errors (by "
+            "equal gradients, on eight of ten instances).",
+        ),
         "CT", ("joint HMC", "Gibbs CT", "AIS"),
         _dominates(("AIS",), ("joint HMC", "Gibbs CT"), "CT", "work"),
     ),
     (
-        f"{CT_PAPER}both are below simulated tempering in all three errors (likewise).",
+        Claim(
+            "ct-below-st", "paper",
+            f"{CT_PAPER}both are below simulated tempering in all three errors (likewise).",
+        ),
         "CT", ("joint HMC", "Gibbs CT", "ST"),
         _dominates(("ST",), ("joint HMC", "Gibbs CT"), "CT", "work"),
     ),
     (
-        f"{CT_PAPER}both are below AIS and simulated tempering at equal computing time.",
+        Claim(
+            "ct-at-equal-time", "paper",
+            f"{CT_PAPER}both are below AIS and simulated tempering at equal computing time.",
+        ),
         "CT", ("joint HMC", "Gibbs CT", "AIS", "ST"),
         _dominates(("AIS", "ST"), ("joint HMC", "Gibbs CT"), "CT", "time"),
     ),
     (
-        f"{CT_PAPER}joint CT is slightly better than Gibbs CT on log Z and E[x].",
+        Claim(
+            "joint-above-gibbs", "paper",
+            f"{CT_PAPER}joint CT is slightly better than Gibbs CT on log Z and E[x].",
+        ),
         "CT", ("joint HMC", "joint CT", "Gibbs CT"), _joint_better,
     ),
     (
-        "Ours: collapsed CT from a pilot is below AIS and simulated tempering in all three errors.",
+        Claim(
+            "collapsed-from-pilot", "ours",
+            "Ours: collapsed CT from a pilot is below AIS and simulated tempering in all three "
+            "errors.",
+        ),
         "CT", ("collapsed CT", "AIS", "ST"),
         _dominates(("AIS", "ST"), ("collapsed CT",), "CT", "work"),
     ),
     (
-        "Ours: the best row has at least 10 times the neff/s of the paper's PE N=2.",
+        Claim(
+            "ten-times", "ours",
+            "Ours: the best row has at least 10 times the neff/s of the paper's PE N=2.",
+        ),
         "PE", ("PE", "collapsed CT"), _ten_times,
     ),
     (
-        "Ours: the folded target is ahead of parallel tempering on E[x].",
+        Claim(
+            "fold-above-pt", "ours",
+            "Ours: the folded target is ahead of parallel tempering on E[x].",
+        ),
         "PE", ("fold", "PT"), _fold_ahead,
     ),
     (
-        "Against us: parallel tempering is ahead of the folded target on E[xx′] and log Z.",
+        Claim(
+            "fold-below-pt", "against",
+            "Against us: parallel tempering is ahead of the folded target on E[xx′] and log Z.",
+        ),
         "PE", ("fold", "PT"), _fold_behind,
     ),
     (
-        "Against us: without knowledge of the modes collapsed CT loses to parallel tempering.",
+        Claim(
+            "collapsed-below-pt", "against",
+            "Against us: without knowledge of the modes collapsed CT loses to parallel tempering.",
+        ),
         "PE", ("collapsed CT", "PT"), _collapsed_behind,
     ),
     (
-        "Against tempering: the base alone, without sampling, beats the paper's PE N=2 on E[x].",
+        Claim(
+            "base-alone", "against",
+            "Against tempering: the base alone, without sampling, beats the paper's PE N=2 on "
+            "E[x].",
+        ),
         "PE", ("PE", "CT"), _base_alone,
     ),
     (
-        "Ours: log Z from pseudo-extended runs is better than from continuous tempering.",
+        Claim(
+            "evidence-of-pe", "ours",
+            "Ours: log Z from pseudo-extended runs is better than from continuous tempering.",
+        ),
         "PE", EVIDENCE[:5], _evidence,
     ),
 )  # fmt: skip

@@ -10,8 +10,8 @@ from harness.plan.spec import Cell, Figure, Results
 from harness.report.style import COLOURS, INK, new_figure, to_image
 
 from .curves import curve, efficiency_of, of_family, of_half, runs_of
-from .instances import exact_of, truth_of
-from .measure import ERRORS
+from .instances import exact_relaxation
+from .measure import ERRORS, true_covariance
 from .tables import CT_HALVES, PE_HALVES
 
 COLOUR = {
@@ -59,7 +59,7 @@ def figures(results: Results) -> list[Figure]:
 
 def directions(cell: Cell) -> FloatArray:
     """Two leading eigenvectors of the exact covariance, shape (d, 2), their largest entry > 0."""
-    vector = np.linalg.eigh(exact_of(cell.model).covariance)[1][:, :-3:-1]
+    vector = np.linalg.eigh(true_covariance(cell.model.truth))[1][:, :-3:-1]
     sign = np.sign(vector[np.abs(vector).argmax(axis=0), [0, 1]])
     return np.asarray(vector * sign)
 
@@ -74,7 +74,7 @@ def projection(results: Results, half: str, name: str, whose: str) -> Figure | N
     if not cells:
         return None
     plane = directions(cells[0])
-    exact = truth_of(cells[0].model).draw(_SHOWN, np.random.default_rng(0)) @ plane
+    exact = exact_relaxation(cells[0].model).draw(_SHOWN, np.random.default_rng(0)) @ plane
     panels = [("Exact draws", exact, INK)]
     for cell in cells:
         fit = results.load(cell, results.replications(cell)[0])
@@ -293,7 +293,7 @@ def exact_projection(results: Results, half: str, name: str, whose: str) -> Figu
     if not cells:
         return None
     plane = directions(cells[0])
-    points = truth_of(cells[0].model).draw(_SHOWN, np.random.default_rng(0)) @ plane
+    points = exact_relaxation(cells[0].model).draw(_SHOWN, np.random.default_rng(0)) @ plane
     figure, (axis,) = new_figure(1, 1, width=4.6, height=4.2)
     axis.plot(points[:, 0], points[:, 1], ".", markersize=1.5, color=COLOURS[0], alpha=0.35)
     axis.set(xlabel="first direction", ylabel="second direction")

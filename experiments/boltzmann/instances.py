@@ -1,8 +1,4 @@
-"""Instances of the experiment, their bases and their exact answers.
-
-Exact answers are computed from a model's own data, W + D = QQ', so that they are exact for the
-density that was sampled; once a process, since each is a sum over 2^28 or 2^30 states.
-"""
+"""Instances of the experiment, their bases, and what exact draws are made from."""
 
 from __future__ import annotations
 
@@ -12,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.model import Model
 from harness.models.boltzmann import (
     BoltzmannMachine,
     BoltzmannRelaxation,
-    RelaxationTruth,
+    ExactRelaxation,
     generate,
     relax,
+    relaxation_of,
 )
 from harness.models.boltzmann_fold import mean_field_fold
 from harness.models.boltzmann_mean_field import mean_field_base
@@ -119,47 +115,7 @@ def users_instance(name: str, path: Path) -> Instance:
     return made(name, BoltzmannMachine((weights + weights.T) / 2, biases))
 
 
-@dataclass(frozen=True)
-class Exact:
-    """Exact answers of an instance.
-
-    Attributes
-    ----------
-    log_z
-        log Z, in nats.
-    mean, second, covariance
-        E[x], shape (d,), E[xx'] and the covariance, shape (d, d).
-    """
-
-    log_z: float
-    mean: FloatArray
-    second: FloatArray
-    covariance: FloatArray
-
-
-def exact_of(model: Model) -> Exact:
-    """Return exact answers for a model of an instance."""
+def exact_relaxation(model: Model) -> ExactRelaxation:
+    """Return the sums over the states of a model of an instance, which exact draws come from."""
     q, biases = (np.asarray(model.data[name], dtype=np.float64) for name in ("Q", "b"))
-    return _exact(q.shape, q.tobytes(), biases.tobytes())
-
-
-@cache
-def _exact(shape: tuple[int, int], q: bytes, biases: bytes) -> Exact:
-    truth = _relaxation(shape, q, biases).truth()
-    # The tables over states are not kept: 10 instances' would hold memory for nothing.
-    return Exact(truth.log_z, truth.expected_x, truth.expected_xx, truth.covariance)
-
-
-def truth_of(model: Model) -> RelaxationTruth:
-    """Return sums over the states, from which exact draws are made."""
-    q, biases = (np.asarray(model.data[name], dtype=np.float64) for name in ("Q", "b"))
-    return _relaxation(q.shape, q.tobytes(), biases.tobytes()).truth()
-
-
-def _relaxation(shape: tuple[int, ...], q: bytes, biases: bytes) -> BoltzmannRelaxation:
-    factor = np.frombuffer(q).reshape(shape)
-    product = factor @ factor.T
-    diagonal = np.diag(product).copy()
-    np.fill_diagonal(product, 0)
-    machine = BoltzmannMachine((product + product.T) / 2, np.frombuffer(biases).copy())
-    return BoltzmannRelaxation(machine, diagonal, factor)
+    return relaxation_of(q, biases).exact()

@@ -10,10 +10,9 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
+from harness.model import Truth
 from harness.path import GaussianBase
 from harness.plan.spec import Cell
-
-from .instances import Exact, exact_of
 
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Shares of the draws after which errors are taken."""
@@ -53,11 +52,11 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     entries; ``base_...`` the base's own; ``variance`` is Var[x] averaged over coordinates;
     ``work`` and ``seconds`` what it took.  What a method does not estimate is left out.
     """
-    exact = exact_of(cell.model)
-    found = {"variance": float(np.diag(exact.covariance).mean())}
+    truth = cell.model.truth
+    found = {"variance": float(np.diag(true_covariance(truth)).mean())}
     base = cell.settings.get("base")
     if base is not None:
-        found |= {f"base_{name}": error for name, error in base_errors(base, exact).items()}
+        found |= {f"base_{name}": error for name, error in base_errors(base, truth).items()}
     shares = SHARES[-1:] if fit.tree.attrs["method"] in _PARTICLES else SHARES
     for share in shares:
         suffix = "" if share == 1 else f"_{SHARES.index(share)}"
@@ -65,10 +64,10 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
         part = fit.first_draws(max(1, round(share * fit.posterior.sizes["draw"])))
         if not _has_weight(part):
             continue
-        errors = moment_errors(*moments(part), exact)
+        errors = moment_errors(*moments(part), truth)
         log_z = log_z_of(part) if share == 1 or "log_evidence" not in fit.tree.attrs else None
         if log_z is not None:
-            errors["log_z"] = abs(log_z - exact.log_z)
+            errors["log_z"] = abs(log_z - truth.log_evidence.value)
         found |= {f"{name}{suffix}": error for name, error in errors.items()}
         found |= {f"work{suffix}": cost.gradients, f"time{suffix}": cost.seconds}
     if "diverging" in fit.sample_stats:
@@ -76,22 +75,29 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     return found
 
 
-def base_errors(base: GaussianBase, exact: Exact) -> dict[str, float]:
+def base_errors(base: GaussianBase, truth: Truth) -> dict[str, float]:
     """Errors of a base's own moments and of its guess at log Z."""
     second = base.covariance + np.outer(base.mean, base.mean)
     return {
-        "log_z": abs(base.log_zeta - exact.log_z),
-        **moment_errors(base.mean, second, exact),
+        "log_z": abs(base.log_zeta - truth.log_evidence.value),
+        **moment_errors(base.mean, second, truth),
     }
 
 
-def moment_errors(mean: FloatArray, second: FloatArray, exact: Exact) -> dict[str, float]:
+def true_covariance(truth: Truth) -> FloatArray:
+    """Covariance of x, shape (d, d)."""
+    mean = truth.expected("x")
+    covariance: FloatArray = truth.expected("x_outer") - np.outer(mean, mean)
+    return covariance
+
+
+def moment_errors(mean: FloatArray, second: FloatArray, truth: Truth) -> dict[str, float]:
     """Root mean square errors over coordinates of E[x], and over entries of E[xx'] and cov[x]."""
     covariance = second - np.outer(mean, mean)
     return {
-        "mean": _rms(mean - exact.mean),
-        "second": _rms(second - exact.second),
-        "covariance": _rms(covariance - exact.covariance),
+        "mean": _rms(mean - truth.expected("x")),
+        "second": _rms(second - truth.expected("x_outer")),
+        "covariance": _rms(covariance - true_covariance(truth)),
     }
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from harness.engine.nuts import NutsSettings
-from harness.forms.continuous_tempering import CONTINUOUS_TEMPERING
+from harness.forms.continuous_tempering import JOINT_TEMPERING
 from harness.forms.extended_hamiltonian import EXTENDED_HAMILTONIAN
 from harness.forms.folded import FOLDED
 from harness.forms.from_pilot import (
@@ -21,13 +21,13 @@ from harness.forms.from_pilot import (
     COLLAPSED_TEMPERING_FROM_PILOT,
     PSEUDO_EXTENDED_FROM_PILOT,
 )
+from harness.forms.nuts import PLAIN_NUTS
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
-from harness.forms.target import TARGET
 from harness.path import PilotSettings
 from harness.plan.spec import Cell, Profile
 from harness.samplers.annealed_importance import ANNEALED_IMPORTANCE
 from harness.samplers.gibbs_tempering import GIBBS_TEMPERING
-from harness.samplers.joint_tempering import JOINT_TEMPERING
+from harness.samplers.joint_hmc import JOINT_HMC
 from harness.samplers.kernels import Hmc, PartialHmc
 from harness.samplers.ladders import sigmoidal_ladder, uniform_ladder
 from harness.samplers.parallel_tempering import PARALLEL_TEMPERING
@@ -93,8 +93,8 @@ _TENTHS = tuple(round(0.1 * k, 1) for k in range(1, 10))
 SIZES: dict[Profile, Size] = {
     "smoke": Size((2,), (0.5,), 100, 100, 2, 2, 2, 100, 20, 20, (40, 20), 1, (20,), 200, 2),
     "quick": Size(
-        (2, 5, 10), (0.1, 0.5, 0.9), 500, 2500, 10, 4, 16, 400, 64, 200, (100, 250), 3, (200, 1000),
-        2500, 4,
+        (2, 5, 10), (0.1, 0.5, 0.9), 500, 2500, 6, 3, 16, 400, 64, 200, (100, 250), 3, (200, 1000),
+        2500, 3,
     ),
     "paper": Size(
         (2, 5, 10, 15, 20), _TENTHS, 1000, 10_000, 10, 10, 16, 2000, 1000, 1000, (500, 1000), 10,
@@ -130,7 +130,7 @@ def pe_rows(instance: Instance, size: Size) -> Iterator[tuple[Row, int]]:
         ),
         size.replications,
     )  # fmt: skip
-    yield Row("ct", "CT", "CT", CONTINUOUS_TEMPERING, nuts=nuts), size.replications
+    yield Row("ct", "CT", "CT", JOINT_TEMPERING, nuts=nuts), size.replications
     for beta in size.fixed:
         settings = {"num_pseudo_samples": 2, "inv_temp": beta}
         row = Row(
@@ -146,7 +146,7 @@ def pe_rows(instance: Instance, size: Size) -> Iterator[tuple[Row, int]]:
         ),
         size.long_replications,
     )  # fmt: skip
-    yield Row("hmc", "HMC", "HMC", TARGET, {}, nuts, needs_base=False), size.replications
+    yield Row("hmc", "HMC", "HMC", PLAIN_NUTS, {}, nuts, needs_base=False), size.replications
     for row in our_rows(size):
         yield row, size.replications
     yield folded(instance, size), size.replications
@@ -231,9 +231,9 @@ def ct_rows(size: Size) -> Iterator[Row]:
         {"ladder": sigmoidal_ladder(rungs), "pilot_draws": warmup // 5, **ten}, number=rungs,
     )  # fmt: skip
     yield Row("gibbs", "Gibbs CT", "Gibbs CT", GIBBS_TEMPERING, ten)
-    yield Row("joint-hmc", "Joint CT, HMC", "joint HMC", JOINT_TEMPERING, ten)
+    yield Row("joint-hmc", "Joint CT, HMC", "joint HMC", JOINT_HMC, ten)
     nuts = NutsSettings(chains=1, warmup=size.warmup, draws=size.ct_draws)
-    yield Row("joint", "Joint CT, NUTS", "joint CT", CONTINUOUS_TEMPERING, nuts=nuts)
+    yield Row("joint", "Joint CT, NUTS", "joint CT", JOINT_TEMPERING, nuts=nuts)
     yield Row(
         "extended", "Extended Hamiltonian", "extended Hamiltonian", EXTENDED_HAMILTONIAN,
         {"lowest_inv_temp": 0.1}, nuts,

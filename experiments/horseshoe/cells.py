@@ -10,12 +10,14 @@ import numpy as np
 
 from harness.engine.nuts import NutsSettings
 from harness.forms.method import Method
+from harness.forms.nuts import PLAIN_NUTS
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
-from harness.forms.target import TARGET
 from harness.model import Model
-from harness.models.cancer import golub_leukemia, load_classification
 from harness.models.horseshoe import Classification, Form, global_scale
 from harness.plan.spec import Cell, Profile, task_seed
+
+from .cancer import golub_leukemia, load_classification
+from .small import small_model
 
 NAME = "horseshoe"
 
@@ -71,7 +73,7 @@ class Row:
     @property
     def method(self) -> Method:
         """What is run."""
-        return TARGET if self.pseudo_samples == 1 else PSEUDO_EXTENDED
+        return PLAIN_NUTS if self.pseudo_samples == 1 else PSEUDO_EXTENDED
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -196,12 +198,6 @@ def _factors(name: str, row: Row) -> dict[str, Any]:
     }
 
 
-# Six observations of one predictor, separated by it but for their number: the scales then have a
-# posterior that quadrature gives, and the data that are counted twice move it.
-SMALL = Classification(
-    np.array([[1.5], [0.8], [2.0], [-1.1], [-0.4], [-1.7]]), np.array([1, 1, 1, 0, 0, 0])
-)
-SMALL_SCALES = {"scale_global": 0.1, "scale_icept": 1.0, "slab_scale": 2.0, "slab_df": 5.0}
 EXACT_ROWS = (
     HMC,
     PE_2,
@@ -222,7 +218,7 @@ def exact_cells(profile: Profile) -> tuple[Cell, ...]:
             key=f"exact-{row.key}",
             label=f"{row.label} (six observations)",
             factors=_factors("exact", row),
-            model=SMALL.model("six-observations", form=row.form, **SMALL_SCALES),
+            model=small_model(row.form),
             method=row.method,
             settings=row.settings,
             nuts=nuts,

@@ -21,7 +21,7 @@ _EQUAL = 0.8
 
 def claims(results: Results) -> list[Claim]:
     """Judge each statement; 'not run' without its cells, and in the smoke profile."""
-    return [judged(results, statement, (), partial(judge, results)) for statement, judge in CLAIMS]
+    return [judged(results, claim, (), partial(judge, results)) for claim, judge in CLAIMS]
 
 
 def _with(results: Results, *rows: str) -> list[str]:
@@ -135,31 +135,57 @@ def _joined(head: str, said: list[str], verdicts: Sequence[bool | None]) -> Judg
     return f"{head}: {'; '.join(said)}.", holds
 
 
-CLAIMS: tuple[tuple[str, Callable[[Results], Judgement]], ...] = (
+CLAIMS: tuple[tuple[Claim, Callable[[Results], Judgement]], ...] = (
     (
-        "Pseudo-extended MCMC (N=2, N=5) predicts better than HMC at equal cost; as published, "
-        "with shared scales.",
+        Claim(
+            "pe-above-hmc",
+            "paper",
+            "Pseudo-extended MCMC (N=2, N=5) predicts better than HMC at equal cost; as published, "
+            "with shared scales.",
+        ),
         _improvement((SHARED_2.key, SHARED_5.key)),
     ),
     (
-        "Ours: PE predicts better in the exact form, too: every pseudo-sample has its own scales.",
+        Claim(
+            "exact-pe-above-hmc",
+            "ours",
+            "Ours: PE predicts better in the exact form, too: every pseudo-sample has its own "
+            "scales.",
+        ),
         _improvement((PE_2.key, PE_5.key)),
     ),
     (
-        "HMC performs strongly: it has at least 80 % of what the best row gains over the class "
-        "shares.",
+        Claim(
+            "hmc-strong",
+            "paper",
+            "HMC performs strongly: it has at least 80 % of what the best row gains over the class "
+            "shares.",
+        ),
         _strong_hmc,
     ),
     (
-        "A fixed β can predict better than a sampled one, and one fixed wrongly worse (both by "
-        "two standard errors; exact form).",
+        Claim(
+            "fixed-beta",
+            "paper",
+            "A fixed β can predict better than a sampled one, and one fixed wrongly worse (both by "
+            "two standard errors; exact form).",
+        ),
         _fixed,
     ),
-    ("Marginal posteriors are mostly unimodal, with their mass at zero.", _unimodal),
     (
-        "Ours: pseudo-samples that share λ, τ and c, as in the published program, have not the "
-        "posterior's scales but those that follow from counting the data more than once; with "
-        "scales of their own they are right.",
+        Claim(
+            "unimodal", "paper", "Marginal posteriors are mostly unimodal, with their mass at zero."
+        ),
+        _unimodal,
+    ),
+    (
+        Claim(
+            "shared-scales-biased",
+            "ours",
+            "Ours: pseudo-samples that share λ, τ and c, as in the published program, have not the "
+            "posterior's scales but those that follow from counting the data more than once; with "
+            "scales of their own they are right.",
+        ),
         _inexact,
     ),
 )

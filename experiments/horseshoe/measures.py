@@ -1,19 +1,16 @@
-"""What is measured of a horseshoe fit, and the exact answers of the small problem."""
+"""What is measured of a horseshoe fit."""
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
-import xarray as xr
 
 from harness.arrays import FloatArray
 from harness.fit import Fit
-from harness.models.horseshoe_exact import exact_expectation
-from harness.models.horseshoe_predictions import condensed, held_out_density, within_budget
 from harness.plan.spec import Cell
 
-from .cells import NUM_SHOWN, SMALL, SMALL_SCALES
+from .cells import NUM_SHOWN
+from .predictions import condensed, held_out_density, within_budget
+from .small import bounded_scale
 
 _HIGHEST = 0.2
 """Part of the highest point of a density that another maximum must reach to count as a mode."""
@@ -57,24 +54,6 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
         ),
         "divergences": float(used.sample_stats["diverging"].sum()),
     }
-
-
-def bounded_scale(parameters: xr.Dataset) -> xr.DataArray:
-    """Return tau / (tau_0 + tau): 1/2 at the median of its prior; tau itself has no mean there."""
-    tau = parameters["tau"]
-    value: xr.DataArray = tau / (SMALL_SCALES["scale_global"] + tau)
-    return value
-
-
-@cache
-def exact_bounded_scale(shared_inv_temp: float | str | None) -> float:
-    """Exact expectation of :func:`bounded_scale`, or what the shared form has in its place."""
-
-    def f(local: FloatArray, tau: FloatArray, c2: FloatArray) -> FloatArray:
-        value: FloatArray = tau / (SMALL_SCALES["scale_global"] + tau)
-        return value
-
-    return exact_expectation(f, SMALL, shared_inv_temp=shared_inv_temp, **SMALL_SCALES)
 
 
 def modes_of(draws: FloatArray) -> list[float]:

@@ -8,7 +8,7 @@ import pandas as pd
 from harness.plan.spec import Results, Table
 
 from .cells import HMC
-from .measures import exact_bounded_scale
+from .small import expected_in_shared_form
 
 
 def data_names(results: Results) -> list[str]:
@@ -103,8 +103,8 @@ def exact_table(results: Results) -> pd.DataFrame:
         error = float(np.sqrt((runs["bounded_mcse"] ** 2).sum()) / len(runs))
         shared = cell.factors["form"] == "shared_scales"
         inv_temp = None if cell.factors["inv_temp"] == "sampled" else cell.factors["inv_temp"]
-        truth = exact_bounded_scale("none")
-        form = exact_bounded_scale(inv_temp) if shared else truth
+        truth = float(cell.model.truth.expected("bounded"))
+        form = expected_in_shared_form(inv_temp) if shared else truth
         rows.append(
             {
                 "row": cell.factors["row"],

@@ -15,10 +15,10 @@ import xarray as xr
 from harness.engine.nuts import NutsSettings
 from harness.evidence import normalised_weights
 from harness.fit import Fit
-from harness.forms.continuous_tempering import CONTINUOUS_TEMPERING
+from harness.forms.continuous_tempering import JOINT_TEMPERING
 from harness.forms.method import Method
+from harness.forms.nuts import PLAIN_NUTS
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
-from harness.forms.target import TARGET
 from harness.plan.spec import Cell, Experiment, Profile
 
 from .claims import claims, tables
@@ -39,15 +39,15 @@ def grid(profile: Profile) -> tuple[Cell, ...]:
     nuts = NutsSettings(chains=1, warmup=1000, draws=draws)
     base = bases()
     rows: list[tuple[str, str, Method, dict[str, Any]]] = [
-        ("pe", "HMC", TARGET, {}),
+        ("pe", "HMC", PLAIN_NUTS, {}),
         (
             "pe",
             "PE",
             PSEUDO_EXTENDED,
             {"num_pseudo_samples": 2, "inv_temp": 0.0, "base": base["pe"]},
         ),
-        ("ct", "HMC", TARGET, {}),
-        ("ct", "CT", CONTINUOUS_TEMPERING, {"base": base["ct"]}),
+        ("ct", "HMC", PLAIN_NUTS, {}),
+        ("ct", "CT", JOINT_TEMPERING, {"base": base["ct"]}),
     ]
     return tuple(
         Cell(

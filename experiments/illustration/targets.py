@@ -28,11 +28,12 @@ BOX = {"pe": (-12.0, 12.0), "ct": (-40.0, 40.0)}
 
 def bases() -> dict[str, GaussianBase]:
     """Base of each half: the wide Gaussian, and the one with the mixture's own moments."""
-    mixture = MIXTURES["ct"]
-    variance = mixture.expected_x_squared - mixture.expected_x**2
+    truth = MIXTURES["ct"].truth
+    mean = truth.expected("x")
+    variance = truth.expected("x_squared") - mean**2
     return {
         "pe": gaussian_base(np.zeros(1), np.array([[2.0]])),
-        "ct": gaussian_base(mixture.expected_x, variance[:, None]),
+        "ct": gaussian_base(mean, variance[:, None]),
     }
 
 

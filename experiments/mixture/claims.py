@@ -41,8 +41,8 @@ def claims(results: Results) -> list[Claim]:
     """Judge the statements, each against our numbers."""
     have = {cell.key for cell in results.cells}
     return [
-        judged(results, statement, needs - have, partial(judge, results))
-        for statement, needs, judge in CLAIMS
+        judged(results, claim, needs - have, partial(judge, results))
+        for claim, needs, judge in CLAIMS
     ]
 
 
@@ -317,94 +317,159 @@ def _runs(results: Results) -> str:
     return f"{len(results.replications(cell))} runs of {cell.nuts.draws:,} draws"
 
 
-CLAIMS: tuple[tuple[str, set[str], Judge], ...] = (
+CLAIMS: tuple[tuple[Claim, set[str], Judge], ...] = (
     (
-        "In scenario (a) HMC explores only the modes near each other; PE explores all.",
+        Claim(
+            "modes-of-a",
+            "paper",
+            "In scenario (a) HMC explores only the modes near each other; PE explores all.",
+        ),
         {"a-hmc", "a-pe-2"},
         _modes,
     ),
     (
-        "In scenario (b) HMC does much better than in (a), yet worse than PE.",
+        Claim(
+            "hmc-in-b",
+            "paper",
+            "In scenario (b) HMC does much better than in (a), yet worse than PE.",
+        ),
         {"a-hmc", "b-hmc", "b-pe-2"},
         _scenario_b,
     ),
     (
-        "More pseudo-samples lower the errors: N=5 below N=2 in every column.",
+        Claim(
+            "more-pseudo-samples",
+            "paper",
+            "More pseudo-samples lower the errors: N=5 below N=2 in every column.",
+        ),
         _both("pe-2", "pe-5"),
         _more_pseudo_samples,
     ),
     (
-        "Table 1's PE rows: RMSE within a factor 1.5 of the published (or two standard errors).",
+        Claim(
+            "table-1-pe",
+            "paper",
+            "Table 1's PE rows: RMSE within a factor 1.5 of the published (or two standard "
+            "errors).",
+        ),
         _both("pe-2", "pe-5"),
         _table_one,
     ),
     (
-        "Table 1's RAM, EE and PT rows: RMSE within a factor 1.5 of the published (or two "
-        "standard errors).",
+        Claim(
+            "table-1-peers",
+            "paper",
+            "Table 1's RAM, EE and PT rows: RMSE within a factor 1.5 of the published (or two "
+            "standard errors).",
+        ),
         _both("ram", "ee", "pt"),
         _peers,
     ),
     (
-        "PE N=2 does as well as RAM, EE and PT: at most 1.5 times the errors of the best (or two "
-        "standard errors), draw for draw.",
+        Claim(
+            "pe-as-good-as-peers",
+            "paper",
+            "PE N=2 does as well as RAM, EE and PT: at most 1.5 times the errors of the best (or "
+            "two standard errors), draw for draw.",
+        ),
         _both("pe-2", "ram", "ee", "pt"),
         _as_good_as_peers,
     ),
     (
-        "At equal time the best number of pseudo-samples lies between 2 and 5 (Figure 7).",
+        Claim(
+            "best-number",
+            "paper",
+            "At equal time the best number of pseudo-samples lies between 2 and 5 (Figure 7).",
+        ),
         _both("pe-2", "pe-5", "pe-10"),
         _best_number,
     ),
     (
-        "In (b) a well chosen fixed β (0.1) is a little better than sampled ones, a badly chosen "
-        "one (0.9) worse (Table 2).",
+        Claim(
+            "table-2-b",
+            "paper",
+            "In (b) a well chosen fixed β (0.1) is a little better than sampled ones, a badly "
+            "chosen one (0.9) worse (Table 2).",
+        ),
         {"b-pe-2", "b-pe-2-fixed-1", "b-pe-2-fixed-9"},
         _fixed_b,
     ),
     (
-        "In (a) PE with β fixed above 0.1 finds no more than HMC: errors of E[X₁] above 1 "
-        "(Table 2).",
+        Claim(
+            "table-2-a",
+            "paper",
+            "In (a) PE with β fixed above 0.1 finds no more than HMC: errors of E[X₁] above 1 "
+            "(Table 2).",
+        ),
         {"a-pe-2-fixed-1", "a-pe-2-fixed-5", "a-pe-2-fixed-9"},
         _fixed_a,
     ),
     (
-        "Why we differ: the printed truth of E[X²] in (b) takes r/20 for standard deviations, and "
-        "the published errors are from that truth.",
+        Claim(
+            "printed-truth",
+            "why",
+            "Why we differ: the printed truth of E[X²] in (b) takes r/20 for standard deviations,"
+            " and the published errors are from that truth.",
+        ),
         set(),
         _printed,
     ),
     (
-        "Why we differ: the published code weights (b) with (a)'s density, which moves estimates "
-        "to those that the preprint prints.",
+        Claim(
+            "mistaken-weights",
+            "why",
+            "Why we differ: the published code weights (b) with (a)'s density, which moves "
+            "estimates to those that the preprint prints.",
+        ),
         _both("pe-2") | {"b-pe-5"},
         _mistaken,
     ),
     (
-        "Why we differ: on the published code's [0.1, 1] β cannot bridge the modes of (a); on its "
-        "[0.001, 1] it does as on [0, 1].",
+        Claim(
+            "range-of-beta",
+            "why",
+            "Why we differ: on the published code's [0.1, 1] β cannot bridge the modes of (a); on"
+            " its [0.001, 1] it does as on [0, 1].",
+        ),
         {"a-pe-2", "a-pe-2-narrow", "a-pe-2-wide"},
         _ranges,
     ),
     (
-        "Not why we differ: the published code's box [-10, 10]² cuts through (b), but the "
-        "preprint's means are not those of what is left.",
+        Claim(
+            "box",
+            "why",
+            "Not why we differ: the published code's box [-10, 10]² cuts through (b), but the "
+            "preprint's means are not those of what is left.",
+        ),
         set(),
         _box,
     ),
     (
-        "Ours: the best row that Stan's NUTS runs has at least 10 times the neff/s of the paper's "
-        "PE N=2.",
+        Claim(
+            "ten-times",
+            "ours",
+            "Ours: the best row that Stan's NUTS runs has at least 10 times the neff/s of the "
+            "paper's PE N=2.",
+        ),
         _both("ct", "fold", "pe-2"),
         _ten_times,
     ),
     (
-        "Ours: the folded target is ahead of parallel tempering on E[x].",
+        Claim(
+            "fold-above-pt",
+            "ours",
+            "Ours: the folded target is ahead of parallel tempering on E[x].",
+        ),
         _both("fold", "pt-hmc"),
         _fold_and_tempering,
     ),
     (
-        "Against us: importance sampling from the same mixture, with no Markov chain, does better "
-        "than the folded target, so that this mixture cannot rank samplers.",
+        Claim(
+            "importance-above-fold",
+            "against",
+            "Against us: importance sampling from the same mixture, with no Markov chain, does "
+            "better than the folded target, so that this mixture cannot rank samplers.",
+        ),
         _both("fold", "fold-is"),
         _importance,
     ),

@@ -15,7 +15,7 @@ from harness.plan.spec import Results
 
 from .frames import cells_of, preprint, published, rmse, runs_of
 from .grid import RANGE, TABLE_1
-from .measures import MOMENTS, exact_moments
+from .measures import MOMENTS, exact_moments, moments_of
 
 _PUBLISHED_BOX = (-10.0, 10.0)
 
@@ -31,8 +31,7 @@ def narrow_truth() -> dict[str, float]:
     """Moments of scenario (b) with r_j / 20 as standard deviations, not as variances."""
     mixture = kou_mixture("b")
     narrow = GaussianMixture(mixture.weight, mixture.mean, mixture.sd**2)
-    both = np.concatenate([narrow.expected_x, narrow.expected_x_squared])
-    return dict(zip(MOMENTS, both.tolist(), strict=True))
+    return moments_of(narrow.truth)
 
 
 def boxed_truth() -> dict[str, float]:

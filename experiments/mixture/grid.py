@@ -16,8 +16,8 @@ from harness.forms.from_pilot import (
     PSEUDO_EXTENDED_FROM_PILOT,
 )
 from harness.forms.method import Method
+from harness.forms.nuts import PLAIN_NUTS
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
-from harness.forms.target import TARGET
 from harness.model import Model
 from harness.models.gaussian_mixture import Scenario, kou_mixture
 from harness.path import PilotSettings, gaussian_base
@@ -69,7 +69,7 @@ class Size:
 
 SIZES: dict[Profile, Size] = {
     "smoke": Size((2,), 2, 500, 500),
-    "quick": Size((2, 5), 6, 2000, 4000, (0.1, 0.5, 0.9), ours=6, ranges=("a",)),
+    "quick": Size((2, 5), 4, 2000, 4000, (0.1, 0.5, 0.9), ours=4, ranges=("a",)),
     "paper": Size(
         (2, 5, 10, 20),
         20,
@@ -113,7 +113,7 @@ def grid(profile: Profile) -> tuple[Cell, ...]:
 
 def _work(cell: Cell) -> float:
     """Rough length of a run, for their order."""
-    if cell.method in (TARGET, PSEUDO_EXTENDED):
+    if cell.method in (PLAIN_NUTS, PSEUDO_EXTENDED):
         return float(cell.factors["N"] * (cell.nuts.warmup + cell.nuts.draws))
     iterations = cell.settings.get("draws", 0) + cell.settings.get("warmup", 0)
     return 2.0 * iterations if cell.factors["part"] == TABLE_1 else 4000.0
@@ -159,7 +159,7 @@ class _Maker:
 
 
 def _table_one(make: _Maker, size: Size) -> Iterator[Cell]:
-    yield make.cell("hmc", "HMC", TARGET, {}, part=TABLE_1, name="HMC")
+    yield make.cell("hmc", "HMC", PLAIN_NUTS, {}, part=TABLE_1, name="HMC")
     for n in size.pseudo_samples:
         settings = {"num_pseudo_samples": n}
         label = f"PE N={n}"

@@ -12,6 +12,7 @@ from harness.arrays import FloatArray
 from harness.evidence import normalised_weights
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
+from harness.model import Truth
 from harness.models.gaussian_mixture import GaussianMixture, Scenario, kou_mixture
 from harness.plan.spec import Cell
 
@@ -25,16 +26,20 @@ SHARES = {"sixteenth": 1 / 16, "quarter": 1 / 4}
 @cache
 def exact_moments(scenario: Scenario) -> dict[str, float]:
     """Exact first and second moments by name."""
-    mixture = kou_mixture(scenario)
-    values = np.concatenate([mixture.expected_x, mixture.expected_x_squared])
+    return moments_of(kou_mixture(scenario).truth)
+
+
+def moments_of(truth: Truth) -> dict[str, float]:
+    """First and second moments of a mixture by name."""
+    values = np.concatenate([truth.expected("x"), truth.expected("x_squared")])
     return dict(zip(MOMENTS, values.tolist(), strict=True))
 
 
 @cache
 def variance(scenario: Scenario) -> float:
     """Variance of the target, averaged over the two coordinates."""
-    mixture = kou_mixture(scenario)
-    return float(np.mean(mixture.expected_x_squared - mixture.expected_x**2))
+    truth = kou_mixture(scenario).truth
+    return float(np.mean(truth.expected("x_squared") - truth.expected("x") ** 2))
 
 
 def moments(parameters: xr.Dataset) -> xr.DataArray:

@@ -19,8 +19,8 @@ def claims(results: Results) -> list[Claim]:
     have = {cell.key for cell in results.cells}
     table = errors(results) if have else pd.DataFrame()
     return [
-        judged(results, statement, needs - have, partial(judge, results, table))
-        for statement, needs, judge in CLAIMS
+        judged(results, claim, needs - have, partial(judge, results, table))
+        for claim, needs, judge in CLAIMS
     ]
 
 
@@ -94,31 +94,47 @@ def _pseudo_extended(results: Results, table: pd.DataFrame) -> tuple[str, bool]:
     )
 
 
-CLAIMS: tuple[tuple[str, set[str], Judge], ...] = (
+CLAIMS: tuple[tuple[Claim, set[str], Judge], ...] = (
     (
-        "NUTS in the extended space improves significantly on the variational bound.",
+        Claim(
+            "above-the-bound",
+            "paper",
+            "NUTS in the extended space improves significantly on the variational bound.",
+        ),
         {"joint"},
         _beats_the_bound,
     ),
-    ("It converges to the value of long annealed runs.", {"joint", "ais"}, _agrees_with_ais),
     (
-        "One bootstrap step makes joint CT better.",
+        Claim("agrees-with-ais", "paper", "It converges to the value of long annealed runs."),
+        {"joint", "ais"},
+        _agrees_with_ais,
+    ),
+    (
+        Claim("bootstrap-step", "paper", "One bootstrap step makes joint CT better."),
         {"joint", "joint-bootstrap"},
         _bootstrap,
     ),
     (
-        "Ours: collapsed CT at 20,000 draws, coefficients centred, is right to 0.05 nats.",
+        Claim(
+            "collapsed-exact",
+            "ours",
+            "Ours: collapsed CT at 20,000 draws, coefficients centred, is right to 0.05 nats.",
+        ),
         {"collapsed-bootstrap"},
         _best_of_ours,
     ),
     (
-        "Ours: errors that tempered runs report are honest, |z| of 3 at most, with bases from "
-        "mean-field ADVI, the bootstrap and pilots.",
+        Claim(
+            "honest-errors",
+            "ours",
+            "Ours: errors that tempered runs report are honest, |z| of 3 at most, with bases from "
+            "mean-field ADVI, the bootstrap and pilots.",
+        ),
         {"joint", "joint-bootstrap"},
         _honest,
     ),
     (
-        "Ours: pseudo-extended runs give log Z too.",
+        Claim("evidence-of-pe", "ours", "Ours: pseudo-extended runs give log Z too."),
         {"collapsed-pilot", "pe-pilot"},
         _pseudo_extended,
     ),

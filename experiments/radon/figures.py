@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.experiment.curves import curve
 from harness.plan.spec import Figure, Results
 from harness.report.style import COLOURS, new_figure, to_image
 
+from .._curves import curve
 from .summary import exact
 
 OURS = "ours"

@@ -7,15 +7,14 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from harness.models.radon import load_radon
-from harness.models.radon_exact import exact_log_evidence
+from harness.models.radon import radon
 from harness.plan.spec import Results, Table
 
 
 @cache
 def exact() -> float:
-    """Log evidence by quadrature, in nats."""
-    return exact_log_evidence(load_radon()).value
+    """True log evidence, in nats."""
+    return radon().truth.log_evidence.value
 
 
 def errors(results: Results) -> pd.DataFrame:

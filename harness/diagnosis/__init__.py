@@ -33,6 +33,7 @@ from harness.diagnosis.agreement import (
 )
 from harness.diagnosis.finding import Finding, Severity
 from harness.diagnosis.path import base_scores, largest_base_score, outer_tenths, path
+from harness.diagnosis.replicas import replicas
 from harness.diagnosis.sampler import sampler
 from harness.fit import Fit
 
@@ -46,6 +47,7 @@ __all__ = [
     "largest_base_score",
     "outer_tenths",
     "r_hat_finding",
+    "remember",
 ]
 
 _UNSEEN = Finding(
@@ -75,16 +77,24 @@ def diagnose(fit: Fit) -> list[Finding]:
         *chains,
         # Errors from chains that disagree are too small, so agreement within them says nothing.
         *(each for each in path(fit) if not apart or each.severity != Severity.FINE),
+        *replicas(fit),
         *effective_draws(fit),
         *sampler(fit),
         _UNSEEN,
     ]
-    return sorted(
-        findings, key=lambda finding: -finding.severity
-    )  # stable: otherwise in the order above
+    # Sorting is stable, so findings of the same severity stay in the order above.
+    return sorted(findings, key=lambda finding: -finding.severity)
+
+
+def remember(fit: Fit, findings: Iterable[Finding]) -> None:
+    """Keep findings with a fit that its draws alone do not show, after those that it has."""
+    told = [*_told(fit), *findings]
+    fit.tree.attrs["findings"] = json.dumps(
+        [(int(each.severity), each.sentence, each.what_to_try) for each in told]
+    )
 
 
 def _told(fit: Fit) -> Iterable[Finding]:
-    """Yield what was found when the fit was made, which its draws alone do not show."""
+    """Yield findings that were made when the fit was made, which its draws alone do not show."""
     for severity, sentence, what_to_try in json.loads(fit.tree.attrs.get("findings", "[]")):
         yield Finding(Severity(severity), sentence, what_to_try)

@@ -14,17 +14,17 @@ from harness.fit import Fit
 from harness.fit.weighting import WEIGHTS
 
 R_HAT_WARNING = 1.01
-"""Above it more draws are needed (Vehtari et al. 2021, section 4)."""
+"""Above this R-hat more draws are needed (Vehtari et al. 2021, section 4)."""
 R_HAT_PROBLEM = 1.1
-"""Above it chains are not draws of one distribution (Gelman et al. 2013, section 11.5)."""
+"""Above this R-hat chains do not draw from one distribution (Gelman et al. 2013, section 11.5)."""
 EFFECTIVE_WARNING = 100
-"""Effective draws per chain, below which errors cannot be relied on (Vehtari et al. 2021)."""
+"""With fewer effective draws per chain, errors cannot be relied on (Vehtari et al. 2021)."""
 EFFECTIVE_PROBLEM = 10
-"""Effective draws per chain, below which there is no estimate (Gelman et al. 2013)."""
+"""With fewer effective draws per chain, nothing can be estimated (Gelman et al. 2013)."""
 
 
 def agreement(fit: Fit) -> Iterable[Finding]:
-    """R-hat of the target's parameters, and of the raw draws of the extended target."""
+    """Check R-hat of the target's parameters, and of the raw draws of the extended target."""
     yield r_hat_finding(fit.posterior, "", "so these are not draws of the whole target")
     extended = fit.extended
     if extended is not None:
@@ -35,14 +35,14 @@ def agreement(fit: Fit) -> Iterable[Finding]:
 
 
 def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
-    """Say whether chains agree.
+    """Say whether the chains agree.
 
     Parameters
     ----------
     draws
         Axes (chain, draw, ...).
     of_what, consequence
-        Parts of the sentence: whose R-hat it is, and what follows if the chains disagree.
+        Parts of the sentence: whose R-hat it is, and what it means if the chains disagree.
     """
     if draws.sizes["draw"] < 8:
         return Finding(

@@ -1,4 +1,4 @@
-"""Whether the draws follow the path from base to target, and whether their weights can be used."""
+"""Whether the draws follow the path from base to target, and whether their weights are usable."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from harness.arrays import FloatArray
 from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
 from harness.errors import DataError
 from harness.fit import Fit, TemperedDraws
-from harness.fit.weighting import ACROSS_DRAWS
 
 PARETO_K_WARNING = 0.7
 """Upper end of the threshold min(1 - 1 / log10(S), 0.7) for S draws (Vehtari et al. 2024)."""
 PARETO_K_PROBLEM = 1.0
 """From here on the weights have no mean (Vehtari et al. 2024)."""
 ROUND_TRIPS_WARNING = 5
-"""Round trips per chain, below which base and target are hardly connected; ours."""
+"""With fewer round trips per chain, base and target are hardly connected (our choice)."""
 FALSE_ALARM = 1e-3
-"""Probability that a sound run fails the check of base moments, over all coordinates; ours."""
+"""Probability that a sound run fails the check of base moments in any coordinate (our choice)."""
 GAP_ERRORS = 3.0
-"""Gap between the two estimates of log Z, in standard errors, that is more than noise; ours."""
+"""A larger gap between the estimates of log Z, in standard errors, is not noise (our choice)."""
 GAP_WARNING, GAP_PROBLEM = 0.1, 1.0
-"""Gap that matters, in nats; ours."""
+"""Gaps in nats from which on they matter, and from which on they are a problem (our choice)."""
 
 
 def path(fit: Fit) -> Iterable[Finding]:
@@ -34,8 +33,8 @@ def path(fit: Fit) -> Iterable[Finding]:
     try:
         tempered = fit.tempered
     except DataError:
-        if fit.weighting == ACROSS_DRAWS and not fit.follows_path:
-            # Weights that a pass along the path has earned, or populations of particles.
+        if fit.weighting == "across draws" and not fit.follows_path:
+            # The weights come from a pass along a ladder, or from populations of particles.
             yield from _target_weights(fit.log_weight, "more inverse temperatures")
         return
     if tempered.delta.shape[1] < 4:
@@ -73,7 +72,7 @@ def _round_trips(tempered: TemperedDraws) -> Finding:
     stuck, mean = int(np.count_nonzero(of_chain == 0)), float(of_chain.mean())
     if stuck:
         return Finding(
-            # Pseudo-samples take turns at the target, so not every one has to travel.
+            # Pseudo-samples take turns at the target, so not every one of them has to travel.
             Severity.PROBLEM if trips.ndim == 1 else Severity.WARNING,
             f"Some chains do not travel the path: in {stuck} of {len(of_chain)} chains the inverse "
             "temperature makes no round trip between base and target.",
@@ -165,20 +164,20 @@ def _base_moments(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
 
 
 def largest_base_score(count: int) -> float:
-    """Return the largest score, of so many, that a sound run may have: see :data:`FALSE_ALARM`."""
+    """Return the largest of ``count`` scores that a sound run may have: see :data:`FALSE_ALARM`."""
     return NormalDist().inv_cdf(1 - FALSE_ALARM / 2 / count)
 
 
 def base_scores(fit: Fit, tempered: TemperedDraws) -> FloatArray | None:
-    """Return how far means under the Gaussian base are from its own, in standard errors.
+    """Return how far means under the Gaussian base are from its known mean, in standard errors.
 
     Second moments are left out, because w0 grows in the base's tails and their errors are unknown.
 
     Returns
     -------
     FloatArray or None
-        Shape (D,), not negative; None if there is no Gaussian base, or the path reaches a part
-        of it whose mean is not known.
+        Shape (D,), not negative; None if there is no Gaussian base, or if the path reaches only a
+        part of it and the mean of that part is not known.
     """
     settings = fit.settings
     base = settings.get("base")
@@ -206,7 +205,7 @@ def _scores(draws: FloatArray, tempered: TemperedDraws, mean: FloatArray) -> Flo
 
 
 def _coordinates(fit: Fit, axes: int) -> FloatArray:
-    """Stack all parameters as Stan does, column-major: (chains, draws, [N,] D)."""
+    """Stack all parameters in Stan's column-major order: (chains, draws, [N,] D)."""
     raw = fit.raw
     leading = ("chain", "draw", "pseudo_sample")[:axes]
     columns = []

@@ -12,13 +12,13 @@ from harness.diagnosis.finding import Finding, Severity
 from harness.fit import Fit
 
 E_BFMI_WARNING = 0.3
-"""Below it the energy is explored slowly (Betancourt 2016; the value is Stan's)."""
+"""Below this value the energy is explored slowly (Betancourt 2016; the value is Stan's)."""
 DIVERGENT_PROBLEM = 0.01
-"""Share of divergent transitions that leaves parts of the target out; ours."""
+"""If a larger share of transitions diverges, parts of the target are left out (our choice)."""
 
 
 def sampler(fit: Fit) -> Iterable[Finding]:
-    """Check divergences, energies and trajectories."""
+    """Check divergences, energies and depths of trajectories."""
     stats = fit.sample_stats
     if "diverging" in stats:
         yield _divergences(int(stats["diverging"].sum()), stats["diverging"].size)
@@ -49,7 +49,7 @@ def _divergences(count: int, draws: int) -> Finding:
 def _energy(energy: FloatArray) -> Finding:
     with np.errstate(divide="ignore", invalid="ignore"):
         bfmi = np.asarray(array_stats.bfmi(energy))
-    # NaN if the energy never changes, which is as slow as it can be.
+    # NaN if the energy never changes, which is the slowest possible exploration.
     lowest = float(np.nan_to_num(bfmi, nan=0.0).min())
     if lowest < E_BFMI_WARNING:
         return Finding(

@@ -1,1 +1,1 @@
-"""What runs Stan: the toolchain, CmdStan's NUTS, stanli, and log densities at many points."""
+"""Everything that runs Stan: the toolchain, CmdStan's NUTS, stanli, and batched log densities."""

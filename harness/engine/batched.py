@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import (
+    DATA_SEED,
     Message,
     StanInstance,
     Variable,
@@ -19,7 +20,7 @@ from harness.engine.stan_library import (
     to_columns,
 )
 from harness.engine.stan_rows import CompiledRows, RowEvaluator, rows_from_python
-from harness.engine.stanli_package import stanli_source
+from harness.engine.stan_source import stan_instance
 from harness.engine.toolchain.row_loop import row_loop
 from harness.errors import DataError, SamplingError
 
@@ -27,8 +28,8 @@ from harness.errors import DataError, SamplingError
 class BatchedDensity:
     """Log density and gradient of a Stan program with its data, on Stan's unconstrained space.
 
-    A :data:`harness.arrays.LogDensity`.  It includes the Jacobian and all constants, except those
-    that ``~`` leaves out.
+    This is a :data:`harness.arrays.LogDensity`.  It includes the Jacobian and all constants, except
+    those that ``~`` leaves out.
 
     If the program rejects a point, the value is NaN, or the point itself is not finite, the value
     becomes -inf and the gradient zero.  The same happens if the value is finite and its gradient is
@@ -42,10 +43,13 @@ class BatchedDensity:
     data
         All its data.
     threads
-        Most threads that a call uses if there is enough work; results do not depend on it.
+        Largest number of threads that a call uses if there is enough work; results do not depend
+        on it.
     native
-        Use the compiled loop over rows, if there is a compiler to build it with; results are the
-        same without it.
+        Whether to use the compiled loop over rows, if there is a compiler to build it with; results
+        are the same without it.
+    data_seed
+        Seed of random numbers in ``transformed data``.
 
     Attributes
     ----------
@@ -55,9 +59,9 @@ class BatchedDensity:
     Raises
     ------
     ToolchainError
-        If stanli is not installed.
+        If there is neither stanli nor a C++ compiler; see :mod:`harness.engine.stan_source`.
     DataError
-        If stanli refuses the program or its data; the message is its own.
+        If the program or its data are refused; the message comes from whatever evaluates them.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class BatchedDensity:
         *,
         threads: int = 1,
         native: bool = True,
+        data_seed: int = DATA_SEED,
     ) -> None:
         if threads < 1:
             raise DataError(f"a density takes 1 thread or more; got {threads}")
@@ -74,12 +79,17 @@ class BatchedDensity:
         self.threads = threads
         loop = row_loop() if native else None
         self._rows: RowEvaluator = rows_from_python if loop is None else CompiledRows(loop)
-        self._source = stanli_source(program, data)
-        first = self._source.instance()
+        first = stan_instance(program, data, data_seed=data_seed)
+        self._source = first.source
         self.dimension = first.dimension
         self._parameters = first.variables()
-        # Taken from its end and put back there; either is a single step for other threads.
+        # Instances are taken from the end and put back there; for other threads each is one step.
         self._idle = [first]
+
+    @property
+    def engine(self) -> str:
+        """What evaluates the program: ``stanli``, or ``cmdstan`` if it is compiled."""
+        return self._source.engine
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -124,12 +134,12 @@ class BatchedDensity:
             self._idle.append(instance)
 
     def unconstrain(self, values: Mapping[str, npt.ArrayLike]) -> FloatArray:
-        """Return the unconstrained point (D,) of parameters, each of its own shape.
+        """Return the unconstrained point (D,) of parameter values, each of its own shape.
 
         Raises
         ------
         DataError
-            As :meth:`unconstrain_draws`.
+            For the same reasons as in :meth:`unconstrain_draws`.
         """
         draws = self.unconstrain_draws({n: np.asarray(v)[None] for n, v in values.items()})
         return draws.reshape(-1)
@@ -158,7 +168,12 @@ class BatchedDensity:
         return points
 
     def constrain(
-        self, points: npt.ArrayLike, *, transformed: bool = False, seed: int | None = None
+        self,
+        points: npt.ArrayLike,
+        *,
+        transformed: bool = False,
+        seed: int | None = None,
+        rejected: Literal["refuse", "nan"] = "refuse",
     ) -> dict[str, FloatArray]:
         """Return the parameters at points (n, D), each (n, *shape).
 
@@ -170,13 +185,16 @@ class BatchedDensity:
             Return transformed parameters too.
         seed
             Return generated quantities too, with random numbers from this seed, 0 to 2^32 - 1.
+        rejected
+            ``nan``: all values are NaN at a point that the program rejects.  stanli rejects points
+            for their generated quantities also if these are not wanted.
 
         Raises
         ------
         DataError
             If the points have another shape.
         SamplingError
-            If the program rejects one; the message is Stan's.
+            If the program rejects one, and that is refused; the message is Stan's.
         """
         at = self._checked(points)
         library, instance, message = (
@@ -197,7 +215,10 @@ class BatchedDensity:
                     *(instance.pointer, transformed, generated),
                     *(address_of(point), address_of(row), random, message.room),
                 ):
-                    raise SamplingError(f"{self.name}: a point was rejected: {message.take()}")
+                    reason = message.take()
+                    if rejected == "refuse":
+                        raise SamplingError(f"{self.name}: a point was rejected: {reason}")
+                    row[:] = np.nan
         finally:
             self._idle.append(instance)
             if random is not None:

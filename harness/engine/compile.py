@@ -1,8 +1,9 @@
 """Compile Stan programs with CmdStan into a cache addressed by their content.
 
-The address of a program is a hash of its text, of the text of everything that it includes, and of
-the CmdStan that compiles it.  So an unchanged program is never compiled again, wherever its file is
-and whenever it was touched, and editing an include has it compiled again.
+The address of a program is a hash of its text, of the text of everything that it includes, of the
+CmdStan that compiles it, and of the flags that the environment gives.  So an unchanged program
+is never compiled again, wherever its file is and whenever it was touched, and a program is compiled
+again if one of its includes is edited.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from harness.engine.processes import terminate_descendants
-from harness.engine.program import StanProgram
+from harness.engine.program import StanProgram, as_argument, refuse_unreadable
 from harness.engine.toolchain import CmdStan
 from harness.errors import CompileError
 from harness.folders import cache_folder
@@ -35,6 +36,17 @@ from harness.folders import cache_folder
 _EXE_SUFFIX = ".exe" if os.name == "nt" else ""
 
 _SECONDS_A_WAIT = 0.5
+
+# What CmdStan's makefile takes from the environment and gives to the compilers.
+_FLAGS = (
+    "O",
+    "CXXFLAGS",
+    "CPPFLAGS",
+    "LDFLAGS",
+    "STANCFLAGS",
+    "STAN_THREADS",
+    "STAN_NO_RANGE_CHECKS",
+)
 
 _INCLUDE = re.compile(r'^\s*#include\s+(?:"([^"]+)"|<([^>]+)>|(\S+))', re.MULTILINE)
 
@@ -83,7 +95,9 @@ def declarations(program: StanProgram, cmdstan: CmdStan) -> dict[str, dict[str, 
     CompileError
         If the program is not valid Stan.
     """
-    described: dict[str, Any] = json.loads(_stanc(program, cmdstan, "--info"))
+    described: dict[str, Any] = json.loads(run_stanc(program, cmdstan, "--info"))
+    for included in described.get("included_files", []):
+        refuse_unreadable(Path(included))
     blocks = ("inputs", "parameters", "transformed parameters", "generated quantities")
     return {
         block: {
@@ -100,19 +114,19 @@ def program_digest(program: StanProgram, cmdstan: CmdStan) -> str:
     Raises
     ------
     CompileError
-        If the program is not valid Stan: the message is Stan's own, with its line.
+        If the program is not valid Stan; the message is Stan's own, with the line.
     """
-    described: dict[str, list[str]] = json.loads(_stanc(program, cmdstan, "--info"))
+    described: dict[str, list[str]] = json.loads(run_stanc(program, cmdstan, "--info"))
     return _digest(program, map(Path, described.get("included_files", [])))
 
 
 def source_digest(program: StanProgram) -> str:
-    """Return :func:`program_digest` without CmdStan; the program is not checked.
+    """Return the same hash as :func:`program_digest`, without CmdStan; nothing is checked.
 
     Raises
     ------
     CompileError
-        If a file cannot be read, or an include is in none of the folders.
+        If a file cannot be read, or an include is in none of the folders of includes.
     """
     return _digest(program, source_files(program)[1:])
 
@@ -123,7 +137,7 @@ def source_files(program: StanProgram) -> list[Path]:
     Raises
     ------
     CompileError
-        As for :func:`source_digest`.
+        For the same reasons as in :func:`source_digest`.
     """
     return [program.path, *dict.fromkeys(_included(program, program.path))]
 
@@ -136,7 +150,7 @@ def _digest(program: StanProgram, included: Iterable[Path]) -> str:
 
 
 def _included(program: StanProgram, path: Path) -> Iterator[Path]:
-    """Yield the files that a file includes, each with those that it includes itself."""
+    """Yield the files that a file includes, each followed by those that it includes itself."""
     for names in _INCLUDE.findall(_text(path).decode(errors="replace")):
         name = next(filter(None, names))
         found = next((f / name for f in program.include_paths if (f / name).is_file()), None)
@@ -161,7 +175,7 @@ def self_contained(program: StanProgram, cmdstan: CmdStan) -> str:
     CompileError
         If the program is not valid Stan.
     """
-    return _stanc(program, cmdstan, "--auto-format", "--canonicalize=includes")
+    return run_stanc(program, cmdstan, "--auto-format", "--canonicalize=includes")
 
 
 def compile_programs(
@@ -187,7 +201,7 @@ def compile_programs(
     Raises
     ------
     CompileError
-        With Stan's or the C++ compiler's message, for the first program that fails.
+        For the first program that fails, with the message of Stan or of the C++ compiler.
     """
     compiled: dict[StanProgram, CompiledProgram] = {}
     missing: list[CompiledProgram] = []
@@ -195,9 +209,10 @@ def compile_programs(
     if not wanted:
         return compiled
     cache = cache_folder("programs")
+    flags = "".join(f"\0{name}={os.environ[name]}" for name in _FLAGS if name in os.environ)
     for program in wanted:
         digest = program_digest(program, cmdstan)
-        made_of = f"{digest}\0{cmdstan.version}\0{cmdstan.path}".encode()
+        made_of = f"{digest}\0{cmdstan.version}\0{cmdstan.path}{flags}".encode()
         folder = cache / hashlib.sha256(made_of).hexdigest()[:32]
         exe = folder / (program.path.stem + _EXE_SUFFIX)
         compiled[program] = CompiledProgram(program, exe, digest)
@@ -278,17 +293,25 @@ class _Compilers:
                 process.terminate()
 
 
-def _stanc(program: StanProgram, cmdstan: CmdStan, *options: str) -> str:
-    if not program.path.is_file():
-        raise CompileError(f"there is no Stan program {program.path}")
+def run_stanc(program: StanProgram, cmdstan: CmdStan, *options: str) -> str:
+    """Run stanc on a program with some options, and return what it prints.
+
+    Raises
+    ------
+    CompileError
+        If the program cannot be read or is not valid Stan; the message is Stan's own.
+    """
+    refuse_unreadable(program.path)
     include_paths = ",".join(map(str, program.include_paths))
     command = [
         str(cmdstan.path / "bin" / "stanc"),
         f"--include-paths={include_paths}",
         *options,
-        str(program.path),
+        as_argument(program.path),
     ]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
     if result.returncode != 0:
         raise CompileError(f"{program.path} is not a valid Stan program:\n{result.stderr.strip()}")
     return result.stdout

@@ -1,8 +1,9 @@
-"""Run Stan's NUTS through CmdStanPy: one run, explicit seeds, a folder of its own."""
+"""Run Stan's NUTS through CmdStanPy, with an explicit seed and in a folder of its own."""
 
 from __future__ import annotations
 
 import logging
+import operator
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from typing import Any, Literal
 
 import cmdstanpy
 import numpy as np
+import psutil
 
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram
@@ -23,6 +25,18 @@ from harness.errors import DataError, SamplingError
 
 # Enough digits for every double to survive the CSV file unchanged.
 _EXACT_DIGITS = 17
+
+_BOUNDS = {
+    "chains": (1, 1000),
+    "warmup": (20, 10_000_000),
+    "draws": (1, 10_000_000),
+    "max_treedepth": (1, 30),
+    "parallel_chains": (1, 1000),
+}
+"""Smallest and largest value of each setting that is a whole number.
+
+More would not fit in memory, and Stan counts iterations and leapfrog steps in 32 bits.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,16 +69,44 @@ class NutsSettings:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("chains", "draws", "max_treedepth", "parallel_chains"):
-            if getattr(self, name) < 1:
-                raise DataError(f"NUTS needs {name} of 1 or more; got {getattr(self, name)}")
-        if self.warmup < 20:
-            raise DataError(f"NUTS needs 20 warm-up iterations or more; got {self.warmup}")
+        for name, (least, most) in _BOUNDS.items():
+            value = getattr(self, name)
+            try:
+                whole = operator.index(value)
+            except TypeError:
+                raise DataError(f"NUTS takes a whole number of {name}; got {value!r}") from None
+            if not least <= whole <= most:
+                word = "warm-up iterations" if name == "warmup" else name
+                raise DataError(f"NUTS takes from {least} to {most:,} {word}; got {whole}")
         if not 0 < self.target_accept < 1:
             raise DataError(f"target_accept lies between 0 and 1; got {self.target_accept}")
 
+    def refuse_too_large(self, numbers: int) -> None:
+        """Refuse a run whose draws would not fit in memory.
+
+        Parameters
+        ----------
+        numbers
+            How many numbers the program writes for each iteration, or fewer if that is not known.
+
+        Raises
+        ------
+        DataError
+            If they would not fit.
+        """
+        iterations = self.chains * (self.warmup + self.draws)
+        # Engines return warm-up and draws, of which parts are copied.
+        needed = 2 * 8 * iterations * (numbers + len(SAMPLE_STATS))
+        free = psutil.virtual_memory().available
+        if needed > free:
+            raise DataError(
+                f"{self.chains} chains of {self.warmup:,} + {self.draws:,} iterations with "
+                f"{numbers:,} numbers each need about {needed / 1e9:,.1f} GB of memory, and "
+                f"{free / 1e9:,.1f} GB are free: take fewer"
+            )
+
     def identity(self) -> dict[str, Any]:
-        """Return the settings that the draws depend on, so not how many chains run at once."""
+        """Return the settings that the draws depend on; how many chains run at once is left out."""
         settings = asdict(self)
         del settings["parallel_chains"], settings["time_limit"]
         return settings
@@ -84,7 +126,7 @@ class NutsRun:
         Step size after adaptation, shape (chains,).
     gradients
         Gradient evaluations per chain, in warm-up and in sampling, shape (chains, 2): the leapfrog
-        steps that Stan reports.  The few of its search for a step size are not included.
+        steps that Stan reports.  Stan does not report the few of its search for a step size.
     seconds
         Seconds per chain that Stan spent in warm-up and in sampling, shape (chains, 2).
     stan_version
@@ -195,7 +237,7 @@ def run_nuts(
 
 @dataclass
 class _Hush:
-    """Number of runs that want CmdStanPy's logger, of which a process has one, to be quiet."""
+    """How many runs want CmdStanPy's logger to be quiet; a process has only one such logger."""
 
     runs: int = 0
     level: int = logging.NOTSET
@@ -250,6 +292,8 @@ def stan_message(folder: Path, error: Exception) -> str:
     for console in sorted(folder.glob("*stdout*.txt")):
         lines = [line.strip() for line in console.read_text(errors="replace").splitlines()]
         said = [line for line in lines if line]
+        if any(line.startswith("Model has no parameters") for line in said):
+            return "with these data no parameter has a value, so there is nothing to sample"
         if said:
             reasons = [line for line in said[:-3] if line.startswith("Exception:")]
             return " ".join([*reasons[-1:], *said[-3:]])

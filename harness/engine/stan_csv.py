@@ -23,16 +23,16 @@ _COMMENT = b"#"
 def read_chain(path: Path, warmup_column: str) -> tuple[FloatArray, FloatArray]:
     """Read one chain's CSV file, and a single column of its warm-up.
 
-    Outside CmdStan, a wide program spends most of its time here (see ``tests/bench/reading.py``).
-    pandas is the fastest exact reader among our dependencies, and there are as many warm-up draws
-    as others, so we do not read all of them.
+    For wide programs, most of the time outside CmdStan is spent here (see
+    ``tests/bench/reading.py``).  pandas is the fastest exact reader among our dependencies.  There
+    are about as many warm-up draws as others, so we do not parse all of their columns.
 
     Parameters
     ----------
     path
         File that CmdStan's sampler wrote.
     warmup_column
-        Name of the column to read of the warm-up draws, if they were saved.
+        Name of the column to read from the warm-up draws, if they were saved.
 
     Returns
     -------

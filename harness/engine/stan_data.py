@@ -11,8 +11,8 @@ import numpy as np
 def plain_data(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return data as numbers and arrays, which both CmdStanPy's JSON writer and stanli's accept.
 
-    Lists and tuples become arrays: CmdStanPy's writer goes through a list number by number, and
-    writes a tuple as Stan's type of that name.
+    Lists and tuples become arrays, because CmdStanPy's writer would go through a list number by
+    number, and would write a tuple as Stan's tuple type.
     """
     return {name: _plain(value) for name, value in data.items()}
 

@@ -1,7 +1,8 @@
 """Stan models in a shared library that has BridgeStan's C functions, called through ctypes.
 
-stanli's library has them, and so would a library that is compiled from a program with Stan's own
-headers.  Code that evaluates densities needs nothing but a :class:`StanLibrary`.
+stanli's library has them, and so has a library that is compiled from a program with Stan's own
+headers (:mod:`harness.engine.program_library`).  Code that evaluates densities needs nothing but a
+:class:`StanLibrary`.
 
 References
 ----------
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,8 +28,10 @@ from harness.errors import DataError
 
 _POINTER = ctypes.c_void_p
 _INT, _BOOL = ctypes.c_int, ctypes.c_bool
-_SEED = 1
-"""Seed of random numbers in ``transformed data``."""
+DATA_SEED = 1
+"""Seed of random numbers in ``transformed data``, unless another one is given."""
+RENAMED = "_stan_"
+"""What stanli puts before a name that is a word of C++; no name in Stan begins like this."""
 
 
 class Variable(NamedTuple):
@@ -47,10 +50,10 @@ class StanLibrary:
     gradient
         ``bs_log_density_gradient``; while it runs, other threads of Python run too.
     gradient_alone
-        The same, but other threads of Python wait: a call is shorter, and need not wait to get
-        Python's lock back.
+        The same function, but other threads of Python wait while it runs: a call takes less time,
+        and does not have to wait for Python's lock afterwards.
     gradient_address
-        Where that function is, for code that is not Python.
+        Address of that function, for code that is not Python.
     """
 
     construct: Callable[..., int | None]
@@ -102,7 +105,7 @@ def load_library(path: Path) -> StanLibrary:
 
 
 class Message:
-    """Room for the message of a C function, which the caller has to free."""
+    """Holds the message of a C function, which the caller has to free."""
 
     def __init__(self, library: StanLibrary) -> None:
         self._library = library
@@ -123,7 +126,7 @@ def address_of(array: FloatArray) -> int:
     """Return where an array's numbers begin, usually in a third of the time of ``ctypes.data``."""
     try:
         return ctypes.addressof(ctypes.c_double.from_buffer(array))  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # not to be written to, or empty
+    except (TypeError, ValueError):  # the array is read-only or empty
         return int(array.ctypes.data)
 
 
@@ -139,11 +142,17 @@ class StanSource:
         Its data as the library's ``bs_model_construct`` expects them.
     name
         Name of the program, for messages.
+    engine
+        ``stanli``, or ``cmdstan`` if the library is compiled from the program.
+    data_seed
+        Seed of random numbers in ``transformed data``.
     """
 
     library: StanLibrary
     document: bytes
     name: str
+    engine: Literal["cmdstan", "stanli"]
+    data_seed: int = DATA_SEED
 
     def instance(self) -> StanInstance:
         """Return a new instance.
@@ -162,20 +171,21 @@ class StanInstance:
     Parameters
     ----------
     source
-        What it is an instance of.
+        The program with its data.
 
     Raises
     ------
     DataError
-        As :meth:`StanSource.instance`.
+        For the same reasons as in :meth:`StanSource.instance`.
     """
 
     def __init__(self, source: StanSource) -> None:
         library = source.library
         message = Message(library)
-        pointer = library.construct(source.document, _SEED, message.room)
+        pointer = library.construct(source.document, source.data_seed, message.room)
         if not pointer:
             raise DataError(f"{source.name}: {message.take()}")
+        self.source = source
         self.library = library
         self.pointer = pointer
         weakref.finalize(self, library.destruct, pointer)
@@ -195,6 +205,13 @@ class StanInstance:
             raise RuntimeError(message.take())
         return float(value[0]), gradient
 
+    @property
+    def renamed(self) -> list[str]:
+        """Parameters with values that the library knows by another name: stanli's words of C++."""
+        listed = self.library.names(self.pointer, False, False).decode().split(",")
+        names = (each.split(".")[0] for each in listed if each.startswith(RENAMED))
+        return list(dict.fromkeys(each.removeprefix(RENAMED) for each in names))
+
     def variables(
         self, *, transformed: bool = False, generated: bool = False
     ) -> dict[str, Variable]:
@@ -206,6 +223,7 @@ class StanInstance:
         columns: dict[str, list[tuple[int, ...]]] = {}
         for column in filter(None, listed.split(",")):
             name, index = re.fullmatch(r"(.+?)((?:\.\d+)*)", column).groups()  # type: ignore[union-attr]
+            name = name.removeprefix(RENAMED)
             columns.setdefault(name, []).append(tuple(map(int, index.split(".")[1:])))
         variables, start = {}, 0
         for name, indices in columns.items():

@@ -46,7 +46,7 @@ class RowEvaluator(Protocol):
 
 
 class CompiledRows:
-    """The compiled loop, called for few rows at a time, so that an interrupt does not wait long."""
+    """The compiled loop, called for a few rows at a time so that an interrupt is seen soon."""
 
     def __init__(self, loop: RowLoop) -> None:
         self._loop = loop

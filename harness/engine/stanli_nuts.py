@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import SAMPLE_STATS, NutsRun, NutsSettings
 from harness.engine.program import StanProgram
+from harness.engine.stan_library import RENAMED
 from harness.engine.stanli_package import column_major, stan_model
 from harness.errors import DataError, SamplingError
 
@@ -93,7 +93,7 @@ def run_stanli_nuts(
             max_depth=settings.max_treedepth,
             metric=settings.metric,
             parallel_chains=threads,
-            # Kept to count the gradients of warm-up, which have a cost too.
+            # Kept to count the gradients of warm-up, which cost time too.
             save_warmup=True,
             refresh=0,
             **starts,
@@ -107,40 +107,6 @@ def run_stanli_nuts(
     return _collect(fit, settings, seconds)
 
 
-def variables_at(
-    program: StanProgram, data: Mapping[str, Any], points: FloatArray, seed: int
-) -> dict[str, FloatArray]:
-    """Return everything that a program writes at points of its unconstrained space.
-
-    These are parameters, transformed parameters and generated quantities.  The random numbers of
-    the latter come from one stream for all points, in their order.
-
-    Parameters
-    ----------
-    program, data
-        Program, and all its data.
-    points
-        Shape (n, D).
-    seed
-        Seed, 0 to 2^32 - 1.
-
-    Returns
-    -------
-    dict
-        By name, shape (n, ...).
-
-    Raises
-    ------
-    ToolchainError
-        If stanli is not installed.
-    DataError
-        If the program, its data or the points' shape are refused.
-    SamplingError
-        If the program rejects a point.
-    """
-    return BatchedDensity(program, data).constrain(points, transformed=True, seed=seed)
-
-
 def _collect(fit: Any, settings: NutsSettings, seconds: float) -> NutsRun:
     stats = dict(zip(SAMPLE_STATS, np.moveaxis(fit.sampler_stats, 2, 0), strict=True))
     steps = stats["n_leapfrog__"]
@@ -149,7 +115,9 @@ def _collect(fit: Any, settings: NutsSettings, seconds: float) -> NutsRun:
     release = ".".join(version("stanli").split(".")[:2])
     return NutsRun(
         variables={
-            name: np.ascontiguousarray(fit.draws(name)[:, warmup:], dtype=np.float64)
+            name.removeprefix(RENAMED): np.ascontiguousarray(
+                fit.draws(name)[:, warmup:], dtype=np.float64
+            )
             for name in fit.variables
         },
         sample_stats={
@@ -198,7 +166,7 @@ def _values(given: Any) -> dict[str, list[float]]:
 
 
 def _unconstrained(model: Any, values: Sequence[Mapping[str, Any]], seed: int) -> FloatArray:
-    """Return a starting point for each chain, shape (chains, n), with what was left out."""
+    """Return a starting point for each chain, shape (chains, n), filling in what was left out."""
     random: Any = None
     points = []
     for chain, given in enumerate(values):
@@ -208,7 +176,7 @@ def _unconstrained(model: Any, values: Sequence[Mapping[str, Any]], seed: int) -
                 points.append(model.unconstrain(complete))
                 break
             except ValueError as error:
-                # It names one parameter at a time, even one of size zero.
+                # The error names one parameter at a time, even a parameter of size zero.
                 missing = _NO_START.search(str(error))
                 if missing is None or missing[1] in complete:
                     raise

@@ -6,6 +6,7 @@ faulty, and where its library is.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ import numpy as np
 from harness.engine.compile import source_digest
 from harness.engine.program import StanProgram
 from harness.engine.stan_data import plain_data
-from harness.engine.stan_library import StanSource, load_library
+from harness.engine.stan_library import DATA_SEED, StanSource, load_library
 from harness.errors import CompileError, DataError, ToolchainError
 
 HOW_TO_INSTALL_STANLI = "pip install 'stanli==0.24.*'"
@@ -34,8 +35,13 @@ wrong, or stanli says that an argument is out of its domain.  Without these pass
 the same time, except for some long loops over scalars, which take up to five times as long.
 """
 
-_SEED = 1
-"""Seed of random numbers in ``transformed data``, the one that stanli's own models have."""
+UNSUPPORTED = "stanli compile:"
+"""Text in stanli's message if it does not support something that the program uses."""
+
+
+def stanli_is_installed() -> bool:
+    """Whether the package is installed; it is not imported."""
+    return importlib.util.find_spec("stanli") is not None
 
 
 def require_stanli() -> Any:
@@ -70,7 +76,7 @@ def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
     """
     stanli = require_stanli()
     try:
-        return stanli.Model(mir=_compiled(program), data=plain_data(data), seed=_SEED)
+        return stanli.Model(mir=_compiled(program), data=plain_data(data), seed=DATA_SEED)
     except (RuntimeError, ValueError) as error:
         raise DataError(f"{program.name}: {error}") from error
 
@@ -94,17 +100,17 @@ def stanli_source(program: StanProgram, data: Mapping[str, Any]) -> StanSource:
     except (RuntimeError, ValueError, TypeError) as error:
         raise DataError(f"{program.name}: {error}") from error
     library = next((Path(stanli.__file__).parent / "_bin").glob("*stanli.*"))
-    return StanSource(load_library(library), document.encode(), program.name)
+    return StanSource(load_library(library), document.encode(), program.name, "stanli")
 
 
 def _compiled(program: StanProgram) -> str:
     """Return a program as stanli's compiler writes it, compiled once while its text stays the same.
 
-    Compiling takes longer than all else that a model with other data needs.
+    Compiling takes longer than everything else that a model with other data needs.
     """
     try:
         digest = source_digest(program)
-    except CompileError:  # a file that stanli alone may find, or says in its own words is missing
+    except CompileError:  # stanli may find the file, or says itself that it is missing
         return _compile(program)
     return _compile_text(program, digest)
 

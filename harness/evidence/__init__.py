@@ -48,14 +48,17 @@ from harness.evidence.resampling import (
     effective_pseudo_samples,
     resample,
 )
+from harness.evidence.rungs import JoinedEvidence, RungEvidence, joined_evidence, rung_evidence
 
 __all__ = [
     "WHOLE_BASE",
     "CombinedLogEvidence",
     "Estimate",
+    "JoinedEvidence",
     "LogEvidence",
     "LogG",
     "LogMass",
+    "RungEvidence",
     "TwoSidedLogEvidence",
     "combined_log_evidence",
     "complement_log_weight",
@@ -65,6 +68,7 @@ __all__ = [
     "effective_pseudo_samples",
     "expectation",
     "inv_temp_log_conditionals",
+    "joined_evidence",
     "log_base_mass",
     "log_evidence",
     "log_evidence_by_parts",
@@ -75,6 +79,7 @@ __all__ = [
     "r_hat",
     "resample",
     "round_trips",
+    "rung_evidence",
     "times_delta",
     "two_sided_log_evidence",
     "weighted_expectation",

@@ -1,9 +1,9 @@
-"""The share of a base's mass that a path reaches, by which log Z along the path is corrected.
+"""The share of a base's mass that a path reaches, which corrects log Z along the path.
 
-A path cannot reach a part of its base where the target's density is zero or its program rejects
-the point.  It then starts from the rest of the base.  The ratio of normalising constants along it
-is Z / (s Z_0), where s is the share of the base's mass Z_0 that is left.  Without a correction
-log Z is too high by -log s, and nothing at either end of the path shows it.
+A path cannot reach those parts of its base where the target's density is zero or its program
+rejects the point.  It then starts from the rest of the base.  The ratio of normalising constants
+along it is Z / (s Z_0), where s is the share of the base's mass Z_0 that is left.  Without a
+correction log Z is too high by -log s, and nothing at either end of the path shows it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.evidence.estimates import expectation
 from harness.evidence.evidence import LogEvidence
 
 NEARLY_WHOLE = 0.999
-"""Share of a base's mass above which the rest is negligible; ours."""
+"""Share of a base's mass above which the rest is negligible; the threshold is our choice."""
 
 _ROUNDING = 1e-9  # error of a logarithm that should be 0
 
@@ -89,7 +89,8 @@ def log_base_mass(reached: npt.ArrayLike) -> LogMass:
     Raises
     ------
     DataError
-        If the shape is another, none is reached, or some are and there are fewer than 4 draws.
+        If the shape is a different one, no draw is reached, or only some are and there are fewer
+        than 4 draws per chain.
     """
     inside = np.asarray(reached, dtype=np.float64)
     if inside.ndim != 2 or inside.size == 0:

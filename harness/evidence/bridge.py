@@ -24,20 +24,22 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
     """Estimate log Z of r from draws of r and independent draws of a normalised density.
 
     With l = r / b, the optimal bridge solves
-    Z = mean_b[l / (s_1 l + s_0 Z)] / mean_r[1 / (s_1 l + s_0 Z)], s_1 and s_0 the shares of both
-    samples, that of r in effective draws (Meng and Wong 1996, eq. 4.1).
+    Z = mean_b[l / (s_1 l + s_0 Z)] / mean_r[1 / (s_1 l + s_0 Z)].  Here s_1 and s_0 are the shares
+    that the draws of r and of b have in all draws, where draws of r are counted as effective draws
+    (Meng and Wong 1996, eq. 4.1).
 
     Parameters
     ----------
     log_ratio
         log r - log b at draws of r, shape (chains, draws).
     log_ratio_base
-        The same at independent draws of b, shape (n,).
+        The same log ratio at independent draws of b, shape (n,).
 
     Raises
     ------
     DataError
-        If shapes do not match, there are few draws, or a draw of r has a ratio that is not finite.
+        If shapes do not match, there are fewer than 4 draws of either density, or a log ratio is
+        not finite (at draws of b it may be -inf).
     """
     target = np.asarray(log_ratio, dtype=np.float64)
     base = np.asarray(log_ratio_base, dtype=np.float64)
@@ -68,7 +70,7 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
 def _terms(
     base: np.ndarray, target: np.ndarray, log_share: tuple[float, float], log_z: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Logs of l / (s_1 l + s_0 Z) at draws of b, and of 1 / (s_1 l + s_0 Z) at those of r."""
+    """Return log l / (s_1 l + s_0 Z) at draws of b, and log 1 / (s_1 l + s_0 Z) at those of r."""
     over = base - np.logaddexp(log_share[0] + base, log_share[1] + log_z)
     under = -np.logaddexp(log_share[0] + target, log_share[1] + log_z)
     return over, under

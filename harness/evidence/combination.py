@@ -1,4 +1,4 @@
-"""Combine independent estimates of one log Z into one with an honest error."""
+"""Combine independent estimates of one log Z into a single one with an honest error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CombinedLogEvidence:
 def combined_log_evidence(estimates: Sequence[LogEvidence]) -> CombinedLogEvidence:
     """Combine independent estimates whose own errors may be too small.
 
-    The spread between the estimates counts besides their own errors, as in a random-effects
+    The spread between the estimates counts in addition to their own errors, as in a random-effects
     meta-analysis (DerSimonian and Laird 1986, Controlled Clinical Trials 7, 177-188): with
     weights w_j = 1 / s_j^2 and Q = sum w_j (L_j - mean)^2, the variance between estimates is
     (Q - (J - 1)) / (sum w_j - sum w_j^2 / sum w_j), or 0 if that is negative.
@@ -43,7 +43,7 @@ def combined_log_evidence(estimates: Sequence[LogEvidence]) -> CombinedLogEviden
     Parameters
     ----------
     estimates
-        One or more, in nats, with positive finite errors.
+        One or more estimates, in nats, with positive finite errors.
 
     Raises
     ------

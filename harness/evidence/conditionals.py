@@ -18,7 +18,7 @@ from harness.errors import DataError
 from harness.evidence.resampling import draw_index
 
 LogG = Sequence[tuple[float, float]]
-"""Knots (beta, log g(beta)), beta ascending."""
+"""Knots (beta, log g(beta)), with beta ascending."""
 
 # Below this the two leading terms of the series of log((1 - exp(-a)) / a) are exact.
 _SMALL = 1e-4
@@ -36,7 +36,7 @@ def inv_temp_log_conditionals(
     """Return the log densities of beta = 1 and beta = 0 given x (Graham and Storkey 2017, eq. 17).
 
     With g = 1 they are w1 = Delta / (exp(Delta) - 1) and w0 = Delta / (1 - exp(-Delta)).  On a
-    ladder they are log probabilities of its ends.
+    ladder they are the log probabilities of its two ends.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def inv_temp_log_conditionals(
         Knots of a log g that is linear between them, from beta = 0 to 1; or the rungs of a
         ladder with their log weights.
     ladder
-        Whether beta takes the values of the knots alone.
+        Whether beta takes only the values of the knots.
 
     Returns
     -------
@@ -71,9 +71,9 @@ def log_path_weight(
 ) -> FloatArray:
     """Return the log weight that takes x to the path's density at one inverse temperature.
 
-    With beta integrated out x has density b(x) int g(beta) exp(-beta Delta) dbeta, so that
-    gamma_beta'(x) over it is 1 / int g(beta) exp(-(beta - beta') Delta) dbeta; on a ladder the
-    integral is a sum.
+    With beta integrated out, x has the density b(x) int g(beta) exp(-beta Delta) dbeta.  Divided by
+    it, the density gamma_beta'(x) is 1 / int g(beta) exp(-(beta - beta') Delta) dbeta.  On a ladder
+    the integral is a sum.
 
     Parameters
     ----------
@@ -82,9 +82,10 @@ def log_path_weight(
     inv_temp
         beta', which may lie outside the knots.
     log_g
-        Knots of a log g that is linear between them, zero outside them; or rungs.
+        Knots of a log g that is linear between them, with g zero outside them; or the rungs of a
+        ladder with their log weights.
     ladder
-        Whether beta takes the values of the knots alone.
+        Whether beta takes only the values of the knots.
 
     Raises
     ------
@@ -92,8 +93,8 @@ def log_path_weight(
         If the knots do not ascend, or a number is not finite.
     """
     knot, value = _knots(log_g, 1 if ladder else 2)
-    # Heights of the log integrand at the knots, last axis; relative to beta', so that nothing
-    # large cancels if beta' has nearly all the mass.
+    # Heights of the log integrand at the knots, along the last axis.  They are relative to beta',
+    # so that nothing large cancels if beta' has nearly all the mass.
     height = value - times_delta(knot - inv_temp, _checked(delta, ladder=ladder))
     if ladder:
         return np.asarray(-np.logaddexp.reduce(height, axis=-1), dtype=np.float64)
@@ -112,20 +113,21 @@ def draw_inv_temp(
 ) -> FloatArray:
     """Draw beta from its exact conditional given x (Graham and Storkey 2017, eq. 17).
 
-    Between two knots of log g the density g(beta) exp(-beta Delta) is a truncated exponential:
-    an interval is drawn by its mass, then a place in it by inversion.
+    Between two knots of log g the density g(beta) exp(-beta Delta) is a truncated exponential.  So
+    an interval is drawn with probability proportional to its mass, and then a place in it by
+    inversion.
 
     Parameters
     ----------
     delta
         Delta(x), of any shape; on a ladder with a rung at 0 it may be +inf.
     log_g
-        Knots of a log g that is linear between them, zero outside them; or rungs.  An array
-        (K, 2) saves its conversion at each call.
+        Knots of a log g that is linear between them, with g zero outside them; or the rungs of a
+        ladder with their log weights.  An array (K, 2) saves the conversion at each call.
     rng
-        Source of randomness; two uniform numbers a draw are taken from it, on a ladder one.
+        Source of randomness, from which each draw takes two uniform numbers, or one on a ladder.
     ladder
-        Whether beta takes the values of the knots alone.
+        Whether beta takes only the values of the knots.
 
     Returns
     -------
@@ -145,7 +147,7 @@ def draw_inv_temp(
     log_mass = np.maximum(height[..., :-1], height[..., 1:]) + np.log(width)
     interval = draw_index(log_mass + _log_decay(np.abs(rise)), rng)
     slope = np.take_along_axis(rise, interval[..., None], axis=-1)[..., 0]
-    # A place in the interval, 0 at its higher end, with density exp(-size place).
+    # A place in the interval, 0 at its higher end, with density proportional to exp(-size place).
     size, uniform = np.abs(slope), rng.random(slope.shape)
     place = np.where(
         size < _NO_SLOPE,
@@ -158,9 +160,9 @@ def draw_inv_temp(
 
 
 def times_delta(inv_temp: FloatArray, delta: FloatArray) -> FloatArray:
-    """Multiply inverse temperatures, or steps of them, with Delta; 0 times +inf is 0.
+    """Multiply inverse temperatures, or steps between them, by Delta; 0 times +inf is 0.
 
-    This is because gamma^0 is 1 even if gamma is 0.
+    The latter holds because gamma^0 is 1 even if gamma is 0.
 
     Parameters
     ----------

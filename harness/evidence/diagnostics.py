@@ -25,12 +25,12 @@ def effective_draws(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> FloatAr
     Parameters
     ----------
     values, log_weight
-        As for :func:`~harness.evidence.weighted_expectation`.
+        The same as for :func:`~harness.evidence.weighted_expectation`.
 
     Returns
     -------
     FloatArray
-        Shape of the function's value; NaN where f is constant.
+        Shape of the function's value; NaN if f is constant.
     """
     series = np.asarray(values, dtype=np.float64)
     log_w = np.asarray(log_weight, dtype=np.float64)
@@ -53,13 +53,13 @@ def pareto_k(log_weight: npt.ArrayLike) -> float:
     Parameters
     ----------
     log_weight
-        Log weights up to a constant, of any shape, all taken together.
+        Log weights up to a constant, of any shape; they are all taken together.
 
     Returns
     -------
     float
-        k, as ArviZ estimates it; NaN for fewer than 25 weights or a tail of equal ones, inf
-        if all but a few weights of the tail vanish.
+        k, as ArviZ estimates it.  NaN if there are fewer than 25 weights or all those of the tail
+        are equal; inf if all but a few weights of the tail vanish.
     """
     log_w = np.asarray(log_weight, dtype=np.float64).ravel()
     if log_w.size < _FEWEST_FOR_TAIL:
@@ -78,9 +78,9 @@ def pareto_k(log_weight: npt.ArrayLike) -> float:
 
 
 def r_hat(values: npt.ArrayLike) -> FloatArray:
-    """Rank-normalised split-R-hat, the larger of bulk and tail (Vehtari et al. 2021).
+    """Return rank-normalised split-R-hat, the larger of bulk and tail (Vehtari et al. 2021).
 
-    A single chain is compared with itself, half with half.
+    A single chain is split, and its two halves are compared as if they were two chains.
 
     Parameters
     ----------
@@ -90,8 +90,8 @@ def r_hat(values: npt.ArrayLike) -> FloatArray:
     Returns
     -------
     FloatArray
-        Shape of the trailing axes; NaN if all values are equal, inf if each half of a chain stays
-        at a place of its own.
+        Shape of the trailing axes; NaN if all values are equal, inf if every half of a chain stays
+        at a single value and the values differ.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _trips(beta: FloatArray, lower: float, upper: float) -> int:
 
 
 def z_scores(estimate: Estimate, known: npt.ArrayLike) -> FloatArray:
-    """Estimates minus known values, in Monte Carlo standard errors.
+    """Return estimates minus known values, in units of the Monte Carlo standard error.
 
     The score is 0 if both difference and error are 0.
     """

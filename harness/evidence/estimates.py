@@ -22,7 +22,7 @@ class Estimate(NamedTuple):
 
 
 def normalised_weights(log_weight: npt.ArrayLike) -> FloatArray:
-    """Weights that sum to one over the pseudo-samples of each draw (paper, eq. 3).
+    """Return weights that sum to one over the pseudo-samples of each draw (paper, eq. 3).
 
     Parameters
     ----------
@@ -55,10 +55,10 @@ def normalised_weights(log_weight: npt.ArrayLike) -> FloatArray:
 
 
 def expectation(values: npt.ArrayLike) -> Estimate:
-    """Mean of a series over chains and draws, with its Monte Carlo standard error.
+    """Return the mean of a series over chains and draws, with its Monte Carlo standard error.
 
-    For a pseudo-extended run ``values`` are h_t = sum_i w_ti f(x_ti): by Theorem 2.1 their
-    plain average over draws estimates E_target[f], so its error is the ordinary one of the
+    For a pseudo-extended run, ``values`` are h_t = sum_i w_ti f(x_ti).  By Theorem 2.1 of the paper
+    their plain average over draws estimates E_target[f], so its error is the ordinary one of the
     series h_t.
 
     Parameters
@@ -82,21 +82,21 @@ def expectation(values: npt.ArrayLike) -> Estimate:
 
 
 def weighted_expectation(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> Estimate:
-    """Self-normalised weighted mean over chains and draws, with its Monte Carlo error.
+    """Return a self-normalised weighted mean over chains and draws, with its Monte Carlo error.
 
-    For a continuously tempered run with weights w_1(x) = p(beta = 1 | x) this is E_target[f]
-    (Graham and Storkey 2017, eq. 21), with w_0(x) = p(beta = 0 | x) it is E_base[f] (eq. 22).
-    The error linearises the ratio: that of the plain mean of z_t = w_t (f_t - fhat) / mean(w),
-    autocorrelation included.
+    For a continuously tempered run, the weights w_1(x) = p(beta = 1 | x) give E_target[f]
+    (Graham and Storkey 2017, eq. 21), and the weights w_0(x) = p(beta = 0 | x) give E_base[f]
+    (eq. 22).  The error comes from linearising the ratio: it is that of the plain mean of
+    z_t = w_t (f_t - fhat) / mean(w), with autocorrelation taken into account.
 
     Parameters
     ----------
     values
-        f(x_t), shape (chains, draws, ...); with weights of three axes, f(x_ti), shape
+        f(x_t), shape (chains, draws, ...); if the weights have three axes, f(x_ti), shape
         (chains, draws, N, ...).
     log_weight
-        log w(x_t) up to a constant, shape (chains, draws); or (chains, draws, N), and
-        the sums, those of z_t too, run over pseudo-samples as well.
+        log w(x_t) up to a constant, shape (chains, draws).  If the shape is (chains, draws, N),
+        the sums, including those of z_t, also run over pseudo-samples.
 
     Raises
     ------

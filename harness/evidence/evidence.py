@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,16 +26,24 @@ class LogEvidence(NamedTuple):
     mcse: float
     """Its Monte Carlo standard error, autocorrelation taken into account."""
 
+    def plus(self, other: LogEvidence) -> LogEvidence:
+        """Log of the product of two constants whose estimates are independent of each other."""
+        return LogEvidence(self.value + other.value, math.hypot(self.mcse, other.mcse))
+
+    def minus(self, other: LogEvidence) -> LogEvidence:
+        """Log of the ratio of two constants whose estimates are independent of each other."""
+        return LogEvidence(self.value - other.value, math.hypot(self.mcse, other.mcse))
+
 
 class TwoSidedLogEvidence(NamedTuple):
     """Log Z estimated from the base's side and from the target's, in nats."""
 
     forward: LogEvidence
-    """Up the path: each step's ratio from the draws below it, an estimate of Z."""
+    """Up the path: the ratio of each step comes from the draws below it.  Estimates Z."""
     backward: LogEvidence
-    """Down the path: each step's ratio from the draws above it, an estimate of 1/Z."""
+    """Down the path: the ratio of each step comes from the draws above it.  Estimates 1/Z."""
     gap: Estimate
-    """Backward minus forward, with its own error, because the two share draws."""
+    """Backward minus forward.  It has its own error because the two share draws."""
 
 
 def log_evidence(
@@ -42,17 +51,17 @@ def log_evidence(
 ) -> LogEvidence:
     """Estimate log Z from tempered draws (Graham and Storkey 2017, eq. 20).
 
-    log Z = log zeta + log sum w_1 - log sum w_0 - log(g(1) / g(0)), for a normalised base.  The
+    For a normalised base, log Z = log zeta + log sum w_1 - log sum w_0 - log(g(1) / g(0)).  The
     error is that of the mean of w_1 / mean(w_1) - w_0 / mean(w_0), which linearises the ratio.
 
     Parameters
     ----------
     log_w1, log_w0
         Log conditional densities of beta = 1 and of beta = 0 given x_t, shape (chains, draws).
-        -inf if a draw has no density there, as at beta = 1 if the target's density is zero.
-        For a pseudo-extended run shape (chains, draws, N), with the complement's log weight
-        (:func:`~harness.evidence.complement_log_weight`) added to both: pseudo-samples that
-        are not the chosen one follow the tempered density.
+        They are -inf if a draw has no density there, for example at beta = 1 if the target's
+        density is zero.  For a pseudo-extended run the shape is (chains, draws, N), with the
+        complement's log weight (:func:`~harness.evidence.complement_log_weight`) added to both:
+        pseudo-samples that are not the chosen one follow the tempered density.
     log_zeta
         The guess at log Z that the run used.
     log_g_ratio
@@ -79,7 +88,7 @@ def log_evidence(
 
 
 def part_shares() -> FloatArray:
-    """Return the share of a run's draws by the end of each of twelve parts, shape (12,).
+    """Return the shares of a run's draws at which twelve growing parts of it end, shape (12,).
 
     The shares ascend to 1 and double every two parts.
     """
@@ -89,9 +98,10 @@ def part_shares() -> FloatArray:
 def log_evidence_by_parts(
     log_w1: npt.ArrayLike, log_w0: npt.ArrayLike, *, log_zeta: float, log_g_ratio: float = 0.0
 ) -> FloatArray:
-    """Estimate log Z from the first part of each chain, by :func:`part_shares`, shape (12,).
+    """Estimate log Z from the first part of each chain, for each share of :func:`part_shares`.
 
-    Parameters and errors are those of :func:`log_evidence`; a part has at least four draws.
+    The result has shape (12,).  Parameters and errors are those of :func:`log_evidence`; a part has
+    at least four draws.
     """
     one, zero = (np.asarray(log_w, dtype=np.float64) for log_w in (log_w1, log_w0))
     values = []
@@ -113,28 +123,29 @@ def two_sided_log_evidence(
 ) -> TwoSidedLogEvidence | None:
     """Estimate log Z by stepping stones up the path and down it.
 
-    Draws are sorted by their inverse temperature into stones with equally many (on a ladder, its
-    rungs); each stone's draws, with beta integrated out between its edges, give the ratio of
-    normalising constants from its own middle to the next one's (up) and the one before (down).
-    Both products estimate Z.  For a step, they use draws from its opposite ends.  If the draws at
-    one end have not seen what those at the other have, the two directions disagree, like estimates
-    of a difference of free energies from its two ends (Bennett 1976, Journal of Computational
-    Physics 22, 245-268).
+    Draws are sorted by their inverse temperature into stones that hold equally many draws (on a
+    ladder, each rung is a stone).  The draws of a stone, with beta integrated out between its
+    edges, give the ratio of normalising constants from its own middle to the next stone's (up) and
+    to that of the stone before it (down).  Both products estimate Z, but for each step they use
+    draws from its opposite ends.  If the draws at one end have not seen what those at the other
+    have, the two directions disagree, like estimates of a difference of free energies from its two
+    ends (Bennett 1976, Journal of Computational Physics 22, 245-268).
 
     Parameters
     ----------
     delta, inv_temp
         Delta(x_t) and the inverse temperatures drawn with them, shape (chains, draws) or
-        (chains, draws, N).  On a ladder Delta may be +inf, where the target's density is zero.
+        (chains, draws, N).  On a ladder Delta may be +inf, which it is where the target's density
+        is zero.
     log_zeta
         The guess at log Z that the run used.
     log_g
-        Knots of log g, linear between them; or the rungs of a ladder.
+        Knots of a log g that is linear between them; or the rungs of a ladder.
     ladder
-        Whether beta takes the values of the knots alone.
+        Whether beta takes only the values of the knots.
     log_weight
-        Log weights, of the same shape, that turn the draws into draws of the tempered density:
-        those of the complement for a pseudo-extended run.
+        Log weights, of the same shape, that turn the draws into draws of the tempered density.  For
+        a pseudo-extended run they are those of the complement.
 
     Returns
     -------
@@ -169,16 +180,17 @@ def two_sided_log_evidence(
             log_v = np.full(drop.shape, -np.inf)
             log_v[inside] = log_w[inside] + log_path_weight(drop[inside], place, own, ladder=ladder)
             at[place] = _linearised(log_v)
-        # Up: from this middle to the next; the first stone also from 0 to its middle.
+        # Up: from this middle to the next one; the first stone also gives the way from 0.
         start = 0.0 if k == 0 else middle[k]
         forward += at[above][0] - at[start][0]
         total["forward"] += at[above][1] - at[start][1]
-        # Down: from this middle to the one before; the last stone also from 1 to its middle.
+        # Down: from this middle to the one before; the last stone also gives the way from 1.
         end = 1.0 if k + 1 == len(middle) else middle[k]
         backward += at[end][0] - at[below][0]
         total["backward"] += at[end][1] - at[below][1]
     if np.any(np.isinf(drop)):
-        # Down to beta = 0 leads only to the base where gamma is not zero: that share of its draws.
+        # The way down to beta = 0 ends at the base restricted to where gamma is not zero, so it is
+        # corrected by the share of the base's draws that lie there.
         at_base = np.where(stone == 0, log_w, -np.inf)
         possible = _linearised(np.where(np.isfinite(drop), at_base, -np.inf))
         everything = _linearised(at_base)
@@ -209,7 +221,7 @@ def _linearised(log_w: FloatArray) -> tuple[FloatArray, float]:
 def _stones(
     beta: FloatArray, log_g: LogG, ladder: bool
 ) -> tuple[npt.NDArray[np.intp], FloatArray, list[LogG]]:
-    """Sort draws into stones: the stone of each draw, the stones' middles, and knots of log g."""
+    """Sort draws into stones; return each draw's stone, the stones' middles and knots of log g."""
     knot, value = np.asarray(log_g, dtype=np.float64).T
     if ladder:
         rung, stone = np.unique(beta, return_inverse=True)
@@ -225,7 +237,7 @@ def _stones(
 def _knots_between(
     knot: FloatArray, value: FloatArray, lower: float, upper: float
 ) -> list[tuple[float, float]]:
-    """Knots of the same log g, restricted to an interval."""
+    """Return knots of the same log g, restricted to an interval."""
     inside = knot[(knot > lower) & (knot < upper)]
     place = np.concatenate([[lower], inside, [upper]])
     return list(zip(place.tolist(), np.interp(place, knot, value).tolist(), strict=True))

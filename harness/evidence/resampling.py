@@ -11,11 +11,11 @@ from harness.evidence.estimates import normalised_weights
 
 
 def draw_index(log_weight: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Draw one pseudo-sample index per draw, with probabilities the normalised weights.
+    """Draw one pseudo-sample index per draw, with the normalised weights as probabilities.
 
-    The pseudo-samples so chosen are unweighted draws of the target: given the extended draw,
-    the index of the one distributed as the target is categorical with the weights (paper,
-    proof of Theorem 2.1).
+    The chosen pseudo-samples are unweighted draws of the target: given the extended draw, the index
+    of the pseudo-sample that is distributed as the target is categorical, with the weights as
+    probabilities (paper, proof of Theorem 2.1).
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def complement_log_weight(log_weight: npt.ArrayLike) -> FloatArray:
     Parameters
     ----------
     log_weight
-        As for :func:`~harness.evidence.normalised_weights`, shape (..., N), N >= 2.
+        The same as for :func:`~harness.evidence.normalised_weights`, shape (..., N), N >= 2.
 
     Returns
     -------
@@ -68,11 +68,11 @@ def complement_log_weight(log_weight: npt.ArrayLike) -> FloatArray:
         If N < 2 or the log weights are not usable.
     """
     log_w = np.asarray(log_weight, dtype=np.float64)
-    normalised_weights(log_w)  # refuses what is not usable
+    normalised_weights(log_w)  # raises an error for log weights that are not usable
     num = log_w.shape[-1]
     if num < 2:
         raise DataError("with a single pseudo-sample, every one is chosen: take N >= 2")
-    # The sum over the others, because 1 - w would cancel.
+    # The sum of the other weights, because 1 - w would lose digits by cancellation.
     others = [np.logaddexp.reduce(np.delete(log_w, i, axis=-1), axis=-1) for i in range(num)]
     return np.stack(others, axis=-1) - np.logaddexp.reduce(log_w, axis=-1, keepdims=True)
 

@@ -15,22 +15,23 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Rmse:
-    """A root mean squared error over runs and its standard error."""
+    """A root mean squared error over runs, and its standard error."""
 
     value: float
     se: float
 
 
 def rmse(errors: npt.ArrayLike) -> Rmse:
-    """Root mean squared error with its standard error by the delta method.
+    """Return the root mean squared error, with its standard error by the delta method.
 
-    With m the mean of R squared errors and s their standard deviation, s / sqrt(R) / (2 sqrt(m)).
+    With m the mean of R squared errors and s their standard deviation, the standard error is
+    s / sqrt(R) / (2 sqrt(m)).
 
     Parameters
     ----------
     errors
-        Estimate minus truth: shape (R,), or (R, K) for K coordinates, of which the mean square
-        counts.
+        Estimate minus truth, shape (R,); or (R, K) for K coordinates, whose squared errors are
+        averaged.
 
     Raises
     ------
@@ -53,7 +54,7 @@ class Efficiency:
     per_second, per_kilogradient
         Var[X] / MSE divided by the seconds of a run, and by its thousands of gradients.
     per_second_interval, per_kilogradient_interval
-        Their 5% and 95% points over bootstrap samples of the runs.
+        Their 5% and 95% quantiles over bootstrap samples of the runs.
     """
 
     per_second: float
@@ -63,7 +64,7 @@ class Efficiency:
 
 
 def with_interval(value: float, interval: tuple[float, float]) -> str:
-    """Write a number of draws and its interval, to whole draws."""
+    """Write a number of draws with its interval, rounded to whole draws."""
     low, high = interval
     return f"{value:,.0f} [{low:,.0f}, {high:,.0f}]"
 
@@ -116,7 +117,7 @@ def efficiency(
 
 
 def _squared(errors: npt.ArrayLike) -> FloatArray:
-    """Mean squared error of each run, shape (R,)."""
+    """Return the mean squared error of each run, shape (R,)."""
     array = np.asarray(errors, dtype=np.float64)
     squared: FloatArray = np.square(array.reshape(len(array), -1)).mean(axis=1)
     if len(squared) < 2:

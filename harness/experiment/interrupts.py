@@ -12,8 +12,8 @@ from collections.abc import Iterator
 def interrupts_put_off() -> Iterator[None]:
     """Finish the block before SIGINT or SIGTERM raises KeyboardInterrupt.
 
-    In the middle of writing it would leave HDF5 with a half-open file.  This does nothing outside
-    the main thread, where signals never arrive.
+    In the middle of writing, the exception would leave HDF5 with a half-open file.  Outside the
+    main thread, where signals never arrive, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

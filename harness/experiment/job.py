@@ -24,12 +24,12 @@ from harness.model import Model
 
 @dataclass(frozen=True)
 class SentProgram:
-    """A Stan program for another machine: its text with includes written out.
+    """A Stan program to send to another machine: its text, with includes written out.
 
     Attributes
     ----------
     place
-        Model's folder and file name, ``gaussian_mixture/target.stan``.
+        The model's folder and the file name, for instance ``gaussian_mixture/target.stan``.
     text
         The program.
     digest
@@ -50,7 +50,7 @@ class Job:
     name
         Name of the task, for messages.
     program
-        Executable on this machine, text for another one, or None if the method needs none.
+        An executable on this machine, a text for another one, or None if the method needs none.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A fit, or why there is none; and the seconds it took."""
+    """A fit or the reason why there is none, and the seconds that the job took."""
 
     fit: Fit | None
     failure: str | None

@@ -45,12 +45,12 @@ def marked_run(folder: Path) -> Iterator[int]:
         before = path.read_text(encoding="utf-8")
     ended = end_marked(_VARIABLE, before) if before else 0
     mark = os.environ.get(_VARIABLE, "")
-    if not mark.startswith(f"{os.getpid()}-"):  # nor a mark that this process has inherited
+    if not mark.startswith(f"{os.getpid()}-"):  # no mark, or one that this process has inherited
         mark = f"{os.getpid()}-{uuid.uuid4().hex}"
     write_text(path, mark)
     os.environ[_VARIABLE] = mark
     try:
         yield ended
     finally:
-        with contextlib.suppress(OSError):  # the next run looks for nothing, and finds it
+        with contextlib.suppress(OSError):  # if it stays, the next run looks and finds nothing
             path.unlink()

@@ -1,4 +1,4 @@
-"""The report of a run that goes on: each experiment's page as soon as it has finished."""
+"""The report while a run goes on: each experiment's page is written as soon as it has finished."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _SECONDS_A_WAIT = 0.5
 
 
 class LiveReport:
-    """Pages that the workers write between the tasks of the experiments that follow.
+    """Has workers write pages between the tasks of the experiments that follow.
 
     Parameters
     ----------
     plans
         Whole plans of all experiments, in the order in which they run.
     store
-        Where the fits are.
+        Store that holds the fits.
     cmdstan
         CmdStan that makes the draws.
     workers
-        Where pages are written.
+        Workers that write the pages.
     started
-        When the run began, as ``time.perf_counter`` tells it.
+        When the run began, on the clock of ``time.perf_counter``.
     data_dir
-        Folder with files of the user's own, if there is one.
+        Folder with the user's own files, if there is one.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class LiveReport:
         }
         self._left = len(plans)
         self._entries: dict[str, Entry | None] = {}
-        # Tells of one page after the other, while the main thread keeps the workers busy.
+        # Announces one page after another, while the main thread keeps the workers busy.
         self._teller = ThreadPoolExecutor(1)
         self._told: list[Future[None]] = []
 
@@ -66,7 +66,7 @@ class LiveReport:
         """Have the page of an experiment written as soon as there is a free slot."""
         self._left -= 1
         name = plan.experiment.name
-        # The last experiment leaves all slots to its page.
+        # The page of the last experiment may use all slots.
         alone = not self._left and not self._workers.remote
         job = PageJob(
             name,
@@ -90,17 +90,17 @@ class LiveReport:
         WorkersError
             If the process that wrote a page was killed.
         KeyboardInterrupt
-            When interrupted; its message says how to go on.
+            If interrupted; its message says how to continue.
         """
         try:
-            # Waked now and then: a signal that comes just before a wait begins does not end it.
+            # The wait has a timeout: a signal just before a wait begins does not end it.
             while wait(self._told, timeout=_SECONDS_A_WAIT).not_done:
                 pass
         except KeyboardInterrupt:
             self._workers.stop()
             raise KeyboardInterrupt(
                 f"stopped while the report was written; all fits are in {self._store.root}; run "
-                "the same command again to go on"
+                "the same command again to continue"
             ) from None
         self._teller.shutdown()
         for each in self._told:
@@ -109,7 +109,7 @@ class LiveReport:
 
     def _tell(self, name: str, page: Future[Entry | None]) -> None:
         """Link a page from the overview as soon as it is written, and say so."""
-        self._entries[name] = None  # it runs no more, whatever becomes of its page
+        self._entries[name] = None  # it no longer runs, whatever happens to its page
         entry = self._entries[name] = page.result()
         if entry is None:
             say(f"{name}: nothing to report yet")
@@ -124,7 +124,7 @@ class LiveReport:
         tell_claims(name, entry.claims)
 
     def _written(self) -> list[Entry]:
-        """Experiments with a page, in the order in which they run."""
+        """Return the experiments that have a page, in the order in which they run."""
         found = (self._entries.get(name) for name in self._running)
         return [entry for entry in found if entry is not None]
 

@@ -1,4 +1,4 @@
-"""Write an experiment's pages and tables from what the store has, here or in another process."""
+"""Write an experiment's pages and tables from the fits in the store, here or in another process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from harness.report.verdicts import claims_table
 
 @dataclass(frozen=True)
 class PageJob:
-    """An experiment's page, told so that another process can write it.
+    """A description of an experiment's page, which another process can write.
 
     Attributes
     ----------
@@ -36,13 +36,13 @@ class PageJob:
     root
         Folder of the store.
     data_dir
-        Folder with files of the user's own, if there is one.
+        Folder with the user's own files, if there is one.
     cmdstan
         CmdStan that made the draws.
     fits
         Which fits get a page.
     workers
-        Processes that write such pages.
+        Number of processes that write such pages.
     """
 
     name: str
@@ -56,7 +56,7 @@ class PageJob:
 
 
 def write_pages(job: PageJob) -> Entry | None:
-    """Write an experiment's tables and pages; return nothing where there is nothing to report.
+    """Write an experiment's tables and pages; return None if there is nothing to report.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def write_pages(job: PageJob) -> Entry | None:
 def evaluate(
     plan: Plan, store: Store, cmdstan: CmdStan, data_dir: Path | None = None
 ) -> Section | None:
-    """Read what the store has of a plan, write its index and tables, and return its section.
+    """Read a plan's results from the store, write index and tables, and return its section.
 
     Raises
     ------
@@ -94,24 +94,24 @@ def evaluate(
 
 
 def tell_claims(name: str, claims: Sequence[Claim]) -> None:
-    """Say what an experiment's claims came to."""
+    """Print the verdicts on an experiment's claims."""
     for claim in claims:
         say(f"{name}: {claim.verdict}: {claim.statement}")
 
 
 def run_facts(cmdstan: CmdStan, seconds: float) -> dict[str, str]:
-    """Say what was run on what, for the overview.
+    """Return facts about the run for the overview: versions, machine, date.
 
     Parameters
     ----------
     cmdstan
         CmdStan that made the draws.
     seconds
-        What the run has taken.
+        Seconds that the run has taken.
     """
     return {
         "Made": time.strftime("%Y-%m-%d %H:%M %Z"),
-        "This run took": f"{seconds:.0f} s (fits that were in the store already not counted)",
+        "This run took": f"{seconds:.0f} s (without fits that were already in the store)",
         "CmdStan": f"{cmdstan.version} ({cmdstan.source})",
         "CmdStanPy, ArviZ": f"{version('cmdstanpy')}, {version('arviz-stats')}",
         "Python": platform.python_version(),

@@ -40,7 +40,7 @@ class Plan:
     experiment, profile
         The experiment and profile that they belong to.
     tasks
-        All of them, cell by cell.
+        All tasks, cell by cell.
     """
 
     experiment: Experiment
@@ -79,9 +79,9 @@ def make_plan(
     cmdstan
         CmdStan that would make the draws; nothing is compiled.
     only
-        Keep the cells that match one of these, factor by factor; all if empty.
+        Keep only cells that match one of these, factor by factor; keep all if empty.
     data_dir
-        Folder with files of the user's own, for the cells that need them.
+        Folder with the user's own files, for the cells that need them.
 
     Raises
     ------
@@ -101,10 +101,10 @@ def make_plan(
 
 
 def quickest_first(plans: Iterable[Plan], store: Store) -> list[Plan]:
-    """Sort plans by the processor time that is left to spend on them.
+    """Sort plans by the processor time that they still need.
 
-    A plan takes what its experiment expects, times the share of its tasks that the store lacks:
-    what is finished comes first.  An experiment that expects nothing comes last.
+    A plan needs the time that its experiment expects, multiplied by the share of its tasks that the
+    store lacks, so finished ones come first.  An experiment that expects no time comes last.
     """
 
     def seconds(plan: Plan) -> float:
@@ -116,7 +116,7 @@ def quickest_first(plans: Iterable[Plan], store: Store) -> list[Plan]:
 
 
 def compile_missing(plan: Plan, store: Store, cmdstan: CmdStan) -> None:
-    """Compile, one after the other, the programs of the tasks that the store lacks.
+    """Compile the programs of the tasks that the store lacks, one after another.
 
     Raises
     ------
@@ -145,21 +145,21 @@ def run_plan(
     plan
         The tasks.
     store
-        Where finished fits are.
+        Store of finished fits.
     cmdstan
-        CmdStan to compile and run with here.
+        CmdStan that compiles and runs programs on this machine.
     workers
-        Where the tasks run.
+        Workers that run the tasks.
     retry_failed
         Whether to run tasks again that failed before.
     keep
         ``summaries`` keeps at most 1,000 draws per chain of each fit, after the metrics are
         computed from all of them.
     facts
-        Entries for the records: git revision.
+        Additional entries for the records, such as the git revision.
     on_all_sent
-        Called once when the workers have the last task: slots that become free before it is done
-        can prepare what comes next.
+        Called once when the workers have the last task; slots that become free before it is
+        finished can prepare what comes next.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def run_plan(
             if ended:
                 progress.say(f"{name}: ended {ended} processes that a killed run had left")
             if counts["found"]:
-                progress.say(f"{name}: {counts['found']} fits are in the store already")
+                progress.say(f"{name}: {counts['found']} fits are already in the store")
             run = _Run(plan, store, keep, facts or {}, progress, counts, on_all_sent)
             try:
                 run.perform(missing, programs, workers)
@@ -219,7 +219,7 @@ def _chosen(
     chosen = tuple(c for c in cells if not only or any(matches(c, wanted) for wanted in only))
     if not chosen:
         known = sorted({f"{k}={v}" for cell in cells for k, v in cell.factors.items()})
-        raise DataError(f"--only matches nothing of {experiment.name}; it has {', '.join(known)}")
+        raise DataError(f"--only matches no cell of {experiment.name}; it has {', '.join(known)}")
     return chosen
 
 
@@ -244,7 +244,7 @@ def _missing(
 
 
 def _needed(tasks: Iterable[Task]) -> list[StanProgram]:
-    """Programs of tasks, each once."""
+    """Return the programs of tasks, each of them once."""
     return list(dict.fromkeys(t.cell.program for t in tasks if t.cell.program is not None))
 
 
@@ -273,13 +273,13 @@ class _Run:
     Attributes
     ----------
     plan, store, keep, facts
-        As :func:`run_plan` takes them.
+        The same as for :func:`run_plan`.
     progress
         Where progress is shown.
     counts
-        How many tasks have come to what.
+        How many tasks have had each outcome.
     on_all_sent
-        As :func:`run_plan` takes it.
+        The same as for :func:`run_plan`.
     """
 
     plan: Plan
@@ -310,7 +310,7 @@ class _Run:
                 all_sent = None
             if not running:
                 return
-            # Waked now and then: a signal that comes just before a wait begins does not end it.
+            # The wait has a timeout: a signal just before a wait begins does not end it.
             finished, _ = wait(running, timeout=_SECONDS_A_WAIT, return_when=FIRST_COMPLETED)
             for future in finished:
                 task = running.pop(future)
@@ -341,18 +341,18 @@ class _Run:
         self.counts["finished"] += 1
 
     def stopped(self) -> str:
-        """Say how much is in the store."""
+        """Say how many fits are in the store."""
         done = self.counts["found"] + self.counts["finished"]
         return f"{done} of {len(self.plan.tasks)} fits"
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:
-    """Return what a job sent back; a job whose workers all died has failed, others continue.
+    """Return what a job sent back; if its worker died, it has failed, and other jobs continue.
 
     Raises
     ------
     CancelledError
-        If the job will never be done, because the cluster is lost.
+        If the job will never finish, because the cluster is lost.
     """
     try:
         return future.result()

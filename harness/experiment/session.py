@@ -41,7 +41,7 @@ from harness.report.written import remove_report
 
 @dataclass(frozen=True)
 class Selection:
-    """Which experiments, in which profile, in which store.
+    """Which experiments to use, in which profile, and in which store.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class Selection:
     root
         Folder of results.
     only
-        Cells to run, each a mapping of factors to values; all if empty.
+        Cells to run, as mappings of factors to values; all cells if empty.
     data_dir
-        Folder with files of the user's own, for the cells that need them.
+        Folder with the user's own files, for the cells that need them.
 
     Raises
     ------
@@ -74,7 +74,7 @@ class Selection:
 
     @property
     def store(self) -> Store:
-        """The store."""
+        """The store in the folder of results."""
         return Store(self.root.resolve())
 
     def plans(self, cmdstan: CmdStan) -> list[Plan]:
@@ -99,7 +99,7 @@ class ReportSettings:
     Attributes
     ----------
     form
-        ``html``: a site; ``md``: one Markdown file with figures beside it, without single fits.
+        ``html``: a site.  ``md``: one Markdown file with its figures, without pages of fits.
     fits
         Which fits get a page.
     workers
@@ -118,9 +118,9 @@ class Summary:
     Attributes
     ----------
     page
-        The report.
+        File of the report.
     counts
-        By experiment: tasks found, finished, failed, failed before, set aside.
+        Numbers of tasks by experiment: found, finished, failed, failed before, set aside.
     store_bytes
         Size of the store.
     """
@@ -144,28 +144,28 @@ def run_session(
     Parameters
     ----------
     selection
-        What to run.
+        Which experiments to run.
     workers
-        Number of CmdStan processes at once; by default one per core.
+        Number of slots, which run one CmdStan process or Python job each; by default one per core.
     scheduler
         Address of a Dask scheduler to send the tasks to, instead of this machine.
     retry_failed
         Whether to run tasks again that failed before.
     keep
-        Draws, or summaries with a thousand draws per chain.
+        Whether to keep all draws, or summaries with a thousand draws per chain.
     time_limit
         Seconds after which CmdStan is stopped and the task counts as failed.
 
     Raises
     ------
     HarnessError
-        If a name is unknown, there is no CmdStan and none can be made, a program does not
+        If a name is unknown, there is no CmdStan and none can be assembled, a program does not
         compile, or the store cannot be written.
     """
     started = time.perf_counter()
     store = selection.store
     for name in selection.names:
-        load_experiment(name)  # a wrong name is said before anything is made
+        load_experiment(name)  # reports a wrong name before anything is made
     store.prepare()
     cmdstan = require_cmdstan()
     facts = {"git_revision": git_revision()}
@@ -200,10 +200,10 @@ def run_session(
 def _compile_beside(
     plan: Plan | None, store: Store, cmdstan: CmdStan, workers: LocalWorkers | DaskWorkers
 ) -> None:
-    """Compile what the next experiment needs on a slot that has nothing else to do."""
-    # A lone slot would write the page only after it had compiled; elsewhere nothing is compiled.
+    """Compile what the next experiment needs, on a slot that has nothing else to do."""
+    # A single slot would write the page only after compiling; remote workers compile themselves.
     if plan is not None and workers.slots > 1 and not workers.remote:
-        # A program that does not compile is told of when the experiment's turn has come.
+        # A program that does not compile is reported when the experiment's turn has come.
         workers.in_thread(partial(compile_missing, plan, store, cmdstan))
 
 
@@ -263,7 +263,7 @@ def clean_session(names: Sequence[str], root: Path) -> int:
         if name not in experiment_names():
             raise DataError(f"there is no experiment '{name}'")
         folder = store.root / name
-        # Only what one of our runs made is removed, and nothing through a link.
+        # Only remove what one of our runs has made, and nothing through a symbolic link.
         if folder.is_symlink() or not (folder / ".lock").is_file():
             continue
         with store.writing(name):

@@ -1,10 +1,10 @@
 """The store of fits: one folder per task, written completely or not at all, checked when read.
 
 ``STORE/EXPERIMENT/fits/CELL/REPLICATION-HASH/`` holds ``fit.nc`` and ``task.json``.  The latter
-says what is needed to run the task again, its cost, its metrics, and the checksum of ``fit.nc``.  A
-folder is made under a temporary name and then renamed, so a folder with its final name is complete.
-A task that failed leaves ``REPLICATION-HASH.failed.json`` instead.  Damaged or foreign files are
-moved to ``STORE/EXPERIMENT/aside/``; they are never used and never deleted.
+holds what is needed to run the task again, its cost, its metrics, and the checksum of ``fit.nc``.
+A folder is made under a temporary name and then renamed, so a folder with its final name is
+complete.  A task that failed leaves ``REPLICATION-HASH.failed.json`` instead.  Damaged or foreign
+files are moved to ``STORE/EXPERIMENT/aside/``; they are never used and never deleted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LEFT_OVER = ".writing-"
 
 
 class Store:
-    """Folder of results that the user names.
+    """A folder of results, which the user chooses.
 
     Parameters
     ----------
@@ -47,15 +47,15 @@ class Store:
 
     @property
     def report(self) -> Path:
-        """Folder of the report."""
+        """Folder that the report is written to."""
         return self.root / "report"
 
     def tables(self, experiment: str) -> Path:
-        """Folder of an experiment's tables."""
+        """Return the folder of an experiment's tables."""
         return self.root / experiment / "tables"
 
     def folder(self, task: Task) -> Path:
-        """Folder of a task's fit."""
+        """Return the folder of a task's fit."""
         name = f"{task.replication:05d}-{task.digest[:16]}"
         return self.root / task.experiment / "fits" / task.cell.key / name
 
@@ -83,7 +83,7 @@ class Store:
         Raises
         ------
         StoreError
-            If another run holds it.
+            If another run holds it, or the folder cannot be written.
         """
         folder = self.root / experiment
         lock = FileLock(folder / ".lock")
@@ -153,7 +153,7 @@ class Store:
         Raises
         ------
         StoreError
-            If it is not there, or damaged.
+            If it does not exist or is damaged.
         """
         self.checked(task)
         return Fit.load(self.folder(task) / "fit.nc")
@@ -164,14 +164,14 @@ class Store:
         Raises
         ------
         StoreError
-            If it is not there, or damaged.
+            If the fit does not exist or is damaged.
         """
         self.checked(task)
         path = self.folder(task) / "fit.nc"
         try:
             return read_arrays(path, "posterior")
         except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise StoreError(f"{path} is damaged or no NetCDF file ({error})") from error
+            raise StoreError(f"{path} is damaged or is no NetCDF file ({error})") from error
 
     def write(
         self, task: Task, fit: Fit, metrics: Mapping[str, float], facts: Mapping[str, Any]
@@ -186,7 +186,7 @@ class Store:
         Raises
         ------
         StoreError
-            If it cannot be written; nothing is then left behind.
+            If it cannot be written; in that case nothing is left behind.
         """
         folder = self.folder(task)
         staging = folder.parent / f"{_LEFT_OVER}{uuid.uuid4().hex}"

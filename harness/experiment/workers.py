@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 
 class Workers(Protocol):
-    """Something that performs jobs, and what else there is to do between them.
+    """Something that performs jobs, and other work between them.
 
-    Whatever is given out first begins first, and never more than ``slots`` things are done at
-    once: the seconds that a job takes do not depend on a page that is being written.
+    Work begins in the order in which it is given, and never more than ``slots`` pieces of work run
+    at once.  So the seconds that a job takes do not depend on a page that is being written.
     """
 
     slots: int
@@ -52,13 +52,13 @@ class Workers(Protocol):
         """Start a job as soon as there is a free slot."""
 
     def in_thread(self, work: Callable[[], T]) -> Future[T]:
-        """Do other work on this machine as soon as there is a free slot: it waits for processes."""
+        """Do other work here as soon as there is a free slot: work that waits for processes."""
 
     def in_process(self, work: Callable[[], T]) -> Future[T]:
-        """Do other work on this machine as soon as there is a free slot: it computes in Python."""
+        """Do other work here as soon as there is a free slot: work that computes in Python."""
 
     def stop(self) -> None:
-        """Drop waiting jobs and end running ones, promptly."""
+        """Drop waiting jobs and quickly end running ones."""
 
 
 class LocalWorkers:
@@ -107,7 +107,7 @@ class LocalWorkers:
         return self.in_thread(partial(self._perform_in_process, job))
 
     def in_thread(self, work: Callable[[], T]) -> Future[T]:
-        """Do other work as soon as there is a free slot: it waits for processes."""
+        """Do other work that waits for processes, as soon as there is a free slot."""
         future = self._threads.submit(work)
         self._running.add(future)
         future.add_done_callback(self._running.discard)
@@ -148,10 +148,10 @@ class LocalWorkers:
             ) from None
 
     def _process(self) -> ProcessPoolExecutor:
-        """Process of the calling thread."""
+        """Return the process of the calling thread."""
         if not hasattr(self._of_thread, "process"):
-            # Read when NumPy is imported in the new processes: one core each, or their
-            # libraries' threads would fight over the cores.
+            # NumPy reads these when the new processes import it.  Each process gets one core;
+            # otherwise the threads of their libraries would compete for cores.
             for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
                 os.environ.setdefault(variable, "1")
             process = ProcessPoolExecutor(
@@ -222,16 +222,16 @@ class DaskWorkers:
         self._here.__exit__(kind, error, trace)
 
     def in_thread(self, work: Callable[[], T]) -> Future[T]:
-        """Do other work on this machine, one thing at a time."""
+        """Do other work on this machine, one piece after another."""
         return self._here.in_thread(work)
 
     def in_process(self, work: Callable[[], T]) -> Future[T]:
-        """Do other work on this machine, one thing at a time, in a process."""
+        """Do other work on this machine in a process, one piece after another."""
         return self._here.in_process(work)
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Send a job to the cluster."""
-        # 'pure' is off: equal jobs are different jobs for us.
+        # Not 'pure', because equal jobs are different jobs for us.
         sent = self._client.submit(perform, job, pure=False)
         self._sent.add(sent)
         return asyncio.run_coroutine_threadsafe(self._collect(sent), self._client.loop.asyncio_loop)
@@ -251,7 +251,7 @@ class DaskWorkers:
         finally:
             self._sent.discard(sent)
             sent.release()
-        # Whatever goes wrong with the cluster now, the outcome is here.
+        # The outcome is here, so anything that goes wrong with the cluster now does not matter.
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._forgotten(sent.key), _SECONDS_TO_FORGET)
         return outcome

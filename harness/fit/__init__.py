@@ -2,12 +2,12 @@
 
 Groups: ``posterior`` (unweighted draws of the target, under the model's own parameter names),
 ``extended`` (raw draws of the extended target: pseudo-samples, inverse temperatures and log
-weights; absent when the target itself was sampled), ``sample_stats`` (the sampler's),
+weights; absent if the target itself was sampled), ``sample_stats`` (statistics of the sampler),
 ``constant_data`` (the model's data) and attributes (method, settings, seeds, versions, cost).
 """
 
-from harness.fit.build import build_fit, evidence_attributes, pooled
-from harness.fit.fit import Fit
+from harness.fit.build import build_fit, evidence_attributes, pooled, reserved_names
+from harness.fit.fit import Fit, is_fit
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws
 from harness.fit.weighting import Weighting, in_extended, target_draws
 
@@ -19,6 +19,8 @@ __all__ = [
     "build_fit",
     "evidence_attributes",
     "in_extended",
+    "is_fit",
     "pooled",
+    "reserved_names",
     "target_draws",
 ]

@@ -1,4 +1,4 @@
-"""Label arrays as a fit."""
+"""Build a fit from arrays: label them, and put several runs together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def build_fit(
     weighting: Weighting | None = None,
     pseudo_samples: bool = True,
 ) -> Fit:
-    """Label arrays as a fit.
+    """Label arrays and return them as a fit.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def build_fit(
     attrs
         Strings, numbers and arrays for the root of the tree; ``settings`` may be a dict.
     weighting
-        How the raw draws are weighted, which the fit remembers; if not given, it is seen from the
-        variables of the extended draws.
+        How the raw draws are weighted, which the fit records; if not given, it is recognised from
+        the variables of the extended draws.
     pseudo_samples
         Whether the last axis of the extended arrays runs over pseudo-samples.
 
@@ -76,15 +76,28 @@ def build_fit(
     return Fit(tree)
 
 
+def reserved_names(axes: Mapping[str, int]) -> list[str]:
+    """Return those names that variables of a fit cannot have, because an axis has that name.
+
+    Parameters
+    ----------
+    axes
+        Number of axes of each variable, besides chain and draw.
+    """
+    taken = {"chain", "draw", PSEUDO_SAMPLE}
+    taken |= {f"{name}_dim_{i}" for name, count in axes.items() for i in range(count)}
+    return [name for name in axes if name in taken]
+
+
 def evidence_attributes(log_evidence: LogEvidence | None) -> dict[str, float]:
-    """Return the attributes in which a fit keeps a method's own estimate of log Z."""
+    """Return the attributes in which a fit keeps the log Z that a method estimated itself."""
     if log_evidence is None:
         return {}
     return {"log_evidence": log_evidence.value, "log_evidence_mcse": log_evidence.mcse}
 
 
 def _dataset(arrays: Mapping[str, np.ndarray], *, last: str | None = None) -> xr.Dataset:
-    """Name axes chain, draw, then x_dim_0, x_dim_1, ...; and the last one, where it is given."""
+    """Name axes chain, draw, then x_dim_0, x_dim_1, ..., and the last one ``last`` if given."""
     variables = {}
     for name, array in arrays.items():
         inner = array.ndim - 2 - (last is not None)
@@ -95,14 +108,14 @@ def _dataset(arrays: Mapping[str, np.ndarray], *, last: str | None = None) -> xr
 
 
 def pooled(fits: Sequence[Fit]) -> Fit:
-    """Take the chains of several fits of one target together, as chains of one.
+    """Put the chains of several fits of one target together, as chains of a single fit.
 
     The attributes are the first fit's, with the cost of all chains.
 
     Parameters
     ----------
     fits
-        One or more, of one method with one set of settings.
+        One or more fits, made by the same method with the same settings.
     """
     groups = {
         f"/{name}": _as_chains([fit.tree[name].to_dataset() for fit in fits])

@@ -12,19 +12,30 @@ import xarray as xr
 
 from harness import evidence
 from harness.arrays import FloatArray
-from harness.errors import DataError, StoreError
+from harness.errors import DataError, HarnessError, StoreError
 from harness.evidence import Estimate, LogEvidence, TwoSidedLogEvidence
 from harness.files import write_bytes
-from harness.fit.netcdf import read_tree, write_tree
+from harness.fit.netcdf import read_tree, root_attribute, write_tree
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws, follows_path, tempered_draws
 from harness.fit.weighting import LOG_WEIGHT, Weighting, seen_weighting
 
 FORMAT = "harness-fit-1"
-"""Mark of a fit's file."""
+"""Marks a file as one of a fit."""
+
+_DAMAGED = (
+    *(OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError, IndexError),
+    *(OverflowError, RecursionError, MemoryError),
+)
+"""What libraries and our own properties raise about a file that is not as we write it."""
+
+
+def is_fit(path: Path) -> bool:
+    """Whether a file is one of a fit, as far as its mark says."""
+    return root_attribute(path, "format") == FORMAT
 
 
 class Fit:
-    """Result of one run of a method on a model.
+    """The result of one run of a method on a model.
 
     Parameters
     ----------
@@ -42,7 +53,7 @@ class Fit:
 
     @property
     def extended(self) -> xr.Dataset | None:
-        """Raw draws of the extended target, or None when the target itself was sampled."""
+        """Raw draws of the extended target, or None if the target itself was sampled."""
         return self.tree["extended"].to_dataset() if "extended" in self.tree else None
 
     @property
@@ -53,10 +64,10 @@ class Fit:
 
     @property
     def log_weight(self) -> FloatArray:
-        """Log weights that make the raw draws those of the target.
+        """Log weights that turn the raw draws into draws of the target.
 
-        Shape (chains, draws), 0 where draws are unweighted, with an axis over pseudo-samples where
-        there are any.
+        Shape (chains, draws), with one more axis over pseudo-samples if there are any; 0 if the
+        draws are unweighted.
         """
         extended, weighting = self.extended, self.weighting
         if extended is None or weighting == "unweighted":
@@ -68,7 +79,7 @@ class Fit:
 
     @property
     def pseudo_samples(self) -> int:
-        """Number of pseudo-samples in each raw draw: 1 of forms that have none."""
+        """Number of pseudo-samples in each raw draw; 1 for forms that have none."""
         extended = self.extended
         return 1 if extended is None else int(extended.sizes.get(PSEUDO_SAMPLE, 1))
 
@@ -79,14 +90,15 @@ class Fit:
 
     @property
     def raw(self) -> xr.Dataset:
-        """Raw draws of what ``posterior`` has, under the same names; pseudo-samples along an axis.
+        """Raw draws of everything in ``posterior``, by the same names.
 
-        Where the target itself was sampled they are its draws.
+        Pseudo-samples have an axis of their own.  If the target itself was sampled, these are the
+        draws of the target.
         """
         extended, posterior = self.extended, self.posterior
         if extended is None:
             return posterior
-        # A parameter whose name methods use themselves has another among the extended draws.
+        # A parameter whose name methods use themselves has another name in the extended draws.
         own = {str(name): f"{name}_parameter" for name in posterior}
         return xr.Dataset(
             {
@@ -97,7 +109,7 @@ class Fit:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of the target's parameters; ``posterior`` may have functions of them besides."""
+        """Names of the target's parameters; ``posterior`` may also hold functions of them."""
         return tuple(json.loads(self.tree.attrs.get("parameters", "[]"))) or tuple(
             map(str, self.posterior)
         )
@@ -109,25 +121,26 @@ class Fit:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings of the method, as they were given."""
+        """Settings of the method, as they were given to it."""
         settings: dict[str, Any] = json.loads(self.tree.attrs["settings"])
         return settings
 
     @property
     def gradients(self) -> int:
-        """Gradient evaluations over all chains, warm-up and pilot included.
+        """Gradient evaluations over all chains, including warm-up and pilot.
 
-        Of the extended density, but in a pilot and of Python-driven samplers of the target's.
+        They are evaluations of the extended density; in a pilot and in samplers that Python drives,
+        they are evaluations of the target's density.
         """
         return int(self._cost("gradients"))
 
     @property
     def seconds(self) -> float:
-        """Seconds of sampling, over all chains, warm-up and pilot included, compiling not."""
+        """Seconds of sampling over all chains, including warm-up and pilot but not compilation."""
         return self._cost("seconds")
 
     def with_settings(self, **settings: Any) -> Fit:
-        """Return the fit with more settings to remember: plain data."""
+        """Return the fit with additional settings recorded, which must be plain data."""
         tree = self.tree.copy(deep=False)
         tree.attrs = self.tree.attrs | {
             "settings": json.dumps(self.settings | settings, sort_keys=True)
@@ -148,10 +161,10 @@ class Fit:
         return {**attrs, "settings": self.settings}
 
     def thinned(self, most: int) -> Fit:
-        """Return the fit with every k-th draw only, so that at most ``most`` remain a chain.
+        """Return the fit with every k-th draw only, so that each chain keeps at most ``most``.
 
         Estimates from it are less precise than those of the whole fit; its attribute
-        ``kept_every`` says so.
+        ``kept_every`` records k.
         """
         step = -(-self.posterior.sizes["draw"] // most)
         if step <= 1:
@@ -159,7 +172,7 @@ class Fit:
         return self._with_draws(slice(None, None, step), kept_every=step)
 
     def first_draws(self, number: int) -> Fit:
-        """Return the fit with the first ``number`` draws of each chain only; its cost stays."""
+        """Return the fit with only the first ``number`` draws of each chain; its cost is kept."""
         return self._with_draws(slice(number))
 
     def _with_draws(self, draws: slice, **attrs: Any) -> Fit:
@@ -176,18 +189,18 @@ class Fit:
     def series(self, f: Callable[[xr.Dataset], xr.DataArray]) -> xr.DataArray:
         """Return the series whose plain average over draws estimates E_target[f].
 
-        For the target's own draws that is f(x_t); for pseudo-extended draws the weighted sum
+        For the target's own draws that is f(x_t).  For pseudo-extended draws it is the weighted sum
         over pseudo-samples, h_t = sum_i w_ti f(x_ti) (Nemeth et al. 2019, eq. 3).
 
         Parameters
         ----------
         f
-            Function of the target's parameters, given as a Dataset by name.  It must act on
-            each draw (and each pseudo-sample) by itself, keeping their named axes.
+            Function of the target's parameters, which it takes as a Dataset, by name.  It must act
+            on each draw (and each pseudo-sample) separately, and keep their named axes.
         """
         if self.weighting == "across draws":
             raise DataError(
-                f"a {self.tree.attrs['method']} fit weighs draws against each other: it has no "
+                f"a {self.tree.attrs['method']} fit weighs draws against each other, so it has no "
                 "series whose plain average is the estimate"
             )
         if self.weighting == "unweighted":
@@ -200,28 +213,28 @@ class Fit:
     def expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
         """Estimate E_target[f] with its Monte Carlo standard error.
 
-        The plain mean of :meth:`series`, or for a continuously tempered run the mean weighted
-        by w_1(x) = p(beta = 1 | x) (Graham and Storkey 2017, eq. 21).
+        This is the plain mean of :meth:`series`, or, for a continuously tempered run, the mean
+        weighted by w_1(x) = p(beta = 1 | x) (Graham and Storkey 2017, eq. 21).
 
         Parameters
         ----------
         f
-            As in :meth:`series`.
+            The same as in :meth:`series`.
         """
         if self.weighting == "across draws":
             return evidence.weighted_expectation(self._values(f), self.log_weight)
         return evidence.expectation(self.series(f).to_numpy())
 
     def effective_draws(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
-        """Estimate how many independent draws of the target are as good for E_target[f].
+        """Estimate how many independent draws of the target give E_target[f] as precisely.
 
-        Var[f] / MCSE^2, which takes weights and autocorrelation into account; NaN where f is
-        constant.
+        This is Var[f] / MCSE^2, which takes weights and autocorrelation into account.  It is NaN if
+        f is constant.
 
         Parameters
         ----------
         f
-            As in :meth:`series`.
+            The same as in :meth:`series`.
         """
         log_weight = self.log_weight
         if self.weighting == "within draws":
@@ -231,23 +244,23 @@ class Fit:
     def base_expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
         """Estimate E_base[f] from a run along the path (Graham and Storkey 2017, eq. 22).
 
-        Where the base's own moments are known, an estimate that is off is a failed run.
+        If the base's own moments are known and the estimate differs from them, the run has failed.
 
         Raises
         ------
         DataError
-            If the draws follow no path; see :attr:`tempered`.
+            If the draws do not follow a path; see :attr:`tempered`.
         """
         return evidence.weighted_expectation(self._values(f), self.tempered.log_w0)
 
     @property
     def tempered(self) -> TemperedDraws:
-        """The draws of the path from base to target.
+        """The draws along the path from base to target.
 
         Raises
         ------
         DataError
-            If there are none: see :func:`harness.fit.tempered.tempered_draws`.
+            If there are none; see :func:`harness.fit.tempered.tempered_draws`.
         """
         return tempered_draws(
             self.extended, self.weighting, self.settings, self.tree.attrs["method"]
@@ -257,14 +270,14 @@ class Fit:
     def log_evidence(self) -> LogEvidence:
         """Estimate of log Z from a run along the path, with its error.
 
-        From a continuously tempered run by Graham and Storkey (2017), eq. 20; from a
-        pseudo-extended run by the same on the pseudo-samples that are not the chosen ones; of a
-        method that has an estimate of its own, that one.
+        If the method has estimated log Z itself, this is that estimate.  A continuously tempered
+        run estimates it by Graham and Storkey (2017), eq. 20.  A pseudo-extended run uses the same
+        equation with the pseudo-samples that are not the chosen ones.
 
         Raises
         ------
         DataError
-            If the draws follow no path, or a pseudo-extended run has no Gaussian base.
+            If the draws do not follow a path, or a pseudo-extended run has no normalised base.
         """
         attrs = self.tree.attrs
         if "log_evidence" in attrs:
@@ -273,17 +286,17 @@ class Fit:
 
     @property
     def two_sided_log_evidence(self) -> TwoSidedLogEvidence | None:
-        """Estimates of log Z up the path and down it, and their gap; None for few draws.
+        """Estimates of log Z up and down the path, and their gap; None if there are few draws.
 
         Raises
         ------
         DataError
-            As for :attr:`log_evidence`.
+            For the same reasons as in :attr:`log_evidence`.
         """
         return self.tempered.two_sided()
 
     def _values(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
-        """Return f of every raw draw, axes (chain, draw, ...), with a third of pseudo-samples."""
+        """Return f of every raw draw, axes (chain, draw, ...); pseudo-samples are a third axis."""
         values = f(self.raw)
         third = (PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in values.dims else ()
         array = values.transpose("chain", "draw", *third, ...).to_numpy()
@@ -291,7 +304,7 @@ class Fit:
         return np.ascontiguousarray(array, dtype=np.float64)
 
     def save(self, path: Path) -> None:
-        """Write the fit as NetCDF, whole or not at all.
+        """Write the fit as NetCDF, completely or not at all.
 
         Raises
         ------
@@ -307,14 +320,46 @@ class Fit:
         Raises
         ------
         StoreError
-            If there is no such file, or it is damaged or not a fit of ours.
+            If there is no such file, or it is damaged or not a fit that we wrote.
         """
         try:
             tree = read_tree(path)
         except FileNotFoundError:
             raise StoreError(f"there is no fit {path}") from None
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise StoreError(f"{path} is damaged or no NetCDF file ({error})") from error
-        if tree.attrs.get("format") != FORMAT or "posterior" not in tree:
+        except _DAMAGED as error:
+            said = " ".join(str(error).split())
+            raise StoreError(f"{path} is damaged or is no NetCDF file ({said})") from error
+        mark = tree.attrs.get("format")
+        if not (isinstance(mark, str) and mark == FORMAT) or "posterior" not in tree:
             raise StoreError(f"{path} is a NetCDF file, but not a fit of this program")
-        return cls(tree)
+        fit = cls(tree)
+        try:
+            fit._check()
+        except (*_DAMAGED, HarnessError) as error:
+            said = " ".join(str(error).split())
+            raise StoreError(f"{path} is a fit of this program, but damaged ({said})") from error
+        return fit
+
+    def _check(self) -> None:
+        """Read everything that other parts of the harness rely on; any error means damage."""
+        for dataset in (self.posterior, self.sample_stats, self.raw):
+            for name, variable in dataset.items():
+                if variable.dims and not {"chain", "draw"} <= set(variable.dims):
+                    raise ValueError(f"{name} has no axes chain and draw")
+                if variable.dtype.kind not in "biuf":
+                    raise ValueError(f"{name} holds no numbers")
+        if not all(isinstance(name, str) for name in self.parameters):
+            raise ValueError("its parameters are not names")
+        unknown = [name for name in self.parameters if name not in self.posterior]
+        if unknown:
+            raise ValueError(f"it has no draws of {unknown[0]}")
+        if not isinstance(self.settings, dict):
+            raise TypeError("its settings are not given by name")
+        if not isinstance(self.tree.attrs["method"], str):
+            raise TypeError("its method is not a name")
+        if not np.isfinite([self.gradients, self.seconds]).all():
+            raise ValueError("its cost is not finite")
+        if self.log_weight.ndim < 2:
+            raise ValueError("its weights have no axes chain and draw")
+        if "log_evidence" in self.tree.attrs:
+            float(self.log_evidence.value)

@@ -1,8 +1,8 @@
-"""A fit's tree as a small NetCDF file: writing a coordinate costs as much as writing draws.
+"""Store a fit's tree in a small NetCDF file, with as few coordinates as possible.
 
-``chain`` and ``draw``, which every group of draws shares, are written once, at the root, from
-where the groups inherit them; coordinates that only count 0, 1, 2, ... are left out and put back
-when the file is read.
+In such a file, writing a coordinate costs as much as writing draws.  So ``chain`` and ``draw``,
+which every group of draws shares, are written once, at the root, from where the groups inherit
+them.  Coordinates that only count 0, 1, 2, ... are left out and put back when the file is read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SHARED = ("chain", "draw")
 
 
 def write_tree(tree: xr.DataTree) -> bytes:
-    """Return a tree of groups, each with axes of its own, as the bytes of a NetCDF file."""
+    """Return a tree of groups, each with its own axes, as the bytes of a NetCDF file."""
     shared: dict[str, xr.DataArray] = {}
     groups: dict[str, xr.Dataset] = {}
     for name, node in tree.children.items():
@@ -27,17 +27,17 @@ def write_tree(tree: xr.DataTree) -> bytes:
         groups[f"/{name}"] = dataset.drop_vars({*counting, *_SHARED}, errors="ignore")
     packed = xr.DataTree.from_dict({"/": xr.Dataset(coords=shared), **groups})
     packed.attrs = tree.attrs
-    # Through memory: HDF5 crashes the interpreter when the disk refuses what it flushes.
+    # Written to memory first: HDF5 crashes the interpreter if the disk refuses what it flushes.
     return bytes(packed.to_netcdf(None, engine="h5netcdf"))
 
 
 def read_tree(path: Path) -> xr.DataTree:
-    """Read a file that :func:`write_tree` made, coordinates and all.
+    """Read a file that :func:`write_tree` made, and put its coordinates back.
 
     Raises
     ------
     OSError, ValueError, KeyError, RuntimeError
-        If the file is not there or not NetCDF.
+        If the file does not exist or is not NetCDF.
     """
     with xr.open_datatree(path, engine="h5netcdf") as opened:
         packed = opened.load()
@@ -58,17 +58,26 @@ def read_tree(path: Path) -> xr.DataTree:
     return tree
 
 
+def root_attribute(path: Path, name: str) -> object:
+    """Return an attribute of the root of such a file; None if there is none or no such file."""
+    try:
+        with h5py.File(path) as file:
+            return file.attrs.get(name)
+    except (OSError, RuntimeError, ValueError, TypeError):
+        return None
+
+
 def read_arrays(path: Path, group: str) -> dict[str, np.ndarray]:
-    """Read the arrays of one group of such a file, coordinates and all else left out.
+    """Read only the arrays of one group of such a file, without coordinates or other groups.
 
     Axes are in the order in which they were written.
 
     Raises
     ------
     OSError, ValueError, KeyError, RuntimeError
-        If the file or the group is not there, or not NetCDF.
+        If the file or the group does not exist, or the file is not NetCDF.
     """
-    # Through HDF5 itself: it takes a twentieth of the time that labelling all groups takes.
+    # Read through HDF5 itself, in a twentieth of the time that labelling all groups takes.
     with h5py.File(path) as file:
         return {
             name: variable[()]
@@ -78,5 +87,5 @@ def read_arrays(path: Path, group: str) -> dict[str, np.ndarray]:
 
 
 def _counts(dataset: xr.Dataset, axis: str) -> bool:
-    """Tell whether the coordinate of an axis is 0, 1, 2, ..."""
+    """Whether the coordinate of an axis is 0, 1, 2, ..."""
     return bool(np.array_equal(dataset.coords[axis], np.arange(dataset.coords[axis].size)))

@@ -1,8 +1,8 @@
-"""Draws along the whole path from base to target, as two kinds of run give them.
+"""Draws along the whole path from base to target, from two kinds of runs.
 
-A continuously tempered run draws (x, beta) from the path itself.  Of a pseudo-extended run
-the pseudo-samples that are not the chosen ones follow it, so that each counts with the
-probability 1 - w_i of not being chosen.
+A continuously tempered run draws (x, beta) from the path itself.  In a pseudo-extended run the
+pseudo-samples that are not the chosen ones follow the path, so each pseudo-sample counts with the
+probability 1 - w_i that it is not chosen.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ PSEUDO_SAMPLE = "pseudo_sample"
 
 @dataclass(frozen=True)
 class TemperedDraws:
-    """Draws of the path, weighted; shapes (chains, draws), or (chains, draws, N).
+    """Weighted draws along the path; shapes (chains, draws), or (chains, draws, N).
 
     Attributes
     ----------
     delta, inv_temp
-        Delta = log b + log zeta - log gamma, and the inverse temperature drawn with it.
+        Delta = log b + log zeta - log gamma, and the inverse temperatures drawn with it.
     log_weight
-        Log weights that make these draws of the path; 0 for a continuously tempered run.
+        Log weights that turn these into draws of the path; 0 for a continuously tempered run.
     log_w1, log_w0
-        Log weights that make them draws of the target and of the base, the former included.
+        Log weights that turn them into draws of the target and of the base; they include
+        ``log_weight``.
     log_zeta, log_g, ladder
-        The path's guess at log Z, and its g: knots, or the rungs of a ladder.
+        The path's guess at log Z, and its g: the knots of log g, or the rungs of a ladder.
     normalised_base
-        Whether the base is known to integrate to one, so that there is a log Z.
+        Whether the base is known to integrate to one, so that log Z can be estimated.
     base_mass
-        Share of the base's mass that the path reaches, which every log Z accounts for.
+        Share of the base's mass that the path reaches; every estimate of log Z accounts for it.
     """
 
     delta: FloatArray
@@ -71,7 +72,7 @@ class TemperedDraws:
         )
 
     def log_evidence_by_parts(self) -> FloatArray:
-        """Estimate log Z from the first part of each chain, by parts, shape (12,).
+        """Estimate log Z from the first part of each chain, for twelve growing parts, shape (12,).
 
         See :func:`harness.evidence.log_evidence_by_parts`.
 
@@ -105,13 +106,13 @@ class TemperedDraws:
         )
         if both is None:
             return None
-        # Both sides start from the same cut base, so that the gap between them stays.
+        # Both sides start from the same cut base, so the gap between them does not change.
         forward, backward = map(self.base_mass.added_to, (both.forward, both.backward))
         return TwoSidedLogEvidence(forward, backward, both.gap)
 
     @property
     def _log_g_ratio(self) -> float:
-        """Log g(1) - log g(0); the weights are not densities at the ends, so that g cancels."""
+        """Log g(1) - log g(0): the weights include g at the two ends, and this takes it out."""
         return self.log_g[-1][1] - self.log_g[0][1]
 
     def _require_normalised_base(self) -> None:
@@ -130,7 +131,7 @@ def follows_path(extended: xr.Dataset | None) -> bool:
 def tempered_draws(
     extended: xr.Dataset | None, weighting: Weighting, settings: Mapping[str, Any], method: str
 ) -> TemperedDraws:
-    """Return a fit's draws of the path.
+    """Return a fit's draws along the path.
 
     Parameters
     ----------
@@ -139,19 +140,19 @@ def tempered_draws(
     weighting
         How its draws are weighted.
     settings, method
-        What the fit remembers of its run.
+        What the fit records about its run.
 
     Raises
     ------
     DataError
         If the run's draws do not follow a path: the target itself was sampled, inverse
-        temperatures were fixed or tied to each other, or there is one pseudo-sample.
+        temperatures were fixed or tied to each other, or there is a single pseudo-sample.
     """
     if extended is None or not follows_path(extended):
         raise DataError(f"a {method} fit has no draws along a path from a base to the target")
     if settings.get("inv_temp") is not None:
         raise DataError(
-            "inverse temperatures were fixed, so that the draws do not follow the whole path: "
+            "inverse temperatures were fixed, so the draws do not follow the whole path: "
             "run with inv_temp=None"
         )
     log_g: LogG = [(float(beta), float(value)) for beta, value in settings["log_g"]]
@@ -187,18 +188,19 @@ def tempered_draws(
 def _path_log_weight(
     extended: xr.Dataset, settings: Mapping[str, Any], inv_temp: FloatArray
 ) -> FloatArray:
-    """Log weights that make pseudo-samples draws of the path."""
+    """Return log weights that turn pseudo-samples into draws of the path."""
     if settings.get("g_correlation", 0.0):
         raise DataError(
-            "the inverse temperatures were tied to each other (g_correlation), so that "
-            "pseudo-samples do not follow the path one by one: run with g_correlation=0"
+            "the inverse temperatures were tied to each other (g_correlation), so single "
+            "pseudo-samples do not follow the path: run with g_correlation=0"
         )
     log_weight = extended["log_weight"].transpose("chain", "draw", PSEUDO_SAMPLE).to_numpy()
     complement = evidence.complement_log_weight(log_weight)
     a, b = settings.get("g_shape", (1.0, 1.0))
     if (a, b) == (1.0, 1.0):
         return complement
-    # The factor beta^(a - 1) (1 - beta)^(b - 1) of g, divided out, since it has no closed integral.
+    # This divides out the factor beta^(a - 1) (1 - beta)^(b - 1) of g, whose integral has no closed
+    # form.
     beta = np.clip(inv_temp, np.finfo(float).tiny, np.nextafter(1, 0))  # rounding may reach an end
     shaped: FloatArray = complement - (a - 1) * np.log(beta) - (b - 1) * np.log1p(-beta)
     return shaped

@@ -1,6 +1,6 @@
-"""How raw draws are weighted so that they are draws of the target.
+"""How raw draws are weighted to become draws of the target.
 
-A form knows it, the fit remembers it, and everything else asks the fit: no other module looks for
+A form determines it, the fit records it, and everything else asks the fit: no other module looks at
 names of variables to find out what kind of draws it has.
 """
 
@@ -18,26 +18,24 @@ from harness.errors import DataError
 Weighting = Literal["unweighted", "within draws", "across draws"]
 """How raw draws count.
 
-``unweighted``: they are draws of the target; ``within draws``: the pseudo-samples of a draw are
-weighted against each other; ``across draws``: the draws are weighted against each other.
+``unweighted``: they are draws of the target.  ``within draws``: the pseudo-samples of each draw are
+weighted against each other.  ``across draws``: the draws are weighted against each other.
 """
 
-ACROSS_DRAWS: Weighting = "across draws"
-
 LOG_WEIGHT: Mapping[Weighting, str] = {"within draws": "log_weight", "across draws": "log_w1"}
-"""Variable of the extended draws that holds the log weights."""
+"""The variable of the extended draws that holds the log weights."""
 
 WEIGHTS = ("log_weight", "log_w0", "log_w1")
-"""Variables of the extended draws that are weights, those of the base included."""
+"""Variables of the extended draws that are weights, including those of the base."""
 
 GENERATED = ("inv_temp", "delta", *WEIGHTS)
-"""Variables of the extended draws that have names of their own besides the parameters."""
+"""Variables of the extended draws that are not parameters, but have fixed names of their own."""
 
 
 def seen_weighting(extended: Container[Any] | None) -> Weighting:
-    """Return how draws are weighted as far as the variables of the extended draws show it.
+    """Return how draws are weighted, as far as the variables of the extended draws show it.
 
-    For fits that do not remember it: those stored by earlier versions, or built by hand.
+    This is for fits that do not record it: those stored by earlier versions, or built by hand.
     """
     if extended is None:
         return "unweighted"
@@ -50,7 +48,7 @@ def seen_weighting(extended: Container[Any] | None) -> Weighting:
 
 
 def check_weighting(weighting: Weighting, extended: Container[Any] | None) -> None:
-    """Refuse extended draws without the variable that holds their weights.
+    """Raise an error if extended draws lack the variable that holds their weights.
 
     Raises
     ------
@@ -68,20 +66,20 @@ def target_draws(
     weighting: Weighting,
     rng: np.random.Generator,
 ) -> dict[str, FloatArray]:
-    """Choose draws of the target among raw draws, each with probability its weight.
+    """Choose draws of the target among raw draws, with probabilities given by their weights.
 
     Parameters
     ----------
     raw
-        By name, shape (chains, draws, ...), with a last axis over N pseudo-samples where weights
-        are within draws.
+        By name, shape (chains, draws, ...), with a last axis over N pseudo-samples if weights are
+        within draws.
     log_weight
-        Shape (chains, draws, N) within draws, and (chains, draws) across draws.
+        Shape (chains, draws, N) for weights within draws, (chains, draws) for those across draws.
     weighting
-        Which of the two.  Within draws one pseudo-sample is chosen in each draw; across draws each
-        chain is resampled by itself.
+        How the draws are weighted.  Within draws, one pseudo-sample is chosen in each draw; across
+        draws, each chain is resampled on its own.
     rng
-        Source of the choice.
+        Source of randomness for the choice.
 
     Returns
     -------
@@ -99,14 +97,14 @@ def target_draws(
 
 
 def _one_of_each(draws: FloatArray, index: np.ndarray) -> FloatArray:
-    """Pick one pseudo-sample a draw: (chain, draw, ..., N), (chain, draw) -> (chain, draw, ...)."""
+    """Pick a pseudo-sample of each draw: (chain, draw, ..., N) becomes (chain, draw, ...)."""
     shaped = index.reshape(*index.shape, *(1,) * (draws.ndim - index.ndim))
     chosen: FloatArray = np.take_along_axis(draws, shaped, axis=-1)[..., 0]
     return chosen
 
 
 def in_extended(parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Name parameters for the group of extended draws, which has variables of its own."""
+    """Name parameters for the group of extended draws, which has fixed names of its own."""
     return {
         f"{name}_parameter" if name in GENERATED else name: draws
         for name, draws in parameters.items()

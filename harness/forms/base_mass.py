@@ -1,4 +1,4 @@
-"""How much of a Gaussian base a tempered form reaches, from draws of the base."""
+"""Measure how much of a Gaussian base a tempered form reaches, from draws of the base."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.evidence import LogMass, log_base_mass
 from harness.forms.common import variant_data
-from harness.forms.continuous_tempering import COLLAPSED_VARIANT
+from harness.forms.continuous_tempering import CollapsedTempering
 from harness.model import Model
 from harness.model.coordinates import StanCoordinates
 from harness.model.density import StanDensity, TargetDensity
@@ -21,7 +21,7 @@ from harness.model.numpy_density import NumpyDensity
 from harness.path import GaussianBase
 
 _LOOK, _DRAWS = 512, 4096
-"""Draws of the base: in a first look, and where that has come upon something out of reach."""
+"""Number of draws of the base at first, and if one of these turns out to be out of reach."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class MeasuredMass:
     Attributes
     ----------
     mass
-        None where nothing is seen to be lost but what lies outside the model's bounds, which is
-        known better than from draws.
+        None if the draws show no loss other than outside the model's bounds; that part is
+        known more precisely than draws could tell.
     gradients
         Gradient evaluations of the target.
     seconds
@@ -54,9 +54,10 @@ def measured_base_mass(
 ) -> MeasuredMass:
     """Estimate the share of a Gaussian base's mass that a tempered form reaches.
 
-    At inverse temperatures above 0 that is where the target has a density.  With beta integrated
-    out over a ladder it is also where the density is zero, as long as the program that is run
-    does not reject the point and has a gradient there.  A share above 0.99 may pass for all.
+    For inverse temperatures above 0, that is the part where the target's density is positive.  If
+    beta is integrated out over a ladder, it also includes points where that density is zero, as
+    long as the program does not reject the point and has a gradient there.  A share above 0.99 may
+    pass for the whole.
 
     Parameters
     ----------
@@ -65,15 +66,15 @@ def measured_base_mass(
     density
         The model's target.
     ladder
-        Data of the path (:func:`harness.forms.continuous_tempering.tempering_data`) of a form
+        Data of the path (:func:`harness.forms.continuous_tempering.tempering_data`) for a form
         on a ladder; None for forms whose inverse temperature is above 0.
     seed
-        Seed; the draws have a stream of their own.
+        Seed; the draws use a stream of their own.
 
     Raises
     ------
     DataError
-        If no draw is reached.
+        If none of the draws is reached.
     """
     started = time.perf_counter()
     rng = np.random.default_rng([seed, 6])
@@ -92,21 +93,21 @@ def _reached(
     ladder: Mapping[str, Any] | None,
     points: FloatArray,
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Whether points lie within the model's bounds, and whether they are reached."""
+    """Return whether points lie within the model's bounds, and whether they are reached."""
     coordinates = StanCoordinates(model, density.shapes)
     inside = coordinates.inside(points)
     reached = np.zeros(len(points), dtype=np.bool_)
     reached[inside] = np.isfinite(density(points[inside])[0])
     lost = inside & ~reached
     if ladder is not None and lost.any():
-        data = variant_data(model, COLLAPSED_VARIANT, ladder)
-        program = StanDensity(model.program(COLLAPSED_VARIANT), data)
+        data = variant_data(model, CollapsedTempering.name, ladder)
+        program = StanDensity(model.program(CollapsedTempering.name), data)
         reached[lost] = has_density(program, coordinates.to_stan(points[lost]))
     return inside, reached
 
 
 def has_density(program: StanDensity, unconstrained: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether a program's log density and its gradient are finite, so that NUTS may come there.
+    """Whether a program's log density and gradient are finite, so that NUTS can go there.
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
-"""What every form does before and after it samples."""
+"""What all forms share before and after they sample: engines, data, programs, attributes."""
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram, compile_programs, source_digest
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
 from harness.engine.stanli_nuts import run_stanli_nuts
-from harness.engine.stanli_package import HOW_TO_INSTALL_STANLI
+from harness.engine.stanli_package import HOW_TO_INSTALL_STANLI, stanli_is_installed
 from harness.engine.toolchain import require_cmdstan, why_no_compiler
 from harness.errors import DataError, ToolchainError
 from harness.model import Model
@@ -25,24 +24,26 @@ _log = logging.getLogger(__name__)
 Engine = Literal["auto", "cmdstan", "stanli"]
 """What runs Stan's NUTS.
 
-``cmdstan``: a program that the C++ compiler makes, the reference; ``stanli``: the optional package
-of that name, in this process, with no compiler; ``auto``: CmdStan, or stanli where no compiler is.
+``cmdstan``: an executable built with the C++ compiler, which is the reference.  ``stanli``: the
+optional package of that name, in this process and without a compiler.  ``auto``: CmdStan, or stanli
+if there is no compiler.
 """
 
 _PACKAGE = {"cmdstan": "cmdstanpy", "stanli": "stanli"}
 
 Inits = Any
-"""Initial values as CmdStanPy takes them: a number, or a mapping by name, for each chain or all."""
+"""Initial values as CmdStanPy takes them: a number or a mapping by name, for one chain or all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """How Stan's NUTS is run, the same for every form.
+    """How Stan's NUTS is run; this is the same for every form.
 
     Attributes
     ----------
     seed
-        Seed, 0 to 2^32 - 1; same seed, same draws, the choice among weighted draws included.
+        Seed, 0 to 2^32 - 1.  The same seed gives the same draws, including the choice among
+        weighted draws.
     nuts
         Settings of NUTS; Stan's defaults if not given.
     inits
@@ -50,14 +51,14 @@ class Run:
     inv_metric
         Inverse metric that NUTS keeps; see :func:`harness.engine.nuts.run_nuts`.
     compiled
-        The compiled program, if it is at hand.
+        The program's executable; if not given, CmdStan's engine compiles the program.
     engine
         What runs it; see :data:`Engine`.
 
     Raises
     ------
     DataError
-        If there is no such engine, or the stanli engine is given what it does not take.
+        If there is no such engine, or the stanli engine is given something that it does not take.
     """
 
     seed: int
@@ -70,10 +71,10 @@ class Run:
     def __post_init__(self) -> None:
         if self.engine not in get_args(Engine):
             known = ", ".join(get_args(Engine))
-            raise DataError(f"the engine is one of {known}; got '{self.engine}'")
+            raise DataError(f"the engine must be one of {known}; got '{self.engine}'")
         if self.engine == "stanli" and self.compiled is not None:
             raise DataError(
-                "a compiled program is CmdStan's: leave it out, or use engine='cmdstan'"
+                "a compiled program runs in CmdStan: leave it out, or use engine='cmdstan'"
             )
         if self.engine == "stanli" and self.inv_metric is not None:
             raise DataError("the stanli engine takes no inverse metric: use engine='cmdstan'")
@@ -81,15 +82,15 @@ class Run:
 
 @dataclass(frozen=True)
 class VariantRun:
-    """A run of a variant of a model, and which program made it.
+    """A run of a variant of a model, with the program that made it.
 
     Attributes
     ----------
     run
-        The run, what the program generates named as methods know it.
+        The run, with the program's generated quantities under the names that methods use.
     parameters
-        Draws of the target's parameters by their names, shape (chain, draw, ...); those of
-        pseudo-samples with a last axis over them.
+        Draws of the target's parameters by their names, shape (chain, draw, ...).  Those of
+        pseudo-samples have one more axis, the last, over pseudo-samples.
     """
 
     run: NutsRun
@@ -101,7 +102,7 @@ class VariantRun:
 
 
 def variant_data(model: Model, variant: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all data of a variant: the model's own, and ``data`` by the program's names."""
+    """Return all data of a variant: the model's, and ``data`` under the names of its program."""
     return {**model.data, **_aliased(data, model.aliases.get(variant, {}))}
 
 
@@ -113,19 +114,19 @@ def run_variant(
     *,
     pseudo_samples: bool = False,
 ) -> VariantRun:
-    """Run NUTS on a variant of a model, compiled now or found in the cache.
+    """Run NUTS on a variant of a model; its program is compiled now or found in the cache.
 
     Parameters
     ----------
     data
-        Data that the variant takes besides the model's own.
+        Data that the variant takes in addition to the model's own.
     pseudo_samples
         Whether the variant's parameters have an axis over pseudo-samples.
 
     Raises
     ------
     DataError
-        If a number in the data is NaN; nothing is compiled then.
+        If a number in the data is NaN; this is checked before anything is compiled.
     """
     nuts = run.nuts
     aliases = model.aliases.get(variant, {})
@@ -155,7 +156,7 @@ def run_variant(
 
 
 def _aliased(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
-    """Give values the names that a variant's program has."""
+    """Give values the names that a variant's program uses."""
     return {aliases.get(name, name): value for name, value in values.items()}
 
 
@@ -168,7 +169,7 @@ def _named_inits(inits: Inits, names: Mapping[str, str]) -> Inits:
 
 
 def _parameters(model: Model, run: NutsRun, names: Mapping[str, str]) -> dict[str, FloatArray]:
-    """Return the target's parameters in a run, by their own names; a folded program has none."""
+    """Return the target's parameters by the model's names; a folded program writes none."""
     written = {name: names.get(name, name) for name in model.parameters}
     found = {name: run.variables[n] for name, n in written.items() if n in run.variables}
     if names and model.pseudo_axis == "first":
@@ -177,7 +178,7 @@ def _parameters(model: Model, run: NutsRun, names: Mapping[str, str]) -> dict[st
 
 
 def _named_as_methods_do(run: NutsRun, aliases: Mapping[str, str]) -> NutsRun:
-    """Give a run's variables the names that methods know."""
+    """Give a run's variables the names that methods use."""
     ours = {theirs: name for name, theirs in aliases.items()}
     return replace(run, variables=_aliased(run.variables, ours))
 
@@ -187,7 +188,7 @@ def _engine(run: Run) -> Engine:
 
 
 def chosen_engine(engine: Engine) -> Engine:
-    """Return the engine that ``auto`` stands for here; where it is not the usual one, say so.
+    """Return the engine that ``auto`` stands for here; log a warning if it is not CmdStan.
 
     Raises
     ------
@@ -199,9 +200,9 @@ def chosen_engine(engine: Engine) -> Engine:
     reason = why_no_compiler()
     if reason is None:
         return "cmdstan"
-    if importlib.util.find_spec("stanli") is None:
+    if not stanli_is_installed():
         raise ToolchainError(
-            f"{reason}\nWithout a compiler Stan runs through the optional package stanli: "
+            f"{reason}\nWithout a compiler Stan can run through the optional package stanli: "
             f"{HOW_TO_INSTALL_STANLI}"
         )
     _log.warning("%s Running in the stanli engine, which needs none.", reason)
@@ -209,12 +210,12 @@ def chosen_engine(engine: Engine) -> Engine:
 
 
 def compiled_variant(model: Model, variant: str) -> CompiledProgram:
-    """Return a compiled variant of a model, from the cache or compiled now.
+    """Return a compiled variant of a model; it is found in the cache or compiled now.
 
     Raises
     ------
     ToolchainError
-        If there is no CmdStan and none can be had; the message says what does without.
+        If there is no CmdStan and none can be assembled; the message says how to go without one.
     """
     program = model.program(variant)
     try:
@@ -230,9 +231,9 @@ def compiled_variant(model: Model, variant: str) -> CompiledProgram:
 def run_attributes(
     method: str, model: Model, ran: VariantRun, settings: Mapping[str, Any], seed: int
 ) -> dict[str, Any]:
-    """Attributes of a fit: what was run, with what, at what cost.
+    """Return a fit's attributes: what was run, with which settings, and what it cost.
 
-    Gradient evaluations and seconds have one entry a chain.
+    Gradient evaluations and seconds have one entry for each chain.
     """
     run = ran.run
     return {

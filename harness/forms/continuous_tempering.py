@@ -19,8 +19,8 @@ from harness.model import Model
 from harness.path import GaussianBase
 from harness.path.data import UNIFORM, TemperedPath, path_data, require_finite_mass
 
-ZERO_LIKELIHOOD_VARIANT = "collapsed_tempered_zero_likelihood"
-"""The same for a likelihood that is zero in places; see :mod:`harness.temper.twice`."""
+ZERO_LIKELIHOOD = "collapsed_tempering_zero_likelihood"
+"""Variant of collapsed tempering for likelihoods that are zero in places: :mod:`harness.temper`."""
 
 
 def tempering_data(
@@ -29,7 +29,7 @@ def tempering_data(
     log_zeta: float = 0.0,
     log_g: LogG = UNIFORM,
 ) -> dict[str, Any]:
-    """Return :func:`path_data` of a g that reaches from the base to the target.
+    """Return :func:`path_data` for a g that reaches all the way from the base to the target.
 
     Raises
     ------
@@ -50,8 +50,8 @@ class _Tempered(Form):
     """What the two forms share: draws along the path, weighted by p(beta = 1 | x).
 
     In their fits ``extended`` holds x, ``inv_temp``, ``delta`` and the log conditional densities
-    ``log_w1`` and ``log_w0`` of beta = 1 and beta = 0; ``posterior`` draws resampled within
-    each chain with probabilities proportional to w1.
+    ``log_w1`` and ``log_w0`` of beta = 1 and beta = 0.  ``posterior`` holds draws that are
+    resampled within each chain with probabilities proportional to w1.
     """
 
     weighting = "across draws"
@@ -59,15 +59,15 @@ class _Tempered(Form):
 
     @abstractmethod
     def settings(self, path: TemperedPath) -> dict[str, Any]:
-        """Return what a fit remembers of the form besides its path, as plain values."""
+        """Return what a fit records about the form in addition to its path, as plain values."""
 
     def fit(self, model: Model, path: TemperedPath | None, run: Run, ran: VariantRun) -> Fit:
-        """Weigh the draws.
+        """Weigh the draws and make a fit.
 
         Raises
         ------
         SamplingError
-            If a chain has no draw at which the likelihood is above zero.
+            If a chain has no draw at which the likelihood is positive.
         """
         path = path or TemperedPath()
         shapes = {name: draws.shape[2:] for name, draws in ran.parameters.items()}
@@ -90,41 +90,40 @@ class _Tempered(Form):
 
 
 @dataclass(frozen=True)
-class ContinuousTempering(_Tempered):
-    """The continuously tempered target of a model, x and beta jointly (paper, eq. 16).
+class JointTempering(_Tempered):
+    """The continuously tempered target of a model, with x and beta sampled jointly (paper, eq. 16).
 
     Attributes
     ----------
     inv_temp
-        None to sample the inverse temperature beta; a value to fix it, for looks along the
-        path (expectations and log Z then have no meaning).
+        None to sample the inverse temperature beta.  A value fixes it, to look at one place along
+        the path (expectations and log Z then have no meaning).
     """
 
     inv_temp: float | None = None
 
-    name = "continuous_tempering"
-    label = "Continuous tempering"
-    variant = "continuously_tempered"
+    name = "joint_tempering"
+    label = "Joint tempering"
 
     def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
-        """Return the data that the program takes besides the model's own.
+        """Return the data that the program takes in addition to the model's own.
 
         Raises
         ------
         DataError
-            If a setting does not make sense; see :func:`tempering_data`.
+            If a setting makes no sense; see :func:`tempering_data`.
         """
         data = _tempering_data(model, path)
         inv_temp = self.inv_temp
         if inv_temp is not None and not 0 <= inv_temp <= 1:
-            raise DataError(f"a fixed inverse temperature lies in [0, 1]; got {inv_temp}")
+            raise DataError(f"a fixed inverse temperature must lie in [0, 1]; got {inv_temp}")
         return data | {
             "sample_inv_temp": int(inv_temp is None),
             "fixed_inv_temp": np.empty(0) if inv_temp is None else np.array([inv_temp]),
         }
 
     def settings(self, path: TemperedPath) -> dict[str, Any]:
-        """Return what a fit remembers of the form besides its path, as plain values."""
+        """Return what a fit records about the form in addition to its path, as plain values."""
         return {"inv_temp": self.inv_temp}
 
 
@@ -132,44 +131,43 @@ class ContinuousTempering(_Tempered):
 class CollapsedTempering(_Tempered):
     """The continuously tempered target with beta integrated out.
 
-    NUTS moves in x alone, on log b(x) + log integral of g(beta) exp(-beta Delta(x)); the
-    inverse temperature is then drawn from its exact conditional given each x.  On a ladder with a
-    rung at 0 the path reaches all of the base where the likelihood is zero but has a gradient, and
-    also where it has none with ``zero_likelihood``.
+    NUTS moves in x alone, on log b(x) + log integral of g(beta) exp(-beta Delta(x)); the inverse
+    temperature is then drawn from its exact conditional given each x.  On a ladder with a rung at 0
+    the path can also pass where the likelihood is zero, if the likelihood has a gradient there.
+    With ``zero_likelihood`` it can pass even where there is no gradient.
 
     Attributes
     ----------
     zero_likelihood
-        Whether to run the form in which NUTS passes, at a rung at beta = 0, where the likelihood
-        is zero, although its gradient there is not a number.  A gradient costs up to twice as
-        much; only programs written by :mod:`harness.temper` have this form.
+        Whether to run the variant in which NUTS, with a rung at beta = 0, can pass where the
+        likelihood is zero although its gradient there is not a number.  A gradient costs up to
+        twice as much.  Only programs written by :mod:`harness.temper` have this variant.
     """
 
     zero_likelihood: bool = False
 
     name = "collapsed_tempering"
     label = "Collapsed tempering"
-    variant = "collapsed_tempered"
     has_ladder = True
 
     @property
     def program(self) -> str:
-        """Variant of a model's Stan programs that these settings ask for."""
-        return ZERO_LIKELIHOOD_VARIANT if self.zero_likelihood else self.variant
+        """The variant of a model's Stan programs that these settings need."""
+        return ZERO_LIKELIHOOD if self.zero_likelihood else self.name
 
     def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
-        """Return the data that the program takes besides the model's own.
+        """Return the data that the program takes in addition to the model's own.
 
         Raises
         ------
         DataError
-            If a setting does not make sense; see :func:`tempering_data`.
+            If a setting makes no sense; see :func:`tempering_data`.
         """
         ladder = path is not None and path.ladder
         return _tempering_data(model, path) | {"ladder": int(ladder)}
 
     def settings(self, path: TemperedPath) -> dict[str, Any]:
-        """Return what a fit remembers of the form besides its path, as plain values."""
+        """Return what a fit records about the form in addition to its path, as plain values."""
         return {"ladder": path.ladder, "zero_likelihood": self.zero_likelihood}
 
 
@@ -179,16 +177,14 @@ def _tempering_data(model: Model, path: TemperedPath | None) -> dict[str, Any]:
 
 
 def _require_target(log_w1: FloatArray, model: Model) -> None:
-    """Refuse a run of which a chain says nothing about the target."""
+    """Raise an error if one of the chains tells nothing about the target."""
     missing = [str(chain + 1) for chain, row in enumerate(log_w1) if np.all(np.isneginf(row))]
     if missing:
         raise SamplingError(
             f"{model.name}: at every draw of chain {', '.join(missing)} the likelihood is zero; "
-            "start chains where it is not, or take a g with more mass near beta = 1"
+            "start chains where it is positive, or use a g with more mass near beta = 1"
         )
 
 
-JOINT_VARIANT = ContinuousTempering.variant
-COLLAPSED_VARIANT = CollapsedTempering.variant
-CONTINUOUS_TEMPERING = form_method(ContinuousTempering)
+JOINT_TEMPERING = form_method(JointTempering)
 COLLAPSED_TEMPERING = form_method(CollapsedTempering)

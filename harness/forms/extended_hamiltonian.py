@@ -28,27 +28,30 @@ from harness.path.data import TemperedPath
 
 @dataclass(frozen=True)
 class ExtendedHamiltonian(Form):
-    """x and a control variable u that sets the inverse temperature.
+    """The joint density of x and a control variable u, which sets the inverse temperature.
 
-    The density is that of eq. 13 without momenta,
-    log p(x, u) = log gamma_beta(u)(x) + log g(beta(u)) - omega(u), where beta(u) = 1 on the
-    plateau |u| <= theta_1 and falls smoothly to s at |u| = theta_2, and omega is 0 up to there
-    and a quadratic wall beyond.  Draws on the plateau are draws of the target and count alike;
-    the others do not count.
+    It is the density of eq. 13 without momenta,
+    log p(x, u) = log gamma_beta(u)(x) + log g(beta(u)) - omega(u).  Here beta(u) = 1 on the plateau
+    |u| <= theta_1 and falls smoothly to s at |u| = theta_2.  omega is 0 up to there and a quadratic
+    wall beyond.  Draws on the plateau are draws of the target, all with the same weight; other
+    draws do not count.
 
-    The path's g is a bias of u, with knots from s to 1.  With -log Z(beta), from a pilot, u is
-    spread evenly over |u| < theta_2; Gobbo and Leimkuhler learn such a bias during the run instead.
+    The path's g biases u; its knots reach from s to 1.  If log g is -log Z(beta), from a pilot, u
+    is spread evenly over |u| < theta_2.  Gobbo and Leimkuhler learn such a bias during the run
+    instead.
 
-    In a fit ``extended`` holds x, ``u``, ``inv_temp`` and ``log_w1``, 0 on the plateau and -inf
-    off it; expectations are means over the plateau, with the error of that ratio.  ``posterior``
-    resamples the plateau's draws within each chain.  There is no estimate of log Z.
+    In a fit ``extended`` holds x, ``u``, ``inv_temp`` and ``log_w1``, which is 0 on the plateau and
+    -inf off it.  Expectations are means over the plateau, with the error of that ratio.
+    ``posterior`` resamples the draws on the plateau within each chain.  There is no estimate of
+    log Z.
 
     Attributes
     ----------
     theta
-        Thresholds (theta_1, theta_2) of u, in units of u; the scale drops out of the law of x.
+        Thresholds (theta_1, theta_2) for |u|; their common scale does not affect how x is
+        distributed.
     lowest_inv_temp
-        s, between 0 and 1, the inverse temperature beyond theta_2.
+        The inverse temperature s beyond theta_2, between 0 and 1.
     """
 
     theta: tuple[float, float] = (1.0, 2.0)
@@ -56,26 +59,26 @@ class ExtendedHamiltonian(Form):
 
     name = "extended_hamiltonian"
     label = "Extended Hamiltonian"
-    variant = "extended_hamiltonian"
     weighting = "across draws"
 
     def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
-        """Return the data that the program takes besides the model's own.
+        """Return the data that the program takes in addition to the model's own.
 
         Raises
         ------
         DataError
-            If the thresholds do not ascend from above 0, s does not lie between 0 and 1, the knots
-            of log g do not start at s; see also :func:`harness.path.data.path_data`.
+            If the thresholds are not positive and ascending, s does not lie between 0 and 1, or the
+            knots of log g do not start at s; see also :func:`harness.path.data.path_data`.
         """
         path, lowest = path or TemperedPath(), self.lowest_inv_temp
         theta = np.asarray(self.theta, dtype=np.float64)
         if not (theta.shape == (2,) and np.all(np.isfinite(theta)) and 0 < theta[0] < theta[1]):
-            raise DataError(f"theta is two thresholds, 0 < theta_1 < theta_2; got {self.theta}")
+            raise DataError(
+                f"theta must be two thresholds, 0 < theta_1 < theta_2; got {self.theta}"
+            )
         if not 0 < lowest < 1:
             raise DataError(
-                f"the lowest inverse temperature s lies between 0 and 1, reaching neither; got "
-                f"{lowest}"
+                f"the lowest inverse temperature s must lie strictly between 0 and 1; got {lowest}"
             )
         data = path.data(model, lowest)
         if data["g_knot"][0] != lowest:
@@ -86,7 +89,7 @@ class ExtendedHamiltonian(Form):
         return data | {"theta": theta}
 
     def fit(self, model: Model, path: TemperedPath | None, run: Run, ran: VariantRun) -> Fit:
-        """Keep the draws on the plateau.
+        """Keep the draws on the plateau and make a fit.
 
         Raises
         ------
@@ -114,12 +117,12 @@ class ExtendedHamiltonian(Form):
 
 
 def _require_plateau(log_weight: FloatArray, model: Model) -> None:
-    """Refuse a run of which a chain says nothing about the target."""
+    """Raise an error if one of the chains tells nothing about the target."""
     missing = [str(chain + 1) for chain, row in enumerate(log_weight) if np.all(np.isneginf(row))]
     if missing:
         raise SamplingError(
             f"{model.name}: no draw of chain {', '.join(missing)} is on the plateau "
-            f"|u| <= theta_1, where draws are of the target; raise lowest_inv_temp or theta_1, "
+            f"|u| <= theta_1, where draws belong to the target; raise lowest_inv_temp or theta_1, "
             f"or give a log_g that offsets log Z(beta)"
         )
 

@@ -1,8 +1,8 @@
 """A folded target, and importance sampling from the same mixture of Gaussians.
 
-See :mod:`harness.path.fold`.  What is a pseudo-sample elsewhere is here a place that the
-mixture folds onto y: F of them, each with probability proportional to w_f exp(D_f(y)), over which
-every expectation is averaged exactly.
+See :mod:`harness.path.fold`.  The pseudo-samples of other forms are here the F places that the
+mixture folds onto one y.  Each has a probability proportional to w_f exp(D_f(y)), and every
+expectation is averaged over them exactly.
 """
 
 from __future__ import annotations
@@ -36,43 +36,44 @@ from harness.path.modes import FoldSettings, fit_fold
 
 @dataclass(frozen=True)
 class Folded(Form):
-    """A model's target, folded by a mixture of Gaussians; it needs a ``folded.stan``.
+    """A model's target, folded by a mixture of Gaussians; the model needs a ``folded.stan``.
 
-    In a fit ``extended`` holds the places of each y, their last axis over the F components, and
-    ``log_weight``; ``posterior`` one place a draw, chosen with its probability.  Log Z is
-    bridge sampling's.  A gradient of its cost is one of the folded density, F of the target's.
-    Chains start at draws of N(0, I) if nothing else is said.
+    In a fit ``extended`` holds the places of each y, with a last axis over the F components, and
+    ``log_weight``.  ``posterior`` holds one place of each draw, chosen with its probability.  Log Z
+    is estimated by bridge sampling.  Gradients in its cost are those of the folded density, each of
+    which takes F gradients of the target.  Chains start at draws of N(0, I) unless initial values
+    are given.
 
     Attributes
     ----------
     fold
         The mixture, in base coordinates.
     bridge_draws
-        Draws of N(0, I) from which bridge sampling estimates log Z, with those of NUTS.
+        Number of draws of N(0, I) from which, with those of NUTS, bridge sampling estimates log Z.
     """
 
     fold: Fold
     bridge_draws: int = 1000
 
     name = "folded"
-    label = "Folded target"
-    variant = "folded"
+    label = "Folded"
     weighting = "within draws"
 
     def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
-        """Return the data that the program takes besides the model's own.
+        """Return the data that the program takes in addition to the model's own.
 
         Raises
         ------
         DataError
-            If the fold has another dimension than the model, there are fewer than 4 bridge draws,
-            or a path is given.
+            If the fold does not have the model's dimension, there are fewer than 4 bridge draws, or
+            a path is given.
         """
         if path is not None:
-            raise DataError("a folded target follows no path: give None in its place")
+            raise DataError("a folded target follows no path: give None for the path")
         if self.fold.mean.shape[1] != model.dimension:
             raise DataError(
-                f"the fold has dimension {self.fold.mean.shape[1]}, {model.name} {model.dimension}"
+                f"the fold has dimension {self.fold.mean.shape[1]}, but {model.name} has "
+                f"{model.dimension}"
             )
         if self.bridge_draws < 4:
             raise DataError(f"bridge sampling needs 4 draws or more; got {self.bridge_draws}")
@@ -86,11 +87,11 @@ class Folded(Form):
         return replace(run, inits=[{"y": y.tolist()} for y in rng.standard_normal(size)])
 
     def fit(self, model: Model, path: TemperedPath | None, run: Run, ran: VariantRun) -> Fit:
-        """Place the draws, choose a place in each, and estimate log Z."""
+        """Place the draws, choose a place for each of them, and estimate log Z."""
         started = time.perf_counter()
         fold, chains = self.fold, run.nuts.chains
         rng = _stream(run)
-        if run.inits is None:  # the starting points came first
+        if run.inits is None:  # the starting points were taken from the stream first
             rng.standard_normal((chains, model.dimension))
         target = target_of(model)
         log_weight = ran.run.variables["log_weight"]
@@ -122,7 +123,7 @@ class Folded(Form):
 
 
 def _stream(run: Run) -> np.random.Generator:
-    """A stream of starting points and bridge draws, in that order."""
+    """Return the stream of random numbers for starting points and bridge draws, in that order."""
     return np.random.default_rng([run.seed, 2])
 
 
@@ -143,19 +144,19 @@ def sample_folded_from_pilot(
     Parameters
     ----------
     base, settings
-        Where the pilot starts, and its settings.
+        The base that the pilot starts from, and the pilot's settings.
     fold
         How the mixture is fitted.
     model, nuts, seed, compiled, engine
-        The model, and as for :class:`harness.forms.common.Run`.
+        The model; the others are the same as for :class:`harness.forms.common.Run`.
     bridge_draws
-        As for :class:`Folded`.
+        The same as for :class:`Folded`.
 
     Returns
     -------
     Fit
-        As of :class:`Folded`; ``gradients_pilot``, of the target itself, and
-        ``seconds_pilot`` are the cost of pilot and mixture.
+        A fit as :class:`Folded` makes it.  ``gradients_pilot``, which counts gradients of the
+        target itself, and ``seconds_pilot`` are the cost of the pilot and of fitting the mixture.
     """
     found, cost = _scouted_fold(model, base, settings, fold, seed)
     run = Run(seed=seed, nuts=nuts or NutsSettings(), compiled=compiled, engine=engine)
@@ -176,31 +177,31 @@ def sample_fold_importance(
     seed: int,
     compiled: object = None,
 ) -> Fit:
-    """Run a pilot, fit a mixture of Gaussians to its particles, and sample from it by importance.
+    """Run a pilot, fit a mixture of Gaussians to its particles, and use it for importance sampling.
 
     Draws y of N(0, I) are placed in all frames of the mixture, and each place has the weight
-    w_f exp(D_f(y)): no Markov chain, and what :class:`Folded` is to be compared with.
+    w_f exp(D_f(y)).  There is no Markov chain; :class:`Folded` is to be compared with this.
 
     Parameters
     ----------
     model, seed
-        Target density with its data, and the seed.
+        Target density with its data, and seed.
     base, settings, fold
-        As for :func:`sample_folded_from_pilot`.
+        The same as for :func:`sample_folded_from_pilot`.
     draws
-        Draws of y, each of F places, in each group.
+        Number of draws of y in each group; each y has F places.
     groups
-        Groups of draws, which are the fit's chains.
+        Number of groups of draws, which are the chains of the fit.
     nuts, compiled
-        Left alone.
+        Not used; every method takes them.
 
     Raises
     ------
     DataError
-        If there are fewer than 4 draws or no group.
+        If there are fewer than 4 draws or there is no group.
     """
     if draws < 4 or groups < 1:
-        raise DataError(f"this needs 4 draws and 1 group or more; got {draws} and {groups}")
+        raise DataError(f"this needs 4 draws and 1 group at least; got {draws} and {groups}")
     found, cost = _scouted_fold(model, base, settings, fold, seed)
     started = time.perf_counter()
     target = target_of(model)
@@ -212,7 +213,7 @@ def sample_fold_importance(
     total = float(np.logaddexp.reduce(log_ratio, axis=None) - np.log(log_ratio.size))
     relative = evidence.expectation(np.exp(log_ratio - total))
     places = _parameters(target, found, y)
-    # A place of each y, and then of the y as many as their weights ask for.
+    # First a place is chosen for each y, and then values of y are resampled by their weights.
     one_place = target_draws(places, log_weight, "within draws", rng)
     return build_fit(
         posterior=target_draws(one_place, log_ratio, "across draws", rng),
@@ -246,7 +247,7 @@ def _scouted_fold(
     fold: FoldSettings | None,
     seed: int,
 ) -> tuple[Fold, dict[str, float]]:
-    """Return the mixture and what it cost, as a fit's attributes."""
+    """Return the mixture, and what it cost as attributes of a fit."""
     scouted = scout(model, base, settings=settings, seed=seed)
     started = time.perf_counter()
     fitted = fit_fold(scouted.found.points, target_density(model), settings=fold)
@@ -257,7 +258,7 @@ def _scouted_fold(
 
 
 def _parameters(target: Target, fold: Fold, y: FloatArray) -> dict[str, FloatArray]:
-    """Parameters at every place, (chains, draws, ..., F), of y, (chains, draws, D)."""
+    """Return parameters at every place, (chains, draws, ..., F), of y, (chains, draws, D)."""
     parameters = target.parameters(fold.points(y))
     return {name: np.moveaxis(np.asarray(value), 2, -1) for name, value in parameters.items()}
 
@@ -279,6 +280,6 @@ def _pilot_settings(settings: PilotSettings | None, fold: FoldSettings | None) -
 
 FOLDED = form_method(Folded, path=None)
 FOLDED_FROM_PILOT = Method(
-    "folded_from_pilot", Folded.variant, sample_folded_from_pilot, driven_by="python"
+    "folded_from_pilot", Folded.name, sample_folded_from_pilot, driven_by="python"
 )
 FOLD_IMPORTANCE = Method("fold_importance", None, sample_fold_importance, driven_by="python")

@@ -1,7 +1,7 @@
-"""A form: what is sampled in the target's place, how its draws count, and the one call for all.
+"""A form: what is sampled in place of the target, how its draws count, and how to sample it.
 
-``sample(model, form, path, run)`` is the same for a shipped model, somebody's own program and a
-cell of an experiment.
+``sample(model, form, path, run)`` is the one call for shipped models, users' own programs and
+cells of an experiment.
 """
 
 from __future__ import annotations
@@ -19,82 +19,81 @@ from harness.path.data import TemperedPath
 
 
 class Form(ABC):
-    """A density that Stan's NUTS samples in the target's place; its fields are its settings.
+    """A density that Stan's NUTS samples in place of the target; its fields are its settings.
 
     Attributes
     ----------
     name
-        Name that fits carry, and by which everything else looks the form up.
+        Its only name: that of the folder ``stan/NAME/``, of a model's program
+        ``stan/MODEL/NAME.stan``, of ``--method`` on the command line, and in fits.
     label
-        Name in words, for pages and figures.
-    variant
-        Variant of a model's Stan programs that it runs, if its settings ask for no other.
+        Its name in words, for pages and figures.
     weighting
         How its raw draws are weighted.
     whole_path
-        Whether its draws go all the way from a base to the target, so that a pilot can make its
+        Whether its draws go all the way from a base to the target, so that a pilot can find its
         path.
     has_ladder
-        Whether it can take the inverse temperature from a ladder: it is integrated out then.
+        Whether it can take inverse temperatures from a ladder; they are then integrated out.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
-    variant: ClassVar[str]
     weighting: ClassVar[Weighting]
     whole_path: ClassVar[bool] = False
     has_ladder: ClassVar[bool] = False
 
     @property
     def program(self) -> str:
-        """Variant of a model's Stan programs that these settings ask for."""
-        return self.variant
+        """The variant of a model's Stan programs that these settings need."""
+        return self.name
 
     @property
     def points(self) -> int | None:
-        """Number of pseudo-samples; None for forms that have none."""
+        """Number of pseudo-samples; None for forms without pseudo-samples."""
         return None
 
     @abstractmethod
     def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
-        """Return the data that the program takes besides the model's own.
+        """Return the data that the program takes in addition to the model's own.
 
         Parameters
         ----------
         model
             Target density with its data.
         path
-            From which base, and how; None for the model's own base and a flat g.
+            The path from the base to the target; None for the model's own base and a flat g.
 
         Raises
         ------
         DataError
-            If a setting makes no sense for the model or the path.
+            If a setting makes no sense for the model or for the path.
         """
 
     def started(self, model: Model, run: Run) -> Run:
-        """Return the run with initial values as the program takes them."""
+        """Return the run with initial values in the layout that the program takes."""
         return run
 
     @abstractmethod
     def fit(self, model: Model, path: TemperedPath | None, run: Run, ran: VariantRun) -> Fit:
-        """Make a fit of what the program wrote."""
+        """Make a fit from what the program wrote."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """A path that was looked for before the run, what the run takes from it, and what it cost.
+    """A path that was found before the run, what the run takes from it, and what finding it cost.
 
     Attributes
     ----------
     path
         The path.
     run
-        The run along it: its seed, initial values and metric may be others than asked for.
+        The run along the path.  Its seed, initial values and metric may differ from those that were
+        asked for.
     attributes
-        For the fit: the cost, as ``gradients_pilot`` and ``seconds_pilot``, and what was found.
+        Attributes for the fit: the cost, as ``gradients_pilot`` and ``seconds_pilot``, and results.
     settings
-        What the fit remembers of how the path was found.
+        What the fit records about how the path was found.
     """
 
     path: TemperedPath
@@ -105,10 +104,10 @@ class Found:
 
 @runtime_checkable
 class PathFinder(Protocol):
-    """What makes a path for a model and a form, such as a pilot."""
+    """Something that finds a path for a model and a form, such as a pilot."""
 
     def find(self, model: Model, form: Form, run: Run) -> Found:
-        """Make the path, and the run's initial values with it."""
+        """Find the path, and initial values for the run along it."""
         ...
 
 
@@ -120,11 +119,11 @@ def sample(model: Model, form: Form, path: TemperedPath | PathFinder | None, run
     model
         Target density with its data.
     form
-        What is sampled in its place, such as
+        What is sampled in place of the target, such as
         :class:`harness.forms.pseudo_extended.PseudoExtended`.
     path
-        The way from a base to the target, or what finds one, such as
-        :class:`harness.forms.from_pilot.FromPilot`; None for the model's own base and a flat g,
+        The path from a base to the target, or an object that finds one, such as
+        :class:`harness.forms.from_pilot.FromPilot`.  None for the model's own base and a flat g,
         and for forms that have no path.
     run
         Seed, settings of NUTS, initial values and engine.
@@ -134,13 +133,13 @@ def sample(model: Model, form: Form, path: TemperedPath | PathFinder | None, run
     DataError
         If a setting makes no sense for the model, the form or the path.
     SamplingError
-        If Stan does not finish, or a chain says nothing about the target.
+        If Stan does not finish, or one of the chains tells nothing about the target.
     """
     if isinstance(path, PathFinder):
         if not form.whole_path:
             raise DataError(
-                f"{form.label} does not go all the way from a base to the target, so that it "
-                "takes no path that is found for it: give the path itself, or none"
+                f"{form.label} does not go all the way from a base to the target, so no path "
+                "can be found for it: give the path itself, or None"
             )
         found = path.find(model, form, run)
         fit = sample(model, form, found.path, found.run)

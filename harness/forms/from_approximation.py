@@ -1,8 +1,9 @@
-"""Tempered runs from one of Stan's own approximations, and the bootstrap from run to run.
+"""Tempered runs that start from one of Stan's own approximations, with or without a bootstrap.
 
-The base is made first, of the run's own seed, and is part of the run's cost.  Then the tempered
-form runs from it; of a bootstrap once more, or until the bases have come to rest, each time from
-the moments and the log Z that the run before has found (Graham and Storkey 2017, section 7.3).
+The base is made first, with a seed derived from the run's own, and its cost is part of the run's.
+Then the tempered form runs from it.  In a bootstrap it runs again, a given number of times or until
+the bases have come to rest.  Each of these runs starts from the moments and the log Z that the run
+before has found (Graham and Storkey 2017, section 7.3).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from harness.fit import Fit
 from harness.forms.base_mass import measured_base_mass
 from harness.forms.bootstrap import bootstrap_base
 from harness.forms.common import Run, compiled_variant
-from harness.forms.continuous_tempering import CollapsedTempering, ContinuousTempering
+from harness.forms.continuous_tempering import CollapsedTempering, JointTempering
 from harness.forms.form import Form, Found, sample
 from harness.forms.method import form_method
 from harness.model import Model
@@ -41,38 +42,39 @@ from harness.path import (
 from harness.path.data import TemperedPath
 
 Approximation = Literal["mean_field", "full_rank", "pathfinder", "laplace"]
-"""What the first base is: ADVI of one of two kinds, Pathfinder or Laplace."""
+"""How the first base is made: by one of two kinds of ADVI, by Pathfinder or by Laplace."""
 
-# Of Stan's ADVI at its defaults: five step sizes are tried before, by as many iterations each.
+# At its defaults, Stan's ADVI first tries five step sizes, for this many iterations each.
 _STEP_SIZES_TRIED, _ITERATIONS_OF_EACH = 5, 50
-# A tenth of Stan's own: at that a fit of a hierarchical model now and then ends tens of nats
-# below its best, and a tempered run from such a base does not reach the target.
+# A tenth of Stan's own tolerance.  At Stan's, a fit of a hierarchical model sometimes ends tens of
+# nats below its best, and a tempered run from such a base does not reach the target.
 _TOLERANCE = 0.001
-# One run in ten of the radon regression ends thousands of nats below the others, or with no step
-# size that it can use.
+# One run in ten of the radon regression ends thousands of nats below the others, or finds no usable
+# step size.
 _ADVI_RUNS = 3
-# A base is at rest when two in succession differ by this many times what chance makes of them.
+# Bases are at rest if two successive ones differ by at most this many times what chance explains.
 _AT_REST = 4.0
 
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How often the base is made anew, and the runs that it is made from.
+    """How often the base is made anew, and by which runs.
 
     Attributes
     ----------
     most_steps
-        Steps after which the bootstrap ends, at rest or not.
+        Number of steps after which the bootstrap ends even if the bases have not come to rest.
     nuts
-        Settings of every run but the last.
+        Settings of every run except the last.
     until_rest
-        Whether it ends as soon as two bases in succession differ by no more than four
-        times what two from as many effective draws do by chance; else every step is taken.
+        Whether the bootstrap ends as soon as two successive bases differ by no more than four
+        times what chance explains for two bases from as many effective draws.  If not, every step
+        is taken.
 
     Raises
     ------
     DataError
-        If the steps are fewer than 0.
+        If the number of steps is negative.
     """
 
     most_steps: int = 1
@@ -81,24 +83,24 @@ class Bootstrap:
 
     def __post_init__(self) -> None:
         if self.most_steps < 0:
-            raise DataError(f"a bootstrap takes no fewer than 0 steps; got {self.most_steps}")
+            raise DataError(f"a bootstrap takes 0 steps or more; got {self.most_steps}")
 
 
 @dataclass(frozen=True)
 class ApproximateBase:
-    """A base, what it cost, and ADVI's account of the way to it.
+    """A base, what it cost, and the course of ADVI's optimisation.
 
     Attributes
     ----------
     base
         The base.
     gradients
-        Gradient evaluations of the target; 0 of Pathfinder and Laplace, which do not tell.
+        Gradient evaluations of the target; 0 for Pathfinder and Laplace, which do not report them.
     seconds
         Wall time.
     trace
-        Iterations at which ADVI evaluated its bound and the values there, shape (2, n); n = 0
-        of the others.
+        Iterations at which ADVI evaluated its bound, and the values there, shape (2, n); n = 0
+        for the other approximations.
     """
 
     base: GaussianBase
@@ -116,33 +118,33 @@ def approximate(
 ) -> ApproximateBase:
     """Make a base by one of Stan's approximations.
 
-    ADVI runs three times, since now and then a run of it ends far below its best, and the fit
-    with the greatest bound is taken.
+    ADVI is run three times, because a single run sometimes ends far below its best, and the fit
+    with the largest bound is used.
 
     Parameters
     ----------
     model
         Target density with its data.
     approximation
-        Which.
+        Which approximation to use.
     seed
         Seed.
     compiled
-        The model's compiled ``target.stan``, if it is at hand.
+        The model's compiled ``target.stan``; it is compiled if not given.
 
     Raises
     ------
     DataError
-        If there is no such approximation, or its draws make no Gaussian.
+        If there is no such approximation, or a Gaussian cannot be made from its draws.
     SamplingError
-        If Stan does not finish.  ADVI fails only if all three of its runs do.
+        If Stan does not finish.  ADVI fails only if all three of its runs fail.
     """
     compiled = compiled or compiled_variant(model, "target")
     started = time.perf_counter()
     trace, gradients = np.empty((2, 0)), 0
     if approximation in ("mean_field", "full_rank"):
         fits = _advi_runs(model, approximation, seed, compiled)
-        # All bounds are below log Z, so that the greatest is of the best fit.
+        # All bounds are below log Z, so the largest belongs to the best fit.
         best = max(fits, key=attrgetter("base.log_zeta"))
         base, trace = best.base, np.stack([best.iteration, best.elbo])
         gradients = sum(
@@ -163,7 +165,7 @@ def approximate(
 def _advi_runs(
     model: Model, approximation: Approximation, seed: int, compiled: CompiledProgram
 ) -> list[Advi]:
-    """Runs of ADVI that came to an end; what they return is never empty."""
+    """Return the runs of ADVI that finished; there is always at least one."""
     fits: list[Advi] = []
     failure: HarnessError | None = None
     for own in np.random.SeedSequence([seed, 4]).generate_state(_ADVI_RUNS):
@@ -177,7 +179,7 @@ def _advi_runs(
                     compiled=compiled,
                 )
             )
-        except (SamplingError, DataError) as error:  # no end, or one that is no Gaussian
+        except (SamplingError, DataError) as error:  # the run failed, or its draws give no Gaussian
             failure = error
     if failure is not None and not fits:
         raise failure
@@ -186,23 +188,24 @@ def _advi_runs(
 
 @dataclass(frozen=True)
 class FromApproximation:
-    """The path from a base by one of Stan's approximations; chains start at draws of the base.
+    """A path from a base that one of Stan's approximations makes; chains start at its draws.
 
-    A fit's ``gradients_pilot`` and ``seconds_pilot`` have the cost of all that came before the last
-    run.  Attributes: ``approximation_log_zeta``, the first base's guess at log Z, which is ADVI's
-    bound; ``approximation_seconds``; ``elbo_iteration`` and ``elbo`` of ADVI; and of each step of a
-    bootstrap ``bootstrap_log_zeta``, the new base's guess, ``bootstrap_seconds``, and
-    ``bootstrap_divergence`` from the base before, in units of what chance makes of two such bases.
+    A fit's ``gradients_pilot`` and ``seconds_pilot`` are the cost of everything before the last
+    run.  The fit has these attributes: ``approximation_log_zeta``, the first base's guess at log Z
+    (for ADVI its bound), ``approximation_seconds``, and ADVI's ``elbo_iteration`` and ``elbo``.
+    For each step of a bootstrap it has ``bootstrap_log_zeta``, the new base's guess,
+    ``bootstrap_seconds``, and ``bootstrap_divergence`` from the base before, as a multiple of what
+    chance explains for two such bases.
 
     Attributes
     ----------
     approximation
-        What the first base is made by, which takes CmdStan.
+        How the first base is made; this needs CmdStan.
     bootstrap
-        Runs before the last one, each of which makes the next one's base; none if not given.
+        Runs before the last one, each of which makes the base of the next; none if not given.
     base_metric
-        Whether NUTS keeps the base's covariance as inverse metric and adapts its step size alone;
-        of the collapsed form, and of a bootstrap the last run alone.
+        Whether NUTS keeps the base's covariance as its inverse metric and adapts only the step
+        size.  It is for the collapsed form; in a bootstrap it affects only the last run.
     """
 
     approximation: Approximation = "mean_field"
@@ -210,12 +213,12 @@ class FromApproximation:
     base_metric: bool = False
 
     def find(self, model: Model, form: Form, run: Run) -> Found:
-        """Make the base; the approximation and every run use streams of their own.
+        """Make the base; the approximation and every run use their own streams.
 
         Raises
         ------
         DataError
-            If a setting does not make sense for the model or the form.
+            If a setting makes no sense for the model or the form.
         SamplingError
             If Stan does not finish.
         """
@@ -226,7 +229,7 @@ class FromApproximation:
             )
         if self.base_metric and (model.bounds or not form.has_ladder):
             raise DataError(
-                "base_metric is for a collapsed run of unbounded parameters, which NUTS moves in "
+                "base_metric is for a collapsed run of unbounded parameters, where NUTS moves in "
                 "the base's own coordinates: leave it out"
             )
         if run.compiled is None and run.engine != "stanli":
@@ -280,7 +283,7 @@ class FromApproximation:
 def _from_base(
     model: Model, density: NumpyDensity | TargetDensity, base: GaussianBase, run: Run
 ) -> Found:
-    """Return the path from a base and a run that starts at its draws; count what that takes."""
+    """Return the path from a base and a run that starts at its draws, with the cost of both."""
     measured = measured_base_mass(model, base, density, seed=run.seed)
     starts = draws_as_starts(model, base, density.shapes, chains=run.nuts.chains, seed=run.seed)
     return Found(
@@ -293,7 +296,7 @@ def _from_base(
 def draws_as_starts(
     model: Model, base: GaussianBase, shapes: Shapes, *, chains: int, seed: int
 ) -> list[dict[str, Any]]:
-    """Initial values of each chain, a draw of the base; the sampler chooses the temperature's.
+    """Draw initial values for each chain from the base; the sampler chooses inverse temperatures.
 
     Parameters
     ----------
@@ -307,7 +310,7 @@ def draws_as_starts(
     Raises
     ------
     DataError
-        If no draw in a hundred lies within the model's bounds.
+        If fewer than one draw in a hundred lie within the model's bounds.
     """
     points = base.sample(np.random.default_rng([seed, 3]), 100 * chains)
     values = unflatten(model, points, shapes)
@@ -322,9 +325,9 @@ def draws_as_starts(
 
 
 def _chance(model: Model, fit: Fit) -> float:
-    """Divergence of two bases each from as many independent draws as the fit is worth.
+    """Return the divergence that chance explains between two bases, given a fit's effective draws.
 
-    D (D + 3) / n for two Gaussians fitted to the same target by n draws each; see
+    Two Gaussians, each fitted to n draws of the same target, differ by about D (D + 3) / n; see
     :func:`harness.path.symmetrised_divergence`.
     """
     worth = [np.ravel(fit.effective_draws(itemgetter(name))) for name in model.parameters]
@@ -333,5 +336,5 @@ def _chance(model: Model, fit: Fit) -> float:
 
 _METHOD = partial(form_method, path=FromApproximation, suffix="_from_approximation")
 
-CONTINUOUS_TEMPERING_FROM_APPROXIMATION = _METHOD(ContinuousTempering)
+JOINT_TEMPERING_FROM_APPROXIMATION = _METHOD(JointTempering)
 COLLAPSED_TEMPERING_FROM_APPROXIMATION = _METHOD(CollapsedTempering)

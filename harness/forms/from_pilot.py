@@ -1,4 +1,4 @@
-"""Tempered runs whose path a pilot has scouted: its base, ladder, g and starting points (ours)."""
+"""Tempered runs along a path that a pilot finds: its base, ladder, g and starting points (ours)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.forms.base_mass import MeasuredMass, measured_base_mass
 from harness.forms.common import Run
 from harness.forms.continuous_tempering import (
     CollapsedTempering,
-    ContinuousTempering,
+    JointTempering,
     tempering_data,
 )
 from harness.forms.form import Form, Found
@@ -23,11 +23,18 @@ from harness.forms.method import form_method
 from harness.forms.pseudo_extended import CollapsedPseudoExtended, PseudoExtended
 from harness.model import Model
 from harness.model.numpy_density import target_density
-from harness.path import GaussianBase, Pilot, PilotSettings, pilot, starting_values
+from harness.path import (
+    GaussianBase,
+    Pilot,
+    PilotSettings,
+    particles_by_parameter,
+    pilot,
+    starting_values,
+)
 from harness.path.data import TemperedPath
 
 _NEGLIGIBLE = 20.0
-"""Log of how much rarer than the others the rung at 1 is on a ladder that stops below it."""
+"""How much rarer than the others, in logs, a rung at 1 is if the ladder stops below it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class PilotRun:
     found
         The pilot.
     gradients
-        Gradient evaluations of the target, a pilot from a cruder base included.
+        Gradient evaluations of the target, including those of a first pilot from a cruder base.
     seconds
         Wall time.
     """
@@ -57,21 +64,21 @@ def scout(
     refine: bool = False,
     seed: int,
 ) -> PilotRun:
-    """Run a pilot, or two: the second from the base with the target's moments by the first.
+    """Run one pilot, or two: the second starts from the base that the first has refined.
 
     Parameters
     ----------
     model, base, settings
-        As for :func:`harness.path.pilot`.
+        The same as for :func:`harness.path.pilot`.
     refine
-        Whether to run the second.
+        Whether to run the second pilot.
     seed
-        Seed; the pilots use streams of their own.
+        Seed; the pilots use their own streams.
 
     Raises
     ------
     ToolchainError, DataError, SamplingError
-        As :func:`harness.path.pilot`.
+        For the same reasons as in :func:`harness.path.pilot`.
     """
     started = time.perf_counter()
     first, second = (int(s) for s in np.random.SeedSequence([seed, 1]).generate_state(2))
@@ -84,19 +91,19 @@ def scout(
 
 
 def scouted_ladder(found: Pilot, *, rungs: int | None = None, highest: float = 1.0) -> LogG:
-    """Return a ladder with log weights under which its rungs are visited evenly.
+    """Return a ladder with log weights that make a run visit its rungs evenly.
 
     Parameters
     ----------
     found
         A pilot.
     rungs
-        Number of rungs, evenly spread over the pilot's own, which are about as far from each
-        other in the thermodynamic sense; all of them if None.
+        Number of rungs, spread evenly over the pilot's own rungs, which are about equally far from
+        each other in the thermodynamic sense.  None for all of them.
     highest
-        Rungs lie at or below this inverse temperature.  On a ladder that stops below 1 draws
-        come to the target by their weights alone, which are still exact; a rung at 1 that is
-        hardly ever visited closes the ladder.
+        Rungs lie at or below this inverse temperature.  If the ladder stops below 1, draws reach
+        the target only through their weights, which are still exact.  A rung at 1 that is hardly
+        ever visited then completes the ladder.
 
     Raises
     ------
@@ -109,8 +116,8 @@ def scouted_ladder(found: Pilot, *, rungs: int | None = None, highest: float = 1
         kept = np.unique(np.round(np.linspace(0, last, rungs)).astype(int))
     if len(kept) < 2:
         raise DataError(
-            f"a ladder needs two rungs or more; with rungs={rungs} and highest={highest:g} the "
-            f"pilot's leave {len(kept)}"
+            f"a ladder needs two rungs or more, but rungs={rungs} and highest={highest:g} leave "
+            f"{len(kept)} of the pilot's rungs"
         )
     ladder = [found.log_g[k] for k in kept]
     if ladder[-1][0] < 1:
@@ -121,28 +128,29 @@ def scouted_ladder(found: Pilot, *, rungs: int | None = None, highest: float = 1
 
 @dataclass(frozen=True)
 class FromPilot:
-    """The path that a pilot finds; chains start at its particles.
+    """A path that a pilot finds; chains start at the pilot's particles.
 
-    The inverse temperature of a collapsed form takes the pilot's rungs, evenly visited; that of the
-    others has log g linear between them, which is nearly flat.
+    A collapsed form takes its inverse temperatures from the pilot's rungs and visits them evenly.
+    For other forms, log g is linear between the rungs, and the marginal of beta is nearly even.
 
-    A fit's cost includes the pilot's, as ``gradients_pilot`` and ``seconds_pilot``, and its
-    attribute ``pilot_log_evidence`` has the pilot's own log Z.
+    A fit's cost includes the pilot's, as ``gradients_pilot`` and ``seconds_pilot``.  Its attribute
+    ``pilot_log_evidence`` is the pilot's own estimate of log Z.
 
     Attributes
     ----------
     base
-        Where the pilot starts; or by which of Stan's approximations that is found first, at the
-        pilot's cost (:func:`harness.forms.from_approximation.approximate`).
+        The base that the pilot starts from; or the name of one of Stan's approximations, which then
+        makes that base, and whose cost counts as the pilot's
+        (:func:`harness.forms.from_approximation.approximate`).
     settings
         Settings of the pilot.
     refine
-        Whether a second pilot starts from the base that the first found.
+        Whether a second pilot starts from the base that the first has found.
     rungs, highest
-        Of a collapsed form: see :func:`scouted_ladder`.
+        For collapsed forms; see :func:`scouted_ladder`.
     base_metric
-        Whether NUTS keeps the base's covariance as inverse metric, which is the same as sampling
-        whitened by the base, and adapts its step size alone.
+        Whether NUTS keeps the base's covariance as its inverse metric and adapts only the step
+        size.  This is the same as sampling in coordinates that the base whitens.
     """
 
     base: GaussianBase | Approximation
@@ -153,22 +161,22 @@ class FromPilot:
     base_metric: bool = False
 
     def find(self, model: Model, form: Form, run: Run) -> Found:
-        """Run the pilot; it and the run use streams of their own.
+        """Run the pilot; the pilot and the run use their own streams.
 
         Raises
         ------
         DataError
-            If a setting does not make sense for the form.
+            If a setting makes no sense for the form.
         ToolchainError, SamplingError
-            As :func:`harness.path.pilot`.
+            For the same reasons as in :func:`harness.path.pilot`.
         """
         seed, base = run.seed, self.base
         if not form.has_ladder and (self.rungs is not None or self.highest != 1.0):
-            raise DataError(f"{form.label} has no ladder; leave rungs and highest out")
+            raise DataError(f"{form.label} has no ladder: leave rungs and highest out")
         if self.base_metric and model.bounds:
             raise DataError(
-                f"{model.name} is bounded, so that NUTS moves in coordinates other than the "
-                "base's: leave base_metric out"
+                f"{model.name} is bounded, so NUTS does not move in the coordinates of the base: "
+                "leave base_metric out"
             )
         gradients, seconds = 0, 0.0
         if isinstance(base, str):
@@ -182,7 +190,9 @@ class FromPilot:
             log_g = scouted_ladder(found, rungs=self.rungs, highest=self.highest)
         measured = _base_mass(model, found, log_g if form.has_ladder else None, seed)
         starts = starting_values(
-            model, found, chains=run.nuts.chains, num_pseudo_samples=form.points
+            particles_by_parameter(model, found),
+            chains=run.nuts.chains,
+            num_pseudo_samples=form.points,
         )
         metric = found.base.covariance if self.base_metric else None
         return Found(
@@ -206,8 +216,8 @@ class FromPilot:
 
 
 def _base_mass(model: Model, found: Pilot, ladder: LogG | None, seed: int) -> MeasuredMass:
-    """Return the share of the pilot's base that a run on a ladder, or on none, reaches."""
-    if found.log_normaliser[0] == 0:  # the pilot has come upon nothing that is out of reach
+    """Return the share of the pilot's base that a run reaches, on a ladder if one is given."""
+    if found.log_normaliser[0] == 0:  # the pilot has met nothing that is out of reach
         return MeasuredMass(None, 0, 0.0)
     data = None
     if ladder is not None:
@@ -217,7 +227,7 @@ def _base_mass(model: Model, found: Pilot, ladder: LogG | None, seed: int) -> Me
 
 _METHOD = partial(form_method, path=FromPilot, suffix="_from_pilot", driven_by="python")
 
-CONTINUOUS_TEMPERING_FROM_PILOT = _METHOD(ContinuousTempering)
+JOINT_TEMPERING_FROM_PILOT = _METHOD(JointTempering)
 COLLAPSED_TEMPERING_FROM_PILOT = _METHOD(CollapsedTempering)
 PSEUDO_EXTENDED_FROM_PILOT = _METHOD(PseudoExtended)
 COLLAPSED_PSEUDO_EXTENDED_FROM_PILOT = _METHOD(CollapsedPseudoExtended)

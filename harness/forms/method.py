@@ -1,7 +1,7 @@
-"""A method as an experiment sees it: a name, the variant it runs, a function, what drives it.
+"""A method of an experiment: a name, a function, the program it runs, and what drives it.
 
-A cell of an experiment names its settings one beside the other, as plain data; a method of a form
-sorts them into form, path and run.
+A cell of an experiment gives all settings in one mapping, as plain data.  A method that is made
+from a form sorts them into form, path and run.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Method:
     Attributes
     ----------
     name
-        Name that fits and task names carry.
+        Name that is used in fits and in the names of tasks.
     variant
-        Variant of a model's Stan programs that it runs, compiled; None if it runs none.
+        Variant of a model's Stan programs that it runs, which is compiled; None if it runs none.
     sample
         ``sample(model, *, nuts, seed, compiled, **settings) -> Fit``.  A function of a module, or
         a ``partial`` of one, so that another process can find it.
     driven_by
-        ``cmdstan``: the work is done in CmdStan's own processes, threads wait for them;
-        ``python``: it is done in Python, and each run gets a process.
+        ``cmdstan``: the work is done in CmdStan's own processes, and threads wait for them.
+        ``python``: the work is done in Python, and each run gets a process.
     """
 
     name: str
@@ -50,24 +50,27 @@ def form_method(
     *,
     path: Callable[..., TemperedPath | PathFinder] | None = TemperedPath,
     suffix: str = "",
+    program: str | None = None,
     driven_by: Literal["cmdstan", "python"] = "cmdstan",
 ) -> Method:
-    """Make a method of a form.
+    """Make a method from a form.
 
     Parameters
     ----------
     form
-        Its class; settings that are the class's fields make the form.
+        The form's class.  Settings that are fields of the class are passed to it.
     path
-        The class that settings make the path of, or None for a form that has none.
+        The class that makes the path from settings, or None for a form without a path.
     suffix
-        What the method's name has after the form's.
+        What follows the form's name in the method's name.
+    program
+        The program that it runs, if that is not named after the form.
     driven_by
-        As of :class:`Method`.
+        The same as for :class:`Method`.
     """
     own: Any = form
     call = partial(_sample_form, form, path)
-    return Method(f"{own.name}{suffix}", own.variant, call, driven_by)
+    return Method(f"{own.name}{suffix}", program or own.name, call, driven_by)
 
 
 def _sample_form(
@@ -85,7 +88,7 @@ def _sample_form(
     Raises
     ------
     DataError
-        If a setting is none of theirs.
+        If a setting belongs to none of the three.
     """
     of_form = _taken(form, settings)
     of_path = {} if path is None else _taken(path, settings)
@@ -106,17 +109,17 @@ def _names(made: Any) -> set[str]:
 
 
 def _taken(made: Any, settings: dict[str, Any]) -> dict[str, Any]:
-    """Take out the settings that a class has."""
+    """Take the settings out that are fields of a class."""
     return {name: settings.pop(name) for name in _names(made) & settings.keys()}
 
 
 def python_method(name: str, sampler: Callable[..., Fit]) -> Method:
-    """Make a method of a sampler that Python drives: it has neither NUTS nor a compiled program.
+    """Make a method from a sampler that Python drives, without NUTS or a compiled program.
 
     Parameters
     ----------
     name
-        Name that fits and task names carry.
+        Name that is used in fits and in the names of tasks.
     sampler
         ``sampler(model, *, seed, **settings) -> Fit``, a function of a module.
     """
@@ -132,5 +135,5 @@ def _drive(
     compiled: object = None,
     **settings: Any,
 ) -> Fit:
-    """Run a sampler as an experiment does; ``nuts`` and ``compiled`` are left alone."""
+    """Run a sampler as an experiment does; ``nuts`` and ``compiled`` are not used."""
     return sampler(model, seed=seed, **settings)

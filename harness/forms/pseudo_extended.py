@@ -1,4 +1,4 @@
-"""Pseudo-extended MCMC (Nemeth et al. 2019): N pseudo-samples, each at its own temperature."""
+"""Pseudo-extended MCMC (Nemeth et al. 2019): N pseudo-samples, each with its own temperature."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Shape = tuple[float, float]
 class _PseudoSamples(Form):
     """What the two forms share: N pseudo-samples, of which one is chosen in each draw.
 
-    In their fits ``extended`` holds the pseudo-samples, ``inv_temp``, ``delta`` and ``log_weight``
-    with the last axis over pseudo-samples; ``posterior`` one pseudo-sample a draw, chosen with
-    probability its weight.
+    In their fits ``extended`` holds the pseudo-samples, ``inv_temp``, ``delta`` and ``log_weight``,
+    with a last axis over pseudo-samples.  ``posterior`` holds one pseudo-sample of each draw,
+    chosen with its weight as probability.
     """
 
     weighting = "within draws"
@@ -41,16 +41,16 @@ class _PseudoSamples(Form):
 
     @abstractmethod
     def settings(self, model: Model, path: TemperedPath) -> dict[str, Any]:
-        """Return what a fit remembers of the form and its path, as plain values."""
+        """Return what a fit records about the form and its path, as plain values."""
 
     def started(self, model: Model, run: Run) -> Run:
-        """Put the axis over pseudo-samples of initial values where the program has it."""
+        """Move the axis over pseudo-samples of initial values to where the program has it."""
         if model.pseudo_axis != "first":
             return run
         return replace(run, inits=_axis_first(model, run.inits))
 
     def fit(self, model: Model, path: TemperedPath | None, run: Run, ran: VariantRun) -> Fit:
-        """Choose a pseudo-sample in each draw."""
+        """Choose a pseudo-sample in each draw and make a fit."""
         path = path or TemperedPath()
         generated = {name: ran.run.variables[name] for name in ("inv_temp", "delta", "log_weight")}
         num = generated["inv_temp"].shape[-1]
@@ -60,7 +60,7 @@ class _PseudoSamples(Form):
         }
         shapes = {name: draws.shape[2:-1] for name, draws in parameters.items()}
         settings = self.settings(model, path) | path.reached(model, shapes)
-        # A stream of its own: the sampler's chains use (seed, chain) in Stan's generator.
+        # The choice has its own stream; the chains use (seed, chain) in Stan's generator.
         rng = np.random.default_rng(run.seed)
         return build_fit(
             posterior=target_draws(parameters, generated["log_weight"], self.weighting, rng),
@@ -81,14 +81,14 @@ class PseudoExtended(_PseudoSamples):
     num_pseudo_samples
         N; with N = 1 the target itself is sampled.
     inv_temp
-        None to sample the inverse temperatures beta_1..N; one value to fix all to it; N
-        values for a fixed ladder.  Fixed to 0, the instrumental distribution is the base itself.
+        None to sample the inverse temperatures beta_1..N; one value to fix all of them to it; N
+        values for a fixed ladder.  If all are 0, the instrumental distribution is the base itself.
     g_shape
-        (a, b) of a factor beta^(a - 1) (1 - beta)^(b - 1) in g: with a flat ``log_g`` of the path
-        g is a Beta(a, b) density.  Inverse temperatures lie between the first knot and 1.
+        (a, b) of a factor beta^(a - 1) (1 - beta)^(b - 1) in g: if the path's ``log_g`` is flat, g
+        is a Beta(a, b) density.  Inverse temperatures lie between the first knot and 1.
     g_correlation
         Correlation of a Gaussian copula over the inverse temperatures, between -1 / (N - 1)
-        and 1; just above the lower end it spreads them out (paper, section 5).
+        and 1; a value just above the lower end spreads them out (paper, section 5).
     log_pi, pi_shape
         The same for pi(beta), the density of the chosen pseudo-sample's inverse temperature;
         uniform if not given.
@@ -102,8 +102,7 @@ class PseudoExtended(_PseudoSamples):
     pi_shape: Shape = (1.0, 1.0)
 
     name = "pseudo_extended"
-    label = "Pseudo-extended MCMC"
-    variant = "pseudo_extended"
+    label = "Pseudo-extended"
 
     @property
     def points(self) -> int:
@@ -111,13 +110,13 @@ class PseudoExtended(_PseudoSamples):
         return self.num_pseudo_samples
 
     def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
-        """Return the data that a pseudo-extended program takes besides the model's own.
+        """Return the data that a pseudo-extended program takes in addition to the model's own.
 
         Raises
         ------
         DataError
-            If N < 1, a fixed value lies outside [0, 1], a ladder has not N values, a shape is not
-            positive or makes a density infinite at a fixed value, the correlation is out of its
+            If N < 1, a fixed value lies outside [0, 1], a ladder does not have N values, a shape is
+            not positive or makes a density infinite at a fixed value, the correlation is out of its
             range, pi and g start at different inverse temperatures, or pseudo-samples that share
             parameters are given a Gaussian base; see also :func:`harness.path.data.path_data`.
         """
@@ -131,19 +130,19 @@ class PseudoExtended(_PseudoSamples):
         data = path.data(model) | {"N": _checked_num(num)}
         ladder = _checked_ladder(num, inv_temp)
         start = data["g_knot"][0]
-        if num > 1:  # one is the target itself
+        if num > 1:  # with a single pseudo-sample, the target itself is sampled
             lowest, power = (start, self.g_shape[0]) if inv_temp is None else (ladder.min(), 0.0)
             require_finite_mass(model, path.base, lowest, power)
         flat = ((start, 0.0), (1.0, 0.0))
         pi_knot, pi_value = knots(flat if self.log_pi is None else self.log_pi, "log pi")
         if pi_knot[0] != start:
             raise DataError(
-                f"pi(beta) and g(beta) must start at one inverse temperature; got {pi_knot[0]:g} "
-                f"and {start:g}"
+                f"pi(beta) and g(beta) must start at the same inverse temperature; got "
+                f"{pi_knot[0]:g} and {start:g}"
             )
         for name, shape in (("g_shape", self.g_shape), ("pi_shape", self.pi_shape)):
             if not (len(shape) == 2 and all(np.isfinite(part) and part > 0 for part in shape)):
-                raise DataError(f"{name} is two positive numbers (a, b); got {shape}")
+                raise DataError(f"{name} must be two positive numbers (a, b); got {shape}")
             at_an_end = (ladder == 0) & (shape[0] != 1) | (ladder == 1) & (shape[1] != 1)
             if np.any(at_an_end):
                 raise DataError(
@@ -152,8 +151,8 @@ class PseudoExtended(_PseudoSamples):
         lowest = -1 / max(num - 1, 1)
         if not lowest < self.g_correlation < 1:
             raise DataError(
-                f"the correlation of {num} inverse temperatures lies between {lowest:.3g} and 1; "
-                f"got {self.g_correlation}"
+                f"the correlation of {num} inverse temperatures must lie between {lowest:.3g} and "
+                f"1; got {self.g_correlation}"
             )
         if self.g_correlation and inv_temp is not None:
             raise DataError("fixed inverse temperatures have no correlation")
@@ -169,7 +168,7 @@ class PseudoExtended(_PseudoSamples):
         }
 
     def settings(self, model: Model, path: TemperedPath) -> dict[str, Any]:
-        """Return what a fit remembers of the form and its path, as plain values."""
+        """Return what a fit records about the form and its path, as plain values."""
         num, log_pi = self.num_pseudo_samples, self.log_pi
         fixed = None if self.inv_temp is None else _checked_ladder(num, self.inv_temp).tolist()
         return path.settings(model) | {
@@ -186,7 +185,7 @@ class PseudoExtended(_PseudoSamples):
 class CollapsedPseudoExtended(_PseudoSamples):
     """The pseudo-extended target with each beta_i integrated out of its q.
 
-    ``inv_temp`` of a fit is drawn from its conditional under each pseudo-sample's own q.
+    A fit's ``inv_temp`` is drawn from its conditional under each pseudo-sample's own q.
 
     Attributes
     ----------
@@ -198,7 +197,6 @@ class CollapsedPseudoExtended(_PseudoSamples):
 
     name = "collapsed_pseudo_extended"
     label = "Collapsed pseudo-extended"
-    variant = "collapsed_pseudo_extended"
     has_ladder = True
 
     @property
@@ -207,7 +205,7 @@ class CollapsedPseudoExtended(_PseudoSamples):
         return self.num_pseudo_samples
 
     def data(self, model: Model, path: TemperedPath | None) -> dict[str, Any]:
-        """Return the data that the program takes besides the model's own.
+        """Return the data that the program takes in addition to the model's own.
 
         Raises
         ------
@@ -222,7 +220,7 @@ class CollapsedPseudoExtended(_PseudoSamples):
         return data | {"N": _checked_num(self.num_pseudo_samples), "ladder": int(path.ladder)}
 
     def settings(self, model: Model, path: TemperedPath) -> dict[str, Any]:
-        """Return what a fit remembers of the form and its path, as plain values."""
+        """Return what a fit records about the form and its path, as plain values."""
         own = {"num_pseudo_samples": self.num_pseudo_samples, "ladder": path.ladder}
         return path.settings(model) | own
 
@@ -238,22 +236,22 @@ def _checked_num(num_pseudo_samples: int) -> int:
 def _checked_ladder(
     num_pseudo_samples: int, inv_temp: float | Sequence[float] | None
 ) -> FloatArray:
-    """Return the fixed inverse temperatures, shape (N,), or (0,) where they are sampled."""
+    """Return the fixed inverse temperatures, shape (N,), or (0,) if they are sampled."""
     if inv_temp is None:
         return np.empty(0)
     given = np.asarray(inv_temp, dtype=np.float64)
     if given.ndim > 1 or given.shape not in ((), (num_pseudo_samples,)):
         raise DataError(
-            f"inv_temp is one inverse temperature or one for each of the "
+            f"inv_temp must be one inverse temperature, or one for each of the "
             f"{num_pseudo_samples} pseudo-samples; got shape {given.shape}"
         )
     if not np.all((given >= 0) & (given <= 1)):
-        raise DataError(f"fixed inverse temperatures lie in [0, 1]; got {inv_temp}")
+        raise DataError(f"fixed inverse temperatures must lie in [0, 1]; got {inv_temp}")
     return np.broadcast_to(given, num_pseudo_samples).copy()
 
 
 def _axis_first(model: Model, inits: Inits) -> Inits:
-    """Put the axis over pseudo-samples of initial values first; it is the last."""
+    """Move the axis over pseudo-samples of initial values from the last place to the first."""
     if isinstance(inits, (list, tuple)):
         return [_axis_first(model, each) for each in inits]
     if not isinstance(inits, Mapping):

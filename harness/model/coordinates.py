@@ -1,9 +1,10 @@
-"""Base coordinates: the space that Gaussian bases live on, and its place beside Stan's own.
+"""Base coordinates: the space that Gaussian bases live on, and how it relates to Stan's own.
 
-A parameter's base coordinates are the parameter itself or, if it is positive, its logarithm
-(:attr:`harness.model.Model.transforms`), in Stan's column-major order, parameter after parameter.
-They are Stan's unconstrained parameters but for one case: Stan maps a parameter with two bounds
-onto the line by a scaled logit, while its base coordinates stay in the box.
+A positive parameter's base coordinate is its logarithm, and any other parameter's is the parameter
+itself (:attr:`harness.model.Model.transforms`).  They follow one another parameter by parameter,
+each in Stan's column-major order.  They are the same as Stan's unconstrained parameters, with one
+exception: Stan maps a parameter with two bounds onto the whole line by a scaled logit, while its
+base coordinates stay inside the box.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ def flatten(model: Model, draws: Mapping[str, npt.ArrayLike], *, leading: int) -
     Parameters
     ----------
     model
-        The model; parameters in ``draws`` that it has not are left out.
+        The model.  Parameters in ``draws`` that the model does not have are left out.
     draws
         Arrays by name, each of shape (..., *shape of the parameter).
     leading
-        Number of leading axes, over draws: 2 for (chain, draw, ...), 0 for one point.
+        Number of leading axes, which run over draws: 2 for (chain, draw, ...), 0 for one point.
 
     Returns
     -------
@@ -41,8 +42,9 @@ def flatten(model: Model, draws: Mapping[str, npt.ArrayLike], *, leading: int) -
     Raises
     ------
     DataError
-        If a parameter is missing, the leading axes differ, the coordinates are not as many as
-        the model's unconstrained parameters, or a value is outside its parameter's support.
+        If a parameter is missing, the leading axes differ, the number of coordinates differs from
+        the number of the model's unconstrained parameters, or a value is outside its parameter's
+        support.
     """
     missing = [name for name in model.parameters if name not in draws]
     if missing:
@@ -54,7 +56,7 @@ def flatten(model: Model, draws: Mapping[str, npt.ArrayLike], *, leading: int) -
     (ahead,) = axes
     columns = []
     for name, array in arrays.items():
-        # The first index of a parameter runs fastest: reverse its axes, then read row by row.
+        # The first index of a parameter runs fastest, so reverse its axes and read row by row.
         own = range(leading, array.ndim)
         size = int(np.prod(array.shape[leading:], dtype=np.int64))
         flat = array.transpose((*range(leading), *reversed(own))).reshape((*ahead, size))
@@ -63,14 +65,14 @@ def flatten(model: Model, draws: Mapping[str, npt.ArrayLike], *, leading: int) -
     if coordinates.shape[-1] != model.dimension:
         raise DataError(
             f"{model.name} has dimension {model.dimension}; these draws have "
-            f"{coordinates.shape[-1]} coordinates (a parameter whose constraint takes a degree of "
-            f"freedom, as a simplex, has no base coordinates)"
+            f"{coordinates.shape[-1]} coordinates (a parameter whose constraint removes a degree "
+            f"of freedom, such as a simplex, has no base coordinates)"
         )
     return coordinates
 
 
 def unflatten(model: Model, points: npt.ArrayLike, shapes: Shapes) -> dict[str, FloatArray]:
-    """Turn base coordinates back into parameters, as starting values for instance.
+    """Turn base coordinates back into parameters, for instance to use them as starting values.
 
     Parameters
     ----------
@@ -109,12 +111,12 @@ def unflatten(model: Model, points: npt.ArrayLike, shapes: Shapes) -> dict[str, 
 
 
 class StanCoordinates:
-    """The way between base coordinates and Stan's unconstrained parameters.
+    """Convert between base coordinates and Stan's unconstrained parameters.
 
     Parameters
     ----------
     model
-        The model, whose ``bounds`` say where the two differ.
+        The model, whose ``bounds`` say where the two spaces differ.
     shapes
         Shape of each parameter.
     """
@@ -129,27 +131,27 @@ class StanCoordinates:
 
     @property
     def box(self) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper bounds of the base coordinates, (D,) each; infinite where none are."""
+        """Lower and upper bounds of the base coordinates, (D,) each; infinite if there are none."""
         lower = np.where(self._boxed, self._lower, -np.inf)
         upper = np.where(self._boxed, self._lower + self._width, np.inf)
         return lower, upper
 
     def inside(self, base: FloatArray) -> npt.NDArray[np.bool_]:
-        """Whether points of shape (..., D) lie inside all bounds and are finite; shape (...)."""
+        """Whether points of shape (..., D) are finite and inside all bounds; shape (...)."""
         share = (base - self._lower) / self._width
         within = np.isfinite(base) & (~self._boxed | ((share > 0) & (share < 1)))
         result: npt.NDArray[np.bool_] = np.all(within, axis=-1)
         return result
 
     def to_stan(self, base: FloatArray) -> FloatArray:
-        """Stan's unconstrained parameters of base coordinates inside the bounds, (..., D)."""
+        """Turn base coordinates (..., D) inside the bounds into Stan's unconstrained parameters."""
         stan = np.array(base, dtype=np.float64)
         share = ((stan - self._lower) / self._width)[..., self._boxed]
         stan[..., self._boxed] = np.log(share) - np.log1p(-share)
         return stan
 
     def to_base(self, stan: FloatArray) -> FloatArray:
-        """Base coordinates of Stan's unconstrained parameters, (..., D)."""
+        """Turn Stan's unconstrained parameters (..., D) into base coordinates."""
         base = np.array(stan, dtype=np.float64)
         share = _logistic(base[..., self._boxed])
         base[..., self._boxed] = self._lower[self._boxed] + self._width[self._boxed] * share
@@ -160,15 +162,15 @@ class StanCoordinates:
     ) -> tuple[FloatArray, FloatArray]:
         """Carry a log density and its gradient from Stan's parameters over to base coordinates.
 
-        log p(base) = log p(stan) - sum log |d base / d stan|, where with s the position in the
-        box, 0 to 1, d base / d stan = width s (1 - s).
+        log p(base) = log p(stan) - sum log |d base / d stan|.  With s the position in the box,
+        from 0 to 1, d base / d stan = width s (1 - s).
 
         Parameters
         ----------
         stan
             Stan's unconstrained parameters, shape (..., D).
         log_density, gradient
-            Log density there, with Stan's Jacobian, shape (...), and its gradient, (..., D).
+            Log density there, including Stan's Jacobian, shape (...), and its gradient, (..., D).
         """
         v = stan[..., self._boxed]
         width = self._width[self._boxed]
@@ -182,7 +184,7 @@ class StanCoordinates:
 
 
 def _columns(model: Model, shapes: Shapes) -> dict[str, slice]:
-    """Where each parameter lies among the coordinates."""
+    """Return which of the coordinates belong to each parameter."""
     place, start = {}, 0
     for name in model.parameters:
         if name not in shapes:
@@ -192,7 +194,7 @@ def _columns(model: Model, shapes: Shapes) -> dict[str, slice]:
         start += size
     if start != model.dimension:
         raise DataError(
-            f"{model.name} has dimension {model.dimension}, its parameters {start} values"
+            f"{model.name} has dimension {model.dimension}, but its parameters have {start} values"
         )
     return place
 

@@ -1,7 +1,8 @@
-"""Log density and gradient of a Stan program, with no compile, through the stanli package.
+"""Log density and gradient of a Stan program, evaluated in Python.
 
-What is driven from Python asks here: the pilot, and samplers that NUTS is compared with.  stanli
-is optional and imported only when a density is made.
+The pilot and the samplers that are driven from Python use these densities.
+:mod:`harness.engine.stan_source` decides what evaluates them: the optional package stanli, which
+needs no compiler, or a library that is compiled from the program.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from harness.model.coordinates import Shapes, StanCoordinates, flatten, unflatte
 class StanDensity:
     """Log density and gradient of a Stan program at one point of Stan's unconstrained space.
 
-    As the program has them, rejections and what is not finite included.  For more points than a
-    few, :class:`harness.engine.batched.BatchedDensity` does all in one call.
+    The values are those that the program computes: a rejection is an error, and values that are not
+    finite are returned.  For more than a few points, use
+    :class:`harness.engine.batched.BatchedDensity`, which evaluates all of them in one call.
 
     Parameters
     ----------
@@ -36,9 +38,9 @@ class StanDensity:
     Raises
     ------
     ToolchainError
-        If stanli is not installed.
+        If there is neither stanli nor a C++ compiler.
     DataError
-        If stanli refuses the program or its data; the message is its own.
+        If the program or its data are refused; the message comes from whatever evaluates them.
     """
 
     def __init__(self, program: StanProgram, data: Mapping[str, Any]) -> None:
@@ -51,7 +53,7 @@ class StanDensity:
         Raises
         ------
         RuntimeError
-            Where the program rejects the point.
+            If the program rejects the point.
         """
         return self.batched.at(unconstrained)
 
@@ -67,23 +69,24 @@ class StanDensity:
 class TargetDensity:
     """Log density and gradient of a model's target on base coordinates.
 
-    A :data:`harness.arrays.LogDensity`: takes points (n, D), and is -inf where a point is outside
-    the support or the program rejects it.  It integrates to Z over base coordinates: the Jacobian
-    of every map that Stan makes and base coordinates do not is taken out again.
+    This is a :data:`harness.arrays.LogDensity`: it takes points (n, D), and its value is -inf where
+    a point is outside the support or the program rejects it.  It integrates to Z over base
+    coordinates: where Stan's map to the unconstrained space differs from ours, Stan's Jacobian is
+    taken out again.
 
     Parameters
     ----------
     model
         The model.
     threads
-        Most threads that a call takes.
+        Largest number of threads that a call may use.
 
     Raises
     ------
     ToolchainError
-        If stanli is not installed.
+        If there is neither stanli nor a C++ compiler.
     DataError
-        If the model's dimension, transforms or bounds are not those of its program.
+        If the model's dimension, transforms or bounds differ from those of its program.
     """
 
     def __init__(self, model: Model, *, threads: int = 1) -> None:
@@ -93,7 +96,7 @@ class TargetDensity:
         self.shapes: Shapes = {name: found.get(name, ()) for name in model.parameters}
         if self._stan.dimension != model.dimension:
             raise DataError(
-                f"{model.name} says it has dimension {model.dimension}; its program has "
+                f"{model.name} says that it has dimension {model.dimension}, but its program has "
                 f"{self._stan.dimension}"
             )
         self._coordinates = StanCoordinates(model, self.shapes)
@@ -111,7 +114,7 @@ class TargetDensity:
             raise DataError(
                 f"{self.model.name} takes points of shape (n, {self.dimension}); got {base.shape}"
             )
-        if not self.model.bounds:  # then the two spaces are one
+        if not self.model.bounds:  # then the two spaces are the same
             value, gradient = self._stan(base)
             value[value == np.inf] = -np.inf
             return value, gradient
@@ -128,11 +131,11 @@ class TargetDensity:
         return value, gradient
 
     def parameters(self, points: npt.ArrayLike) -> dict[str, FloatArray]:
-        """Parameters by name, each (..., *shape), of base coordinates (..., D)."""
+        """Turn base coordinates (..., D) into parameters by name, each (..., *shape)."""
         return unflatten(self.model, points, self.shapes)
 
     def _check_transforms(self) -> None:
-        """Compare our way from parameters to Stan's unconstrained space with the program's own."""
+        """Compare our map from parameters to Stan's unconstrained space with the program's own."""
         stan = np.random.default_rng(0).normal(size=self.dimension)
         try:
             values = self.parameters(self._coordinates.to_base(stan))
@@ -142,7 +145,7 @@ class TargetDensity:
             agrees = False
         if not agrees:
             raise DataError(
-                f"the transforms and bounds of {self.model.name} are not those that its program "
-                f"declares for its parameters (which are reals, vectors or matrices, in the "
-                f"program's order)"
+                f"the transforms and bounds of {self.model.name} differ from those that its "
+                f"program declares for its parameters (which must be reals, vectors or matrices, "
+                f"in the order of the program)"
             )

@@ -1,4 +1,4 @@
-"""A model: a target density in Stan, with its data; it knows nothing of methods."""
+"""A model: a target density in Stan with its data, independent of any tempering method."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from harness.arrays import LogDensity
 from harness.engine.program import StanProgram
 from harness.errors import DataError
 from harness.folders import shipped
+from harness.model.truth import UNKNOWN, Truth
 
 Transform = Literal["identity", "log"]
-"""How a parameter becomes base coordinates, on which Gaussian bases live."""
+"""How a parameter is turned into base coordinates, on which Gaussian bases live."""
 
 OwnBase = Literal["flat", "improper", "prior"]
-"""Base of a model's own: see :attr:`Model.own_base`."""
+"""A model's own base: see :attr:`Model.own_base`."""
 
 
 @dataclass(frozen=True)
@@ -27,70 +28,82 @@ class Model:
     Attributes
     ----------
     name
-        Name of the target with these data, for tables and file names.
+        Name of the target with these data, used in tables and in the names of files.
     folder
-        Folder of its Stan programs, one a variant: ``target.stan``, ``pseudo_extended.stan``.
+        Folder of its Stan programs, which has one file for each variant: ``target.stan``,
+        ``pseudo_extended.stan`` and so on.
     data
-        Data of ``target.stan``; each variant takes them and its own besides.
+        Data of ``target.stan``.  Each variant takes these data and some of its own.
     parameters
-        Names of the target's parameters.  A pseudo-extended variant has the same names, but for
-        ``pseudo_names``, with one more axis over pseudo-samples, the last but for ``pseudo_axis``.
+        Names of the target's parameters.  A pseudo-extended variant has parameters of the same
+        names (``pseudo_names`` lists the exceptions) with one more axis, which runs over
+        pseudo-samples.  It is the last axis, unless ``pseudo_axis`` says otherwise.
     dimension
         Number of unconstrained parameters.
     transforms
-        How each parameter becomes base coordinates: ``"log"`` for one that is declared
-        positive, ``"identity"`` for all others, which need not be named.
+        How each parameter is turned into base coordinates: ``"log"`` for a parameter that is
+        declared positive, and ``"identity"`` for all others, which may be left out.
     bounds
         Lower and upper bound of each parameter that is declared with both.  Its base coordinates
         are the parameter itself, inside the box.
     shared
-        Parameters that pseudo-samples share: its pseudo-extended program has them once, without
-        the last axis.
+        Parameters that all pseudo-samples share: the pseudo-extended program declares each of them
+        once, without the axis over pseudo-samples.
     aliases
-        By variant, the names that its program has for data that methods give it and for what it
-        generates, where they are not the usual ones, as ``{"pseudo_extended": {"N": "N_2"}}``.
+        Other names that a variant's program uses for data that methods give it, or for quantities
+        that it generates.  They are listed by variant, by the usual name, for instance
+        ``{"pseudo_extended": {"N": "N_2"}}``.
     pseudo_names
-        Names that pseudo-extended programs have for parameters, where they are not the target's.
+        Other names that the pseudo-extended program uses for parameters, by the target's name.
     pseudo_axis
-        Which axis of a parameter runs over pseudo-samples in pseudo-extended programs.
+        Whether the first or the last axis of a parameter runs over pseudo-samples in
+        pseudo-extended programs.
     stems
-        Names of programs that are not those of their variants, as
-        ``{"pseudo_extended": "pseudo_extended_shared"}``.
+        File names, without ``.stan``, of programs that are not named after their variant, for
+        instance ``{"pseudo_extended": "pseudo_extended_shared"}``.
     own_base
-        What tempered programs have for a base where no Gaussian one is given.  ``"prior"``: the
-        prior, normalised, so that only the likelihood is tempered and Z is the evidence;
-        ``"flat"``: a constant, on a bounded x (pure tempering); ``"improper"``: a constant on an x
-        that is not bounded, so that methods ask for a Gaussian base, or for inverse temperatures
-        that stay away from 0.
+        What tempered programs use as the base if they are given no Gaussian one.  ``"prior"``: the
+        prior, normalised, so that only the likelihood is tempered and Z is the evidence.
+        ``"flat"``: a constant, with x bounded (pure tempering).  ``"improper"``: a constant, with
+        x not bounded; methods then ask for a Gaussian base, or for inverse temperatures that stay
+        away from 0.
     prior_normalised
-        Whether what is left as the base where no Gaussian one is given is known to integrate to
-        1.  True of the priors of shipped models; of somebody's program as its text tells, where
-        False says that it is not known, not that it is not so.  It says nothing of a likelihood
-        that is zero over a part of the prior.
+        Whether the model's own base is known to integrate to 1.  It is true for the priors of
+        shipped models.  For a user's program it follows from the program's text, and False then
+        means that we do not know it, not that the base is unnormalised.  The value tells nothing
+        about a likelihood that is zero over a part of the prior.
     flat
-        Elements of parameters in which an improper prior is flat, as ``mu[2]``, where the program's
-        text tells.
+        Elements of parameters, for instance ``mu[2]``, in which the program's text shows an
+        improper prior to be flat.
     questions
-        What the text of somebody's program does not decide about its prior and its likelihood, in
-        sentences that say how to decide it.
+        Questions about the prior and the likelihood that the text of a user's program leaves
+        open, as sentences that say how to settle them.
     no_gaussian_base
         Why its tempered programs take no Gaussian base; None if they take one.
+    edited
+        Name of the tempered program that its author has edited by hand, if there is one.
     log_density
         The target's density as a NumPy function of many points in base coordinates, constants
-        included, where there is one: what is driven from Python then calls it in place of the
-        Stan program, which is slower.  Outside the model's bounds the density is -inf, whatever
-        the function says.
+        included, or None if the model has no such function.  Samplers that are driven from Python
+        call it in place of the Stan program, which is slower.  Outside the model's bounds the
+        density is -inf, whatever the function returns.
     shapes
-        Shape of each parameter, () for a real; a model with one parameter, a vector, may leave
-        it out, and so may one without a NumPy density, whose Stan program knows.
+        Shape of each parameter, () for a real.  It may be left out by a model whose only parameter
+        is a vector, and by a model without a NumPy density, because its Stan program then gives
+        the shapes.
+    truth
+        True answers, where some are known: log Z and expectations with their errors and their
+        source.  Asking for one that is not known raises DataError.
     labels
-        What the entries of a parameter's first axis are called, as counties, for pages; by the
-        parameter's name, those that have names.
+        Names of the entries of a parameter's first axis, such as the names of counties, which
+        pages show.  They are listed by parameter; not every parameter has them.
 
     Raises
     ------
     DataError
-        If a transform or a bound is of no parameter, unknown, or not to be had together.
+        If a transform or a bound belongs to no parameter, a transform is unknown, the bounds do
+        not ascend or are not finite, or a parameter has bounds and a transform that is not the
+        identity.
     """
 
     name: str
@@ -110,9 +123,11 @@ class Model:
     flat: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     no_gaussian_base: str | None = None
+    edited: str | None = None
     log_density: LogDensity | None = field(default=None, compare=False, repr=False)
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    truth: Truth = field(default=UNKNOWN, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         unknown = {*self.transforms, *self.bounds} - set(self.parameters)
@@ -121,15 +136,17 @@ class Model:
         for name, transform in self.transforms.items():
             if transform not in get_args(Transform):
                 known = ", ".join(get_args(Transform))
-                raise DataError(f"the transform of {name} is one of {known}; got '{transform}'")
+                raise DataError(
+                    f"the transform of {name} must be one of {known}; got '{transform}'"
+                )
         for name, (lower, upper) in self.bounds.items():
             if self.transforms.get(name, "identity") != "identity":
-                raise DataError(f"{name} has bounds, so that its transform is the identity")
+                raise DataError(f"{name} has bounds, so its transform must be the identity")
             if not -math.inf < lower < upper < math.inf:
                 raise DataError(f"the bounds of {name} must ascend and be finite")
 
     def program(self, variant: str) -> StanProgram:
-        """Return the Stan program of a variant, ``target`` or ``pseudo_extended``.
+        """Return the Stan program of a variant, such as ``target`` or ``pseudo_extended``.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""A model's target as a NumPy function of many points, in place of its Stan program."""
+"""A model's target as a NumPy function of many points, used in place of its Stan program."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from harness.model.density import TargetDensity
 
 
 class NumpyDensity:
-    """Log density and gradient of a model's target on base coordinates, by a NumPy function.
+    """Log density and gradient of a model's target on base coordinates, from a NumPy function.
 
-    A :data:`harness.arrays.LogDensity`, as :class:`harness.model.density.TargetDensity` is, which
-    runs the Stan program.
+    This is a :data:`harness.arrays.LogDensity`, like
+    :class:`harness.model.density.TargetDensity`, which runs the Stan program instead.
 
     Parameters
     ----------
     model
-        The model; outside its bounds the density is -inf, whatever the function says.
+        The model.  Outside its bounds the density is -inf, whatever the function returns.
     log_density
-        The same density as the model's Stan program, constants included: log densities (n,) and
-        gradients (n, D) at points (n, D) inside the bounds.
+        The same density as that of the model's Stan program, constants included.  It takes points
+        (n, D) inside the bounds and returns log densities (n,) and gradients (n, D).
     shapes
-        Shape of each parameter; if neither given nor in the model, it has one, a vector.
+        Shape of each parameter.  If neither this argument nor the model gives shapes, the model
+        must have a single parameter, which is a vector.
 
     Raises
     ------
@@ -42,7 +43,7 @@ class NumpyDensity:
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log densities (n,) and gradients (n, D) at points (n, D)."""
         value, gradient = self._log_density(points)
-        with np.errstate(invalid="ignore"):  # a gradient that is not finite makes its row's sum so
+        with np.errstate(invalid="ignore"):  # if a gradient is not finite, neither is its row's sum
             usable = np.isfinite(value + gradient.sum(axis=1))
         if self.model.bounds or not usable.all():
             usable &= self._coordinates.inside(points)
@@ -51,7 +52,7 @@ class NumpyDensity:
         return value, gradient
 
     def parameters(self, points: npt.ArrayLike) -> dict[str, FloatArray]:
-        """Parameters by name, each (..., *shape), of base coordinates (..., D)."""
+        """Turn base coordinates (..., D) into parameters by name, each (..., *shape)."""
         return unflatten(self.model, points, self.shapes)
 
 
@@ -61,7 +62,8 @@ def target_density(model: Model) -> NumpyDensity | TargetDensity:
     Raises
     ------
     ToolchainError
-        If it takes stanli, which evaluates Stan programs, and that is not installed.
+        If the model has no NumPy function, and there is neither stanli nor a C++ compiler to
+        evaluate its Stan program.
     """
     if model.log_density is not None:
         return NumpyDensity(model, model.log_density)

@@ -1,4 +1,4 @@
-"""A target with its density in Python: of a model's Stan program, or of a function."""
+"""A target whose density is evaluated from Python: a model's, or that of a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.model.numpy_density import NumpyDensity, target_density
 
 @dataclass(frozen=True)
 class Target:
-    """A density to sample, on base coordinates.
+    """A density to sample, in base coordinates.
 
     Attributes
     ----------
@@ -26,11 +26,11 @@ class Target:
     log_density
         Log densities (n,) and gradients (n, D) at points (n, D).
     parameters
-        Parameters by name, each (..., *shape), of coordinates (..., D).
+        Turns coordinates (..., D) into parameters by name, each (..., *shape).
     data
-        Data of the model, for the fit.
+        Data of the model, which the fit stores.
     engine
-        What evaluates the density, for the fit: ``numpy`` or ``stanli``.
+        What evaluates the density, ``numpy`` or ``stanli``, which the fit records.
     """
 
     name: str
@@ -42,14 +42,15 @@ class Target:
 
 
 def target_of(what: Model | Target) -> Target:
-    """Return a model's target by its density in Python, or a target as it is.
+    """Return the target of a model, with its density in Python; return a target unchanged.
 
     See :func:`harness.model.numpy_density.target_density`.
 
     Raises
     ------
     ToolchainError
-        If it takes stanli, which evaluates Stan programs, and that is not installed.
+        If the model has no NumPy density, and there is neither stanli nor a C++ compiler to
+        evaluate its Stan program.
     """
     if isinstance(what, Target):
         return what
@@ -67,7 +68,7 @@ def target_of(what: Model | Target) -> Target:
 def function_target(
     name: str, log_density: LogDensity, dimension: int, *, parameter: str = "x"
 ) -> Target:
-    """Make a target of a NumPy log density of many points; its parameter is one vector.
+    """Make a target from a NumPy log density of many points; its only parameter is a vector.
 
     Raises
     ------
@@ -80,20 +81,21 @@ def function_target(
 
 
 def numpy_target(model: Model, log_density: LogDensity, *, shapes: Shapes | None = None) -> Target:
-    """Make a target of a model whose density is at hand as a NumPy function as well.
+    """Make a target from a model and a NumPy function for its density.
 
-    The function stands for the model's Stan program: the same density, constants included, on
-    base coordinates.
+    The function replaces the model's Stan program: it must be the same density, constants included,
+    in base coordinates.
 
     Parameters
     ----------
     model
-        The model; outside its bounds the density is -inf, whatever the function says.
+        The model.  Outside its bounds the density is -inf, whatever the function returns.
     log_density
         Log densities (n,) and gradients (n, D) at points (n, D) inside the bounds, such as
         :meth:`harness.models.boltzmann.BoltzmannRelaxation.log_density_and_gradient`.
     shapes
-        Shape of each parameter; if not given, the model has one, a vector.
+        Shape of each parameter; if it is not given, the model must have a single parameter, which
+        is a vector.
 
     Raises
     ------

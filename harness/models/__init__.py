@@ -1,1 +1,1 @@
-"""Models we ship: data builders, with the ground truth of each beside its builder."""
+"""The models that we ship: each is built from its data and has its truth, where it is known."""

@@ -11,6 +11,7 @@ Monte Carlo. Advances in Neural Information Processing Systems 32, section 4.2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,15 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.folders import shipped
-from harness.model import Model
+from harness.model import Model, TrueValue, Truth
+from harness.model.truth import Expectations, without_error
 from harness.models.boltzmann_diagonal import optimal_diagonal
 from harness.models.boltzmann_states import ExactStates, sum_states
 
 RELATIVE_RANK = 1e-7
-"""Eigenvalues of W + D below this share of the largest count as zero and lower d."""
+"""Eigenvalues of W + D below this share of the largest count as zero, which reduces d."""
 
-_FACTORS = 512  # factors between 1 and 2 whose product does not overflow: one logarithm for all
+_FACTORS = 512  # so many factors between 1 and 2 have a finite product, so one log serves for all
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class BoltzmannMachine:
 class BoltzmannRelaxation:
     """Density on R^d proportional to exp(-x'x/2) prod_k cosh(q_k'x + b_k); made by :func:`relax`.
 
-    With s drawn from the machine and x | s ~ N(Q's, I) it is the marginal density of x, a
+    If s is drawn from the machine and x | s ~ N(Q's, I), it is the marginal density of x: a
     mixture of 2^d_b Gaussians (Graham and Storkey 2017, eq. 50).
 
     Attributes
@@ -78,8 +80,9 @@ class BoltzmannRelaxation:
     diagonal
         Diagonal of D, shape (d_b,).
     q
-        Q with QQ' = W + D, shape (d_b, d): the eigenvectors times the roots of the eigenvalues,
-        descending, so that the first coordinates of x are the leading directions.
+        Q with QQ' = W + D, shape (d_b, d): the eigenvectors times the square roots of the
+        eigenvalues, in descending order, so that the first coordinates of x are the leading
+        directions.
     """
 
     machine: BoltzmannMachine
@@ -87,7 +90,7 @@ class BoltzmannRelaxation:
     q: FloatArray
 
     def model(self, name: str) -> Model:
-        """Return the relaxation as a model; its Z is that of :attr:`RelaxationTruth.log_z`."""
+        """Return the relaxation as a model, with :attr:`truth`."""
         data: dict[str, Any] = {
             "D": self.q.shape[1],
             "D_b": self.q.shape[0],
@@ -102,10 +105,11 @@ class BoltzmannRelaxation:
             self.q.shape[1],
             own_base="improper",
             log_density=self.log_density_and_gradient,
+            truth=self.truth,
         )
 
     def log_density_and_gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Log densities and gradients at many points (eq. 51), for samplers driven from Python.
+        """Return log densities and gradients at many points (eq. 51), for Python-driven samplers.
 
         Parameters
         ----------
@@ -119,7 +123,7 @@ class BoltzmannRelaxation:
         """
         y = points @ self.q.T
         y += self.machine.biases
-        # log cosh y = |y| + log(1 + exp(-2 |y|)) - log 2, good for large y of either sign.
+        # log cosh y = |y| + log(1 + exp(-2 |y|)) - log 2, which is precise for large y of any sign.
         size = np.abs(y)
         decay = np.exp(-2 * size)
         factor = 1 + decay
@@ -131,12 +135,34 @@ class BoltzmannRelaxation:
         return value - factor.shape[1] * np.log(2), gradient
 
     def log_z_from(self, machine_log_z: float) -> float:
-        """Log Z of the relaxation from the machine's log Z_b, or from a bound on it (eq. 52)."""
+        """Return the log Z that belongs to the machine's log Z_b or to a bound on it (eq. 52)."""
         d_b, d = self.q.shape
         constant = (self.diagonal.sum() + d * np.log(2 * np.pi)) / 2 - d_b * np.log(2)
         return machine_log_z + float(constant)
 
-    def truth(self) -> RelaxationTruth:
+    @cached_property
+    def truth(self) -> Truth:
+        """Log Z; ``x``: E[x], shape (d,); ``x_outer``: E[xx'], shape (d, d).
+
+        They are of the density with these Q and b, that is of W + D = QQ' without the eigenvalues
+        that were dropped.
+        """
+        return Truth("sum over all states", self._log_evidence, self._expectations)
+
+    @cached_property
+    def _answers(self) -> tuple[float, FloatArray, FloatArray]:
+        exact = relaxation_of(self.q, self.machine.biases).exact()
+        # The tables over states are not kept: they would hold memory for nothing.
+        return exact.log_z, exact.expected_x, exact.expected_xx
+
+    def _log_evidence(self) -> TrueValue[float]:
+        return TrueValue(self._answers[0], 0.0)
+
+    def _expectations(self) -> Expectations:
+        _, first, second = self._answers
+        return {"x": without_error(first), "x_outer": without_error(second)}
+
+    def exact(self) -> ExactRelaxation:
         """Return exact moments and draws, by a sum over all states of the machine.
 
         Raises
@@ -144,11 +170,11 @@ class BoltzmannRelaxation:
         DataError
             If d_b > 30; see :func:`harness.models.boltzmann_states.sum_states`.
         """
-        return RelaxationTruth(self, sum_states(self.machine.weights, self.machine.biases))
+        return ExactRelaxation(self, sum_states(self.machine.weights, self.machine.biases))
 
 
 @dataclass(frozen=True)
-class RelaxationTruth:
+class ExactRelaxation:
     """Exact normalising constant, moments and draws of a relaxation.
 
     Attributes
@@ -156,7 +182,7 @@ class RelaxationTruth:
     relaxation
         The relaxation.
     states
-        The machine's own sums.
+        Sums over the states of the machine itself.
     """
 
     relaxation: BoltzmannRelaxation
@@ -193,6 +219,25 @@ class RelaxationTruth:
         return draws
 
 
+def relaxation_of(q: FloatArray, biases: FloatArray) -> BoltzmannRelaxation:
+    """Return the relaxation whose density has these data, with W + D = QQ'.
+
+    Parameters
+    ----------
+    q
+        Q, shape (d_b, d).
+    biases
+        b, shape (d_b,).
+    """
+    factor = np.ascontiguousarray(q)
+    product = factor @ factor.T
+    diagonal = np.diag(product).copy()
+    np.fill_diagonal(product, 0)
+    return BoltzmannRelaxation(
+        BoltzmannMachine((product + product.T) / 2, biases), diagonal, factor
+    )
+
+
 def generate(
     num_units: int,
     rng: np.random.Generator,
@@ -203,17 +248,17 @@ def generate(
 ) -> BoltzmannMachine:
     """Draw a machine by the papers' recipe (Graham and Storkey 2017, appendix B).
 
-    W is R diag(e) R' with its diagonal set to zero, R a uniformly distributed orthogonal
+    W is R diag(e) R' with its diagonal set to zero.  R is a uniformly distributed orthogonal
     matrix, e_i = scale tanh(slope eta_i) with eta_i ~ N(0, 1), and b_i ~ N(0, sd^2).
 
     Parameters
     ----------
     num_units
-        d_b, 2 or more.
+        Number d_b of units, 2 or more.
     rng
-        Source of randomness: R, then eta, then b are drawn from it.
+        Source of randomness, from which R, eta and b are drawn in this order.
     eigenvalue_scale, eigenvalue_slope, bias_sd
-        The recipe's constants; the defaults are the papers' own.
+        The constants of the recipe; the defaults are those of the papers.
 
     Raises
     ------
@@ -222,7 +267,7 @@ def generate(
     """
     if num_units < 2:
         raise DataError(f"a Boltzmann machine needs 2 units or more; got {num_units}")
-    # Uniform but for the signs of its columns, which cancel in W.
+    # Uniform except for the signs of its columns, which cancel in W.
     rotation = np.linalg.qr(rng.standard_normal((num_units, num_units)))[0]
     eigenvalue = eigenvalue_scale * np.tanh(eigenvalue_slope * rng.standard_normal(num_units))
     weights = (rotation * eigenvalue) @ rotation.T
@@ -239,13 +284,13 @@ def relax(machine: BoltzmannMachine, diagonal: npt.ArrayLike | None = None) -> B
     machine
         The Boltzmann machine.
     diagonal
-        Diagonal of D, shape (d_b,), with W + D positive semi-definite; if not given, the one
-        that minimises the largest eigenvalue of W + D.
+        Diagonal of D, shape (d_b,), for which W + D is positive semi-definite.  If not given, the
+        one that minimises the largest eigenvalue of W + D.
 
     Raises
     ------
     DataError
-        If the diagonal has another shape or leaves W + D with a negative eigenvalue, or if all
+        If the diagonal does not have this shape or W + D has a negative eigenvalue, or if all
         weights are zero.
     """
     if diagonal is None:

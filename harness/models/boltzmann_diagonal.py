@@ -1,7 +1,7 @@
 """The diagonal that brings the modes of a Boltzmann machine relaxation closest together.
 
-A small semidefinite programme with a barrier in closed form: Newton's method in NumPy solves it
-in a few milliseconds, and the dual solution that comes with it proves how good it is.
+It solves a small semidefinite programme whose barrier has a closed form: Newton's method in NumPy
+takes a few milliseconds, and the dual solution that it yields proves how good the result is.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 
 RELATIVE_GAP = 1e-9
-"""Duality gap at which the programme counts as solved, relative to the optimum."""
+"""Duality gap, relative to the optimum, at which the programme counts as solved."""
 
-_SHRINK = 0.2  # of the barrier from one round to the next; smaller costs more Newton steps
+_SHRINK = 0.2  # factor of the barrier from round to round; smaller ones take more Newton steps
 _MOST_STEPS = 1000  # about 170 are needed for 30 units
 
 
 class OptimalDiagonal(NamedTuple):
-    """Solution of the programme with its certificate."""
+    """Solution of the programme, with a certificate of how good it is."""
 
     diagonal: FloatArray
     """Diagonal of D, shape (d_b,)."""
     largest_eigenvalue: float
     """Largest eigenvalue of W + D."""
     lower_bound: float
-    """Value of a feasible point of the dual: no D does better than this."""
+    """Value of the dual at a feasible point: no D has a smaller largest eigenvalue."""
 
 
 def optimal_diagonal(weights: FloatArray) -> OptimalDiagonal:
     """Minimise the largest eigenvalue of W + D over diagonal D with W + D positive semi-definite.
 
-    Follows the central path of minimise t subject to 0 <= W + D <= t I (Graham and Storkey
-    2017, eq. 46): with A = W + D and B = t I - A it minimises t - mu (log det A + log det B)
-    by damped Newton steps, which stay inside, while mu falls.  X = mu A^-1 and
-    Y = mu B^-1 solve the dual, maximise tr((Y - X) W) subject to X, Y >= 0, diag X = diag Y and
-    tr Y = 1, but for a scaling that makes them feasible to the last digit.
+    This follows the central path of minimising t subject to 0 <= W + D <= t I (Graham and Storkey
+    2017, eq. 46).  With A = W + D and B = t I - A it minimises t - mu (log det A + log det B) by
+    damped Newton steps, which stay inside, while mu falls.  Up to a scaling that makes them
+    feasible to the last digit, X = mu A^-1 and Y = mu B^-1 solve the dual: maximise tr((Y - X) W)
+    subject to X, Y >= 0, diag X = diag Y and tr Y = 1.
 
-    Of many optimal D, and instances drawn by the papers' recipe have many, it approaches the
-    limit of the central path, which does not depend on where it starts.
+    Often many D are optimal, in particular for instances that are drawn by the papers' recipe.
+    The result then approaches the limit of the central path, which does not depend on the start.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def optimal_diagonal(weights: FloatArray) -> OptimalDiagonal:
     for _ in range(_MOST_STEPS):
         inverse_a, inverse_b = _inverses(w, diagonal, bound)
         step, decrement = _newton_step(inverse_a, inverse_b, barrier)
-        if decrement < 1e-3:  # near enough to the path for the dual point to be good
+        if decrement < 1e-3:  # close enough to the path for a good point of the dual
             largest = float(np.linalg.eigvalsh(w + np.diag(diagonal))[-1])
             lower = _dual_value(w, barrier * inverse_a, barrier * inverse_b)
             if largest - lower <= RELATIVE_GAP * largest:
@@ -81,14 +81,14 @@ def optimal_diagonal(weights: FloatArray) -> OptimalDiagonal:
 
 
 def _inverses(w: FloatArray, diagonal: FloatArray, bound: float) -> tuple[FloatArray, FloatArray]:
-    """Inverses of A = W + D and B = t I - A."""
+    """Return the inverses of A = W + D and of B = t I - A."""
     a = w + np.diag(diagonal)
     b = bound * np.eye(len(w)) - a
     return np.asarray(np.linalg.inv(a), np.float64), np.asarray(np.linalg.inv(b), np.float64)
 
 
 def _newton_step(a: FloatArray, b: FloatArray, barrier: float) -> tuple[FloatArray, float]:
-    """Newton step in (diagonal of D, t) from the inverses A^-1 and B^-1, and its decrement."""
+    """Return the Newton step in (diagonal of D, t), given A^-1 and B^-1, and its decrement."""
     gradient = np.append(np.diag(b) - np.diag(a), 1 / barrier - np.trace(b))
     of_b = b * b
     hessian = np.empty((len(a) + 1, len(a) + 1))
@@ -100,7 +100,7 @@ def _newton_step(a: FloatArray, b: FloatArray, barrier: float) -> tuple[FloatArr
 
 
 def _dual_value(w: FloatArray, x: FloatArray, y: FloatArray) -> float:
-    """Value of the dual at X and Y, scaled to tr Y = 1 and diag X = diag Y."""
+    """Return the value of the dual at X and Y, scaled to tr Y = 1 and diag X = diag Y."""
     y = y / np.trace(y)
     ratio = np.sqrt(np.diag(y) / np.diag(x))
     return float(np.sum((y - ratio[:, None] * x * ratio) * w))

@@ -27,25 +27,25 @@ def mean_field_fold(
     components: int = 32,
     starts: int = 500,
 ) -> Fold:
-    """Fold by the mean-field approximations with the highest bounds on the evidence.
+    """Make a fold from the mean-field approximations with the highest bounds on the evidence.
 
-    Each has its own mean Q'm and its bound as log weight.  All share the covariance
-    Q' diag(1 - sum_f w_f m_f^2) Q + I, in the form of its principal axes, so that one matrix
+    Each component has its own mean Q'm, and its bound as log weight.  All of them share the
+    covariance Q' diag(1 - sum_f w_f m_f^2) Q + I, written in its principal axes, so that one matrix
     product serves all.  Signs are chosen so that the log weights of the heavy components rise and
-    fall together along y: the folded density is then less ragged.  No symmetry of the machine is
-    used.
+    fall together along y, because the folded density is then less ragged.  No symmetry of the
+    machine is used.
 
     Parameters
     ----------
     relaxation
         The relaxation.
     rng
-        Source of randomness, for the starts of the fixed points and the draws that align signs.
+        Source of randomness for the starts of the fixed points and the draws that align signs.
     components
-        F; all fixed points if fewer are found.  With too few, chains seldom find the modes that no
-        component covers, which is an error common to all runs: with 24 on the paper's relaxation
-        it makes 45% of the mean squared error of E[x] after 16 chains of 1,200 draws, with 32 none
-        that 10 runs show.
+        Number F of components; all fixed points if fewer are found.  If there are too few, chains
+        seldom find modes that no component covers, which causes an error that all runs share.  On
+        the paper's relaxation, with 24 components it makes up 45% of the mean squared error of E[x]
+        after 16 chains of 1,200 draws; with 32 components 10 runs show no such error.
     starts
         See :func:`harness.models.boltzmann_mean_field.mean_field_points`.
 
@@ -70,10 +70,11 @@ def mean_field_fold(
 
 
 def _aligned(relaxation: BoltzmannRelaxation, fold: Fold, y: FloatArray) -> FloatArray:
-    """Signs under which log weights correlate with their mean over components, weighted.
+    """Return signs under which log weights correlate with their weighted mean over components.
 
-    D_f with the sign turned is D_f at -y.  From the heaviest component on each takes the sign
-    that agrees best with those before it; then each is looked at again until none changes.
+    With the sign turned, D_f takes the value that it has at -y.  Starting from the heaviest
+    component, each one takes the sign that agrees best with the components before it.  Then all are
+    visited again until none changes.
     """
     plain = fold.log_weight(y, relaxation.log_density_and_gradient)
     turned = fold.log_weight(-y, relaxation.log_density_and_gradient)

@@ -19,14 +19,14 @@ from harness.path import GaussianBase, gaussian_base
 
 _CONVERGED = 1e-10  # largest change of a mean in one sweep
 _MOST_SWEEPS = 20_000
-_SAME = 1e-5  # fixed points closer than this in every mean are one
+_SAME = 1e-5  # fixed points that are closer than this in every mean count as one
 
 
 class MeanField(NamedTuple):
-    """Mean-field approximations of a Boltzmann machine, one a fixed point, the best first."""
+    """Mean-field approximations of a Boltzmann machine, one per fixed point, the best first."""
 
     mean: FloatArray
-    """Means m of the units, with m = tanh(Wm + b), shape (P, d_b)."""
+    """Means m of the units, which satisfy m = tanh(Wm + b), shape (P, d_b)."""
     log_bound: FloatArray
     """Lower bounds m'Wm/2 + b'm + H(m) on the machine's log Z_b, in nats, shape (P,)."""
 
@@ -36,17 +36,17 @@ def mean_field_points(
 ) -> MeanField:
     """Find mean-field fixed points of a machine from random starts.
 
-    Units are updated one after the other, which never lowers the bound, so that every start
-    ends in a local maximum of it.
+    Units are updated one after another.  This never lowers the bound, so every start ends in one of
+    its local maxima.
 
     Parameters
     ----------
     machine
         The Boltzmann machine.
     rng
-        Source of randomness for the starts, uniform on (-1, 1)^d_b.
+        Source of randomness for the starts, which are uniform on (-1, 1)^d_b.
     starts
-        How many.
+        Number of starts.
 
     Raises
     ------
@@ -82,8 +82,8 @@ def mean_field_base(
     """Return the Gaussian with the moments of the mixture of mean-field approximations.
 
     A fixed point m approximates the relaxation by a distribution with mean Q'm and covariance
-    Q' diag(1 - m^2) Q + I.  Each is weighted by its bound on the evidence, and the sum of
-    the bounds, as if their modes did not overlap, is the guess at Z.
+    Q' diag(1 - m^2) Q + I.  Each approximation is weighted by its bound on the evidence.  The sum
+    of the bounds is the guess at Z, as if their modes did not overlap.
 
     Parameters
     ----------
@@ -114,14 +114,14 @@ def mean_field_base(
 
 
 def _log_bound(machine: BoltzmannMachine, mean: FloatArray) -> FloatArray:
-    """Mean-field bound on log Z_b at means of shape (P, d_b)."""
+    """Return the mean-field bound on log Z_b at means of shape (P, d_b)."""
     energy = np.sum((0.5 * mean @ machine.weights + machine.biases) * mean, axis=1)
     bound: FloatArray = energy + (_entropy_part(mean) + _entropy_part(-mean)).sum(axis=1)
     return bound
 
 
 def _entropy_part(mean: FloatArray) -> FloatArray:
-    """-p log p with p = (1 + m) / 2, zero at p = 0."""
+    """Return -p log p with p = (1 + m) / 2, which is zero at p = 0."""
     p = (1 + mean) / 2
     part: FloatArray = -p * np.log(np.where(p > 0, p, 1))
     return part

@@ -1,10 +1,10 @@
-"""Exact sums over, and exact draws from, the 2^d_b states of a Boltzmann machine.
+"""Exact sums over the 2^d_b states of a Boltzmann machine, and exact draws from them.
 
-The state is split as s = (u, v, w), into a half u and two quarters v and w.  Given u the quarters
-interact through one small table only, P(v, w), and every sum over the states becomes a matrix
-product with it: for each u the sum over (v, w) of P(v, w) exp(h_v(u)'v) exp(h_w(u)'w).  So there
-are 2^(d_b/2) (2^(d_b/4) + ...) exponentials, not 2^d_b, and 2^30 states take a fraction of a
-second.  All terms are positive: nothing cancels.
+The state is split as s = (u, v, w) into a half u and two quarters v and w.  Given u, the quarters
+interact only through one small table P(v, w), and every sum over the states becomes a matrix
+product with it: for each u, the sum over (v, w) of P(v, w) exp(h_v(u)'v) exp(h_w(u)'w).  So only
+2^(d_b/2) (2^(d_b/4) + ...) exponentials are needed instead of 2^d_b, and 2^30 states take a
+fraction of a second.  All terms are positive, so nothing cancels.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from harness.errors import DataError
 from harness.evidence import draw_index
 
 MOST_UNITS = 30
-"""Largest d_b: each two more units take four times as long and twice the memory."""
+"""Largest d_b.  Every two additional units take four times as long and twice the memory."""
 
-_BLOCK = 4096  # values of u at once: tables of at most 4096 x 256, 8 MB each
-_WIDEST_TABLE = 500.0  # nats between the smallest and largest log P; beyond, sums may underflow
+_BLOCK = 4096  # values of u at a time; tables are then at most 4096 x 256, 8 MB each
+_WIDEST_TABLE = 500.0  # nats between smallest and largest log P; beyond it, sums may underflow
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ExactStates:
     Attributes
     ----------
     log_z
-        log Z_b, in nats, Z_b the sum over s of exp(s'Ws/2 + b's).
+        log Z_b, in nats, where Z_b is the sum over s of exp(s'Ws/2 + b's).
     expected_s
         E[s], shape (d_b,).
     expected_ss
@@ -52,7 +52,7 @@ class ExactStates:
         Parameters
         ----------
         count
-            How many.
+            Number of draws.
         rng
             Source of randomness.
 
@@ -125,7 +125,7 @@ def sum_states(weights: FloatArray, biases: FloatArray) -> ExactStates:
 
 
 class _Split:
-    """The three parts of the state, their own log weights, and what couples them."""
+    """The three parts of the state, their own log weights, and the coupling between them."""
 
     def __init__(self, weights: FloatArray, biases: FloatArray) -> None:
         d_b = len(biases)
@@ -145,13 +145,13 @@ class _Split:
                 f"half its units alone span {np.ptp(log_table):.0f} nats"
             )
         self.table = np.exp(log_table - log_table.max())
-        # Of u's own weight times the largest value that the rest could reach by itself.
+        # For each u: its own weight, times the largest value that the other factors could take.
         coupling = np.abs(self.u @ self._to_v).sum(axis=1) + np.abs(self.u @ self._to_w).sum(axis=1)
         own = _log_weight(self.u, weights[first, first], biases[first])
         self.log_bound: FloatArray = own + coupling + log_table.max()
 
     def factors(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """exp(h_v'v) and exp(h_w'w) for each u, relative to their largest values."""
+        """Return exp(h_v'v) and exp(h_w'w) for each u, relative to their largest values."""
         of_v, of_w = u @ self._to_v, u @ self._to_w
         return (
             np.exp(of_v @ self.v.T - np.abs(of_v).sum(axis=1, keepdims=True)),
@@ -160,13 +160,13 @@ class _Split:
 
 
 def _states(units: int) -> FloatArray:
-    """All states of some units, shape (2^units, units)."""
+    """Return all states of some units, shape (2^units, units)."""
     bits = (np.arange(2**units)[:, None] >> np.arange(units)) & 1
     return np.asarray(1 - 2 * bits, dtype=np.float64)
 
 
 def _log_weight(states: FloatArray, weights: FloatArray, biases: FloatArray) -> FloatArray:
-    """s'Ws/2 + b's of each state."""
+    """Return s'Ws/2 + b's of each state."""
     value: FloatArray = np.sum((0.5 * states @ weights + biases) * states, axis=1)
     return value
 

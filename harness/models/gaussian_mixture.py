@@ -1,4 +1,4 @@
-"""Mixtures of isotropic Gaussians: data for ``stan/gaussian_mixture`` and exact moments."""
+"""Mixtures of isotropic Gaussians: data for ``stan/gaussian_mixture`` and their truth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.folders import shipped
-from harness.model import Model
+from harness.model import Model, Truth
+from harness.model.truth import Expectations, normalised, without_error
 
 Scenario = Literal["a", "b"]
 
@@ -27,7 +28,7 @@ class GaussianMixture:
     mean
         Component means, shape (K, D).
     sd
-        Component standard deviations, shape (K,), the same in every direction.
+        Component standard deviations, shape (K,), equal in every direction.
 
     Raises
     ------
@@ -58,21 +59,22 @@ class GaussianMixture:
             raise DataError(f"mixture weights must sum to one; they sum to {self.weight.sum()}")
 
     @property
-    def expected_x(self) -> FloatArray:
-        """E[X] = sum_k w_k mu_k, shape (D,)."""
-        moment: FloatArray = self.weight @ self.mean
-        return moment
+    def truth(self) -> Truth:
+        """Log Z = 0; ``x``: E[X] = sum_k w_k mu_k; ``x_squared``: sum_k w_k (mu_k^2 + sigma_k^2).
 
-    @property
-    def expected_x_squared(self) -> FloatArray:
-        """E[X^2] = sum_k w_k (mu_k^2 + sigma_k^2), elementwise, shape (D,)."""
-        moment: FloatArray = self.weight @ (self.mean**2 + self.sd[:, None] ** 2)
-        return moment
+        The expectations have shape (D,); they are those of the mixture that no box cuts off.
+        """
+        return Truth("closed form", normalised, self._expectations)
+
+    def _expectations(self) -> Expectations:
+        first: FloatArray = self.weight @ self.mean
+        second: FloatArray = self.weight @ (self.mean**2 + self.sd[:, None] ** 2)
+        return {"x": without_error(first), "x_squared": without_error(second)}
 
     def log_density(self, x: npt.ArrayLike) -> FloatArray:
-        """Log density at points of shape (..., D), for pictures of the target.
+        """Return log densities at points of shape (..., D), for pictures of the target.
 
-        Draws are never weighted with it: every Stan program writes its own log weights.
+        Draws are never weighted with it, because every Stan program writes its own log weights.
         """
         points = np.asarray(x, dtype=np.float64)
         squared = np.square(points[..., None, :] - self.mean).sum(axis=-1)
@@ -86,9 +88,9 @@ class GaussianMixture:
         return log_density
 
     def log_density_and_gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Log densities and gradients at many points, for samplers driven from Python.
+        """Return log densities and gradients at many points, for samplers driven from Python.
 
-        It knows no box: :func:`harness.model.python_target.numpy_target` adds the model's.
+        It knows no box; :func:`harness.model.python_target.numpy_target` applies the model's.
 
         Parameters
         ----------
@@ -102,7 +104,7 @@ class GaussianMixture:
         """
         precision = self.sd**-2.0
         pull = self.mean * precision[:, None]
-        # log w_k N(x | mu_k, sigma_k^2 I), affine in (x, x'x): one matrix product for all.
+        # log w_k N(x | mu_k, sigma_k^2 I) is affine in (x, x'x), so one matrix product serves all.
         constant = np.log(self.weight) - 0.5 * (
             self.mean.shape[1] * np.log(2 * np.pi * self.sd**2) + np.sum(pull * self.mean, axis=1)
         )
@@ -120,8 +122,8 @@ class GaussianMixture:
     def model(self, name: str, *, lower: float, upper: float) -> Model:
         """Return the mixture inside the box [lower, upper]^D as a model.
 
-        The box bounds x so that the tempered densities have finite mass.  It belongs far
-        outside the modes: the exact moments here are those of the unbounded mixture.
+        The box bounds x so that the tempered densities have finite mass.  Its edges must be far
+        from the modes, because the true moments are those of the unbounded mixture.
 
         Raises
         ------
@@ -153,17 +155,18 @@ class GaussianMixture:
             self.mean.shape[1],
             bounds=bounds,
             log_density=self.log_density_and_gradient,
+            truth=self.truth,
         )
 
 
 def kou_mixture(scenario: Scenario) -> GaussianMixture:
-    """Mixture of 20 bivariate Gaussians (Kou, Zhou and Wong 2006, and Nemeth et al. 2019, 4.1).
+    """Return 20 bivariate Gaussians (Kou, Zhou and Wong 2006; Nemeth et al. 2019, 4.1).
 
     Parameters
     ----------
     scenario
-        ``"a"``: equal weights, variance 1/100, modes far apart.  ``"b"``: with r the distance
-        of a mean from (5, 5), weights proportional to 1/r and variances r/20.
+        ``"a"``: equal weights and variance 1/100, with modes far apart.  ``"b"``: weights
+        proportional to 1/r and variances r/20, where r is the distance of a mean from (5, 5).
     """
     mean = np.loadtxt(
         shipped("data") / "gaussian_mixture" / "kou_means.csv", delimiter=",", skiprows=1
@@ -177,5 +180,5 @@ def kou_mixture(scenario: Scenario) -> GaussianMixture:
             weight = (1 / radius) / (1 / radius).sum()
             sd = np.sqrt(radius / 20)
         case _:
-            raise DataError(f"the mixture's scenario is 'a' or 'b'; got '{scenario}'")
+            raise DataError(f"the mixture's scenario must be 'a' or 'b'; got '{scenario}'")
     return GaussianMixture(weight, mean, sd)

@@ -63,7 +63,7 @@ class Classification:
             bad = np.count_nonzero(~np.isfinite(self.x))
             raise DataError(f"{bad} values of the predictors are not finite; impute or drop them")
         if not np.all(np.isin(self.y, (0, 1))):
-            raise DataError(f"classes are 0 or 1; got {np.unique(self.y).tolist()[:5]}")
+            raise DataError(f"classes must be 0 or 1; got {np.unique(self.y).tolist()[:5]}")
 
     def split(
         self, rng: np.random.Generator, *, test_fraction: float = 0.2, standardise: bool = True
@@ -73,14 +73,14 @@ class Classification:
         Parameters
         ----------
         rng
-            Source of randomness; one permutation of n is taken from it.
+            Source of randomness, from which one permutation of n is taken.
         test_fraction
-            Share of the observations held out, rounded to whole observations.
+            Share of the observations to hold out, rounded to whole observations.
         standardise
-            Whether every predictor gets mean 0 and standard deviation 1 over the *training*
-            data, the test data following with the same shift and scale, so that nothing about
-            them leaks.  The prior's scale tau_0 presumes it.  A predictor that does not vary
-            over the training data says nothing about its coefficient: it becomes 0 in both.
+            Whether every predictor is given mean 0 and standard deviation 1 over the *training*
+            data.  The test data get the same shift and scale, so that nothing about them leaks.
+            The prior's scale tau_0 assumes it.  A predictor that does not vary over the training
+            data tells nothing about its coefficient, and becomes 0 in both.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class Classification:
         x = self.x
         if standardise:
             centre, scale = x[train].mean(axis=0), x[train].std(axis=0)
-            # Rounding of the mean alone gives a constant column a tiny spread.
+            # Rounding of the mean is enough to give a constant column a tiny spread.
             varies = np.ptp(x[train], axis=0) > 0
             x = np.where(varies, (x - centre) / np.where(varies, scale, 1), 0.0)
         return Classification(x[train], self.y[train]), Classification(x[test], self.y[test])
@@ -128,11 +128,11 @@ class Classification:
         slab_scale, slab_df
             Scale and degrees of freedom of the slab.
         form
-            What a pseudo-extended run of it extends.  ``"full"``: everything, every pseudo-sample
+            What its pseudo-extended program extends.  ``"full"``: everything; every pseudo-sample
             has its own scales.  ``"shared_scales"``: as Nemeth et al. (2019) ran it, lambda, tau
-            and c are shared and each pseudo-sample has its own z and intercept.  That form is not
-            exact: its scales have not their posterior distribution (see
-            ``stan/horseshoe/pseudo_extended_shared.stan``), so it serves comparison only.
+            and c are shared, and each pseudo-sample has its own z and intercept.  That form is not
+            exact: its scales do not have their posterior distribution (see
+            ``stan/horseshoe/pseudo_extended_shared.stan``), so it is only for comparison.
 
         Raises
         ------
@@ -150,11 +150,11 @@ class Classification:
             if not 0 < value < np.inf:
                 raise DataError(f"{label} must be positive and finite; got {value}")
         if form not in ("full", "shared_scales"):
-            raise DataError(f"the form is 'full' or 'shared_scales'; got '{form}'")
+            raise DataError(f"the form must be 'full' or 'shared_scales'; got '{form}'")
         n, d = self.x.shape
         data: dict[str, Any] = {"n": n, "d": d, "X": self.x, "y": self.y, **scales}
         shared = form == "shared_scales"
-        # There is no collapsed form of the shared one, so that asking for it is refused.
+        # The shared form has no collapsed variant, so asking for one raises an error.
         extended = ("pseudo_extended", "collapsed_pseudo_extended") if shared else ()
         return Model(
             name,
@@ -170,7 +170,7 @@ class Classification:
 
 
 def global_scale(relevant: float, predictors: int, observations: int) -> float:
-    """Scale tau_0 = p0 / (d - p0) * 2 / sqrt(n) of the global scale's prior.
+    """Return the scale tau_0 = p0 / (d - p0) * 2 / sqrt(n) of the global scale's prior.
 
     Parameters
     ----------
@@ -193,8 +193,8 @@ def global_scale(relevant: float, predictors: int, observations: int) -> float:
     """
     if not 0 < relevant < predictors:
         raise DataError(
-            f"the number of relevant predictors lies between 0 and {predictors}, the number of "
-            f"all; got {relevant}"
+            f"the number of relevant predictors must lie between 0 and {predictors}, the number "
+            f"of all; got {relevant}"
         )
     if observations < 1:
         raise DataError(f"the global scale needs 1 observation or more; got {observations}")
@@ -204,7 +204,7 @@ def global_scale(relevant: float, predictors: int, observations: int) -> float:
 def coefficients(
     z: npt.ArrayLike, local: npt.ArrayLike, tau: npt.ArrayLike, c2: npt.ArrayLike
 ) -> FloatArray:
-    """Coefficients beta_j = z_j lambda~_j tau of draws, for predictions and pictures.
+    """Return the coefficients beta_j = z_j lambda~_j tau of draws, for predictions and pictures.
 
     Parameters
     ----------
@@ -236,18 +236,18 @@ def log_predictive_density(
     *,
     log_weight: npt.ArrayLike | None = None,
 ) -> PredictiveDensity:
-    """Log predictive density of held-out data under draws of a logistic regression.
+    """Return the log predictive density of held-out data under draws of a logistic regression.
 
     Parameters
     ----------
     beta0
-        Intercepts, shape (...) of the draws.
+        Intercepts, one for each draw, shape (...).
     beta
         Coefficients, shape (..., d).
     held_out
-        Observations that the draws have not seen.
+        Observations that were not used for the draws.
     log_weight
-        Log weights of the draws up to a constant, shape (...); equal if not given.
+        Log weights of the draws up to a constant, shape (...); equal weights if not given.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def log_predictive_density(
         )
     log_share = log_w.ravel() - np.logaddexp.reduce(log_w, axis=None)
     linear = intercept.reshape(-1, 1) + slope.reshape(-1, d) @ held_out.x.T
-    # log p(y) of a Bernoulli, -log(1 + exp(-eta)) for y = 1 and -log(1 + exp(eta)) for y = 0.
+    # log p(y) of a Bernoulli: -log(1 + exp(-eta)) for y = 1 and -log(1 + exp(eta)) for y = 0.
     log_p = -np.logaddexp(0, np.where(held_out.y == 1, -linear, linear))
     return PredictiveDensity(
         float(np.logaddexp.reduce(log_share + log_p.sum(axis=1))),

@@ -1,4 +1,4 @@
-"""Images under a decoder: data for ``stan/image_decoder``, encoder bases and the evidence.
+"""Images under a decoder: data for ``stan/image_decoder``, the encoder's bases, and the evidence.
 
 The model of an image y of P binary pixels is::
 
@@ -6,8 +6,8 @@ The model of an image y of P binary pixels is::
     y_p | z ~ Bernoulli(inv_logit(a_p(z))),
     a(z) = tanh(tanh(z W0 + b0) W2 + b2) W4 + b4,
 
-and Z = p(y), the integral of p(y | z) N(z | 0, I) over z.  The encoder gives a Gaussian
-q(z | y) with diagonal covariance, whose two hidden layers are tanh layers too.
+Z = p(y) is the integral of p(y | z) N(z | 0, I) over z.  The encoder gives a Gaussian q(z | y) with
+diagonal covariance, from two hidden tanh layers.
 
 References
 ----------
@@ -23,6 +23,7 @@ from __future__ import annotations
 import io
 import zipfile
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +34,8 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.folders import shipped
-from harness.model import Model
+from harness.model import Model, TrueValue, Truth
+from harness.model.truth import UNKNOWN
 from harness.path import GaussianBase, gaussian_base
 
 IntArray = npt.NDArray[np.int64]
@@ -58,8 +60,8 @@ class Layer(NamedTuple):
 class GeneratedImages(NamedTuple):
     """Draws from the joint density of latent vector and image.
 
-    Each latent vector is an exact draw from the posterior given its image, which is what
-    bidirectional Monte Carlo starts its reverse runs from.
+    Each latent vector is an exact draw from the posterior given its image, from which bidirectional
+    Monte Carlo can start its reverse runs.
     """
 
     latent: FloatArray
@@ -75,13 +77,13 @@ class ImageDecoder:
     Attributes
     ----------
     layers
-        The three affine maps, from latent vector to first and second hidden layer to the
-        pixels' log odds.
+        The three affine maps: from the latent vector to the first hidden layer, to the second, and
+        to the log odds of the pixels.
 
     Raises
     ------
     DataError
-        If there are not three layers, one's outputs are not the next one's inputs, or a
+        If there are not three layers, the outputs of one are not the inputs of the next, or a
         number is not finite.
     """
 
@@ -92,30 +94,30 @@ class ImageDecoder:
 
     @property
     def dimension(self) -> int:
-        """L, the dimension of the latent vector."""
+        """Dimension L of the latent vector."""
         return int(self.layers[0].weight.shape[0])
 
     @property
     def num_pixels(self) -> int:
-        """P, the number of pixels."""
+        """Number P of pixels."""
         return self.layers[-1].bias.size
 
     def log_odds(self, latent: npt.ArrayLike) -> FloatArray:
-        """Log odds a(z) of each pixel's being 1: shape (..., L) to (..., P)."""
+        """Return the log odds a(z) that each pixel is 1: shape (..., L) to (..., P)."""
         first, second, pixels = self.layers
         z = np.asarray(latent, dtype=np.float64)
         return pixels(np.tanh(second(np.tanh(first(z)))))
 
     def probabilities(self, latent: npt.ArrayLike) -> FloatArray:
-        """Probability that each pixel is 1: shape (..., L) to (..., P)."""
+        """Return the probability that each pixel is 1: shape (..., L) to (..., P)."""
         probability: FloatArray = np.exp(-np.logaddexp(0, -self.log_odds(latent)))
         return probability
 
     def log_likelihood(self, latent: npt.ArrayLike, image: npt.ArrayLike) -> FloatArray:
-        """Log probability of an image given latent vectors: (..., L) and (..., P) to (...).
+        """Return the log probability of an image given latent vectors: (..., L), (..., P) to (...).
 
-        For bounds and ground truths.  Draws are never weighted with it: every Stan program
-        writes its own log weights.
+        They are for bounds and ground truths.  Draws are never weighted with them, because every
+        Stan program writes its own log weights.
         """
         sign = 2 * np.asarray(image, dtype=np.float64) - 1
         log_probability: FloatArray = -np.logaddexp(0, -sign * self.log_odds(latent)).sum(axis=-1)
@@ -130,7 +132,7 @@ class ImageDecoder:
             If the count is negative.
         """
         if count < 0:
-            raise DataError(f"the number of images to generate is 0 or more; got {count}")
+            raise DataError(f"the number of images to generate must be 0 or more; got {count}")
         latent = rng.standard_normal((count, self.dimension))
         probability = self.probabilities(latent)
         image = (rng.random(probability.shape) < probability).astype(np.int64)
@@ -142,17 +144,17 @@ class ImageDecoder:
         Raises
         ------
         DataError
-            If it has not P pixels or one is neither 0 nor 1.
+            If it does not have P pixels, or one of them is neither 0 nor 1.
         """
         pixels = np.asarray(image)
         if pixels.shape != (self.num_pixels,):
             raise DataError(
-                f"an image of this decoder has shape ({self.num_pixels},), its rows one after "
-                f"the other; got {pixels.shape}"
+                f"an image of this decoder must have shape ({self.num_pixels},), row after row; "
+                f"got {pixels.shape}"
             )
         if not np.all((pixels == 0) | (pixels == 1)):
             raise DataError(
-                "the pixels of an image are 0 or 1: threshold grey values, or draw each pixel "
+                "the pixels of an image must be 0 or 1: threshold grey values, or draw each pixel "
                 "with its grey value as probability"
             )
         return pixels.astype(np.int64)
@@ -160,7 +162,7 @@ class ImageDecoder:
     def model(self, image: npt.ArrayLike, name: str) -> Model:
         """Return the posterior of the latent vector of an image as a model; its Z is p(y).
 
-        All images of one decoder, and all decoders, run the same compiled programs.
+        All images of all decoders run the same compiled programs.
 
         Raises
         ------
@@ -175,19 +177,40 @@ class ImageDecoder:
             "y": self.check_image(image),
         }
         for number, layer in enumerate(self.layers, start=1):
-            # Stan multiplies column vectors, the files are for row vectors.
+            # Stan multiplies column vectors, but the files are written for row vectors.
             data[f"weight_{number}"] = layer.weight.T
             data[f"bias_{number}"] = layer.bias
         return Model(
-            name, shipped("stan") / "image_decoder", data, ("z",), self.dimension, own_base="prior"
+            name,
+            shipped("stan") / "image_decoder",
+            data,
+            ("z",),
+            self.dimension,
+            own_base="prior",
+            truth=self.truth(data["y"]),
         )
 
-    def log_evidence(self, image: npt.ArrayLike, *, nodes: int = 400) -> float:
-        """Log p(y) by quadrature, a ground truth where L is 1 or 2.
+    def truth(self, image: IntArray) -> Truth:
+        """Log evidence of an image where L is 1 or 2, by quadrature; its error from half the nodes.
 
-        The trapezoid rule on [-9, 9]^L: the integrand is smooth and vanishes with all its
-        derivatives towards the edge, so that the error falls faster than any power of the
-        spacing.
+        Parameters
+        ----------
+        image
+            Shape (P,).
+        """
+        if self.dimension > 2:
+            return UNKNOWN
+        return Truth("the trapezoidal rule on [-9, 9]^L", partial(self._true_log_evidence, image))
+
+    def _true_log_evidence(self, image: IntArray) -> TrueValue[float]:
+        value = self.log_evidence(image)
+        return TrueValue(value, abs(value - self.log_evidence(image, nodes=200)))
+
+    def log_evidence(self, image: npt.ArrayLike, *, nodes: int = 400) -> float:
+        """Return log p(y) by quadrature, a ground truth if L is 1 or 2.
+
+        This is the trapezoidal rule on [-9, 9]^L.  The integrand is smooth and vanishes with all
+        its derivatives towards the edge, so the error falls faster than any power of the spacing.
 
         Parameters
         ----------
@@ -204,7 +227,7 @@ class ImageDecoder:
         y = self.check_image(image)
         if self.dimension > 2:
             raise DataError(
-                f"log p(image) by quadrature is for 1 or 2 latent dimensions; this decoder has "
+                f"log p(image) by quadrature is for 1 or 2 latent dimensions, but this decoder has "
                 f"{self.dimension}: estimate it by sampling"
             )
         if nodes < 2:
@@ -233,8 +256,8 @@ class ImageEncoder:
     Raises
     ------
     DataError
-        If there are not two hidden layers, one's outputs are not the next one's inputs, mean
-        and standard deviations differ in number, or a number is not finite.
+        If there are not two hidden layers, the outputs of one are not the inputs of the next, the
+        numbers of means and standard deviations differ, or a number is not finite.
     """
 
     hidden: tuple[Layer, ...]
@@ -247,11 +270,11 @@ class ImageEncoder:
         if self.mean.bias.size != self.log_sd.bias.size:
             raise DataError(
                 f"the encoder gives {self.mean.bias.size} means and {self.log_sd.bias.size} "
-                f"standard deviations; they must be as many"
+                f"standard deviations; there must be equally many"
             )
 
     def moments(self, image: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviations of q(z | y): shape (..., P) to two of shape (..., L)."""
+        """Return mean and standard deviations of q(z | y): (..., P) to two of shape (..., L)."""
         first, second = self.hidden
         y = np.asarray(image, dtype=np.float64)
         hidden = np.tanh(second(np.tanh(first(y))))
@@ -265,7 +288,7 @@ class ImageAutoencoder:
     Raises
     ------
     DataError
-        If the encoder is for other images or another latent dimension than the decoder.
+        If encoder and decoder differ in the number of pixels or in the latent dimension.
     """
 
     decoder: ImageDecoder
@@ -275,18 +298,19 @@ class ImageAutoencoder:
         pixels, dimension = self.encoder.hidden[0].weight.shape[0], self.encoder.mean.bias.size
         if (pixels, dimension) != (self.decoder.num_pixels, self.decoder.dimension):
             raise DataError(
-                f"the encoder takes {pixels} pixels to {dimension} latent dimensions, the "
-                f"decoder {self.decoder.dimension} to {self.decoder.num_pixels}: they are not "
-                f"of one model"
+                f"the encoder takes {pixels} pixels to {dimension} latent dimensions, but the "
+                f"decoder takes {self.decoder.dimension} to {self.decoder.num_pixels}: they do not "
+                f"belong together"
             )
 
     def bound(
         self, image: npt.ArrayLike, rng: np.random.Generator, *, num_samples: int = 100
     ) -> FloatArray:
-        """Importance-weighted bound on log p(y) (Burda et al. 2016, eq. 8), in nats.
+        """Return the importance-weighted bound on log p(y) (Burda et al. 2016, eq. 8), in nats.
 
-        log of the mean over k draws z_i ~ q(z | y) of p(y | z_i) N(z_i | 0, I) / q(z_i | y):
-        its expectation is at most log p(y) and approaches it as k grows.
+        It is the log of the mean, over k draws z_i ~ q(z | y), of
+        p(y | z_i) N(z_i | 0, I) / q(z_i | y).  Its expectation is at most log p(y), and approaches
+        log p(y) as k grows.
 
         Parameters
         ----------
@@ -295,12 +319,12 @@ class ImageAutoencoder:
         rng
             Generator of the draws.
         num_samples
-            k, 1 or more.
+            Number k of draws, 1 or more.
 
         Returns
         -------
         FloatArray
-            One bound an image, shape (...).
+            One bound for each image, shape (...).
 
         Raises
         ------
@@ -320,7 +344,7 @@ class ImageAutoencoder:
     def encode(
         self, image: npt.ArrayLike, rng: np.random.Generator, *, num_samples: int = 100
     ) -> GaussianBase:
-        """Return the encoder's Gaussian given an image, log zeta the importance-weighted bound.
+        """Return the encoder's Gaussian given an image; its log zeta comes from :meth:`bound`.
 
         Parameters
         ----------
@@ -345,13 +369,13 @@ def load_autoencoder(folder: Path) -> ImageAutoencoder:
 
     The folder has four files, in the layout of the weights of Graham and Storkey (2017):
     ``decoder_params.npz``, ``encoder_h_params.npz`` (the two hidden layers),
-    ``encoder_mean_params.npz`` and ``encoder_std_params.npz``.  In each, layer number i of
-    the list ``layers`` that is linear has its weights ``Wi`` (inputs, outputs) and ``bi``.
+    ``encoder_mean_params.npz`` and ``encoder_std_params.npz``.  Each has a list ``layers``; if its
+    layer number i is linear, it has weights ``Wi`` (inputs, outputs) and ``bi``.
 
     Raises
     ------
     DataError
-        If a file is missing or damaged, its layers are others than this model's, shapes do
+        If a file is missing or damaged, its layers differ from those of this model, shapes do
         not match, or a number is not finite.
     """
     decoder = _read_layers(folder / "decoder_params.npz", (*_TANH_LAYERS, "Linear", "Sigmoid"))
@@ -369,11 +393,11 @@ def digits_autoencoder() -> ImageAutoencoder:
 def _read_layers(path: Path, expected: tuple[str, ...]) -> tuple[Layer, ...]:
     """Read the linear layers of one file, whose list of layers must be the expected one."""
     try:
-        # Read whole first: NumPy leaves a damaged file open.
+        # The file is read completely first, because NumPy leaves a damaged file open.
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except FileNotFoundError:
-        raise DataError(f"{path} is missing; weights are in a folder of four files") from None
+        raise DataError(f"{path} is missing; the weights are four files in one folder") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} is not a readable .npz file of numbers: {error}") from error
     names = [_layer_name(each) for each in np.ravel(arrays.get("layers", np.empty(0)))]
@@ -394,19 +418,19 @@ def _read_layers(path: Path, expected: tuple[str, ...]) -> tuple[Layer, ...]:
 
 
 def _layer_name(name: Any) -> str:
-    """Return ``Linear`` for ``b'nnet.Linear'``."""
+    """Return, for instance, ``Linear`` for ``b'nnet.Linear'``."""
     text = name.decode("ascii", "replace") if isinstance(name, bytes) else str(name)
     return text.rpartition(".")[2]
 
 
 def _check_chain(what: str, layers: tuple[Layer, ...], count: int) -> None:
-    """Refuse layers that do not fit together."""
+    """Raise an error if layers do not fit together."""
     if len(layers) != count:
         raise DataError(f"the {what} needs {count} affine layers; got {len(layers)}")
     for layer in layers:
         if layer.weight.ndim != 2 or 0 in layer.weight.shape:
             raise DataError(
-                f"the weights of each {what} layer have shape (inputs, outputs); got "
+                f"the weights of each {what} layer must have shape (inputs, outputs); got "
                 f"{layer.weight.shape}"
             )
         if layer.bias.shape != layer.weight.shape[1:]:
@@ -425,7 +449,7 @@ def _check_chain(what: str, layers: tuple[Layer, ...], count: int) -> None:
 
 
 def _log_standard_normal(z: FloatArray) -> FloatArray:
-    """Log density of N(0, I) over the last axis."""
+    """Return the log density of N(0, I) over the last axis."""
     log_density: FloatArray = -0.5 * np.square(z).sum(axis=-1)
     log_density -= 0.5 * z.shape[-1] * np.log(2 * np.pi)
     return log_density

@@ -4,7 +4,7 @@
     alpha_c = mu_a + sigma_a n_c,  beta = mu_b + sigma_b m,
     mu_a, mu_b, n_c, m_1, m_2 ~ N(0, 1),  sigma_a, sigma_b, eps ~ half-Cauchy(2.5).
 
-Its exact evidence and moments are in :mod:`harness.models.radon_exact`.
+Its true evidence and moments are made in :mod:`harness.models.radon_exact`.
 
 References
 ----------
@@ -18,6 +18,7 @@ import csv
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,12 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.folders import shipped
-from harness.model import Model
+from harness.model import Model, Truth
 from harness.models.radon_density import CentredRadonDensity, RadonDensity
+from harness.models.radon_exact import exact_expectations, exact_log_evidence
 
 PARAMETERS = ("mu_a", "mu_b", "sigma_a", "sigma_b", "eps", "n", "m")
-"""Parameters in their order of declaration; ``n`` has one entry a county, ``m`` two.
+"""Parameters in the order of their declaration; ``n`` has an entry per county, ``m`` has two.
 
 The unconstrained space has the same order, with log sigma_a, log sigma_b and log eps.
 """
@@ -45,9 +47,9 @@ class RadonData:
     Attributes
     ----------
     log_radon
-        Log of the radon measured, in pCi/l, shape (H,).
+        Log of the measured radon, in pCi/l, shape (H,).
     first_floor
-        1 where it was measured on the first floor, 0 in the basement, shape (H,).
+        1 if it was measured on the first floor, 0 if in the basement, shape (H,).
     log_uranium
         Log of the uranium in the soil of the home's county, shape (H,).
     county
@@ -59,7 +61,7 @@ class RadonData:
     ------
     DataError
         If shapes do not match, a number is not finite, a county index is not a whole number
-        or out of range, or a county has no home.
+        or is out of range, or a county has no home.
     """
 
     log_radon: FloatArray
@@ -71,7 +73,7 @@ class RadonData:
     def __post_init__(self) -> None:
         shape = self.log_radon.shape
         if len(shape) != 1 or shape[0] == 0:
-            raise DataError(f"log_radon must have shape (H,), one value a home; got {shape}")
+            raise DataError(f"log_radon must have shape (H,), one value per home; got {shape}")
         for name in ("first_floor", "log_uranium", "county"):
             if getattr(self, name).shape != shape:
                 raise DataError(
@@ -90,7 +92,7 @@ class RadonData:
         count = len(self.county_names)
         if self.county.min() < 0 or self.county.max() >= count:
             raise DataError(
-                f"county indices lie between 0 and {count - 1}, for {count} county names; "
+                f"county indices must lie between 0 and {count - 1}, for {count} county names; "
                 f"got {self.county.min()} to {self.county.max()}"
             )
         homes = np.bincount(self.county, minlength=count)
@@ -99,17 +101,17 @@ class RadonData:
             raise DataError(f"county {empty} has no home; leave it out")
 
     def subset(self, counties: Sequence[str]) -> RadonData:
-        """Return the homes of some counties, indexed anew in the order given.
+        """Return the homes of some counties, with new indices in the given order.
 
         Raises
         ------
         DataError
-            If there is no county of a name, or one is named twice.
+            If a name belongs to no county, or is given twice.
         """
         unknown = sorted(set(counties) - set(self.county_names))
         if unknown or len(set(counties)) != len(counties) or not counties:
             raise DataError(
-                f"a subset needs counties of the data, each once; got {list(counties)}"
+                f"a subset needs counties of the data, each of them once; got {list(counties)}"
                 + (f", of which there is no {', '.join(unknown)}" if unknown else "")
             )
         position = np.full(len(self.county_names), -1)
@@ -132,12 +134,12 @@ class RadonData:
         Parameters
         ----------
         name
-            The model's.
+            Name of the model.
         centred
-            Whether its last parameter is ``beta`` = mu_b + sigma_b m in place of ``m``, which
-            changes neither the distribution nor the evidence.  Where the data say much of beta
-            and little of sigma_b, m lies on a ridge that no Gaussian follows, and beta does not.
-            Such a model has the variants ``target`` and ``collapsed_tempered``.
+            Whether its last parameter is ``beta`` = mu_b + sigma_b m in place of ``m``.  This
+            changes neither the distribution nor the evidence.  If the data determine beta well but
+            sigma_b poorly, m lies on a ridge that no Gaussian follows, whereas beta does not.  Such
+            a model has the variants ``target`` and ``collapsed_tempering``.
         """
         data: dict[str, Any] = {
             "H": len(self.log_radon),
@@ -161,11 +163,24 @@ class RadonData:
             shapes=dict.fromkeys(parameters, ())
             | {"n": (len(self.county_names),), coefficients: (2,)},
             labels={"n": self.county_names, coefficients: ("first_floor", "log_uranium")},
+            truth=self.truth,
+        )
+
+    @property
+    def truth(self) -> Truth:
+        """Log evidence; ``NAME`` and ``NAME_squared`` of the parameters of both parametrisations.
+
+        And those of ``alpha`` = mu_a + sigma_a n; see :mod:`harness.models.radon_exact`.
+        """
+        return Truth(
+            "quadrature over the three scales, all else integrated out in closed form",
+            partial(exact_log_evidence, self),
+            partial(exact_expectations, self),
         )
 
     @property
     def log_density(self) -> RadonDensity:
-        """The posterior's log density at many points at once, as the Stan program has it."""
+        """The posterior's log density at many points at once, equal to that of the Stan program."""
         home = np.column_stack(
             [self.first_floor, self.log_uranium, self.log_radon, np.ones(len(self.log_radon))]
         )
@@ -180,14 +195,14 @@ def load_radon() -> RadonData:
     Raises
     ------
     DataError
-        If the file of data is missing or is not the one that was shipped.
+        If the data file is missing or is not the one that was shipped.
     """
     path = shipped("data") / "radon" / "radon.csv"
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; install harness again") from error
-    # Git may have changed the ends of lines on its way to Windows.
+    # Git may have changed line ends on Windows.
     if hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() != _SHA256:
         raise DataError(f"{path} is not the file that came with harness; install it again")
     rows = list(csv.DictReader(content.decode("ascii").splitlines()))

@@ -9,17 +9,17 @@ import numpy as np
 from harness.arrays import FloatArray
 
 _PRIOR_SCALE = 2.5
-# Places of mu_a, mu_b, log sigma_a, log sigma_b and log eps among the coordinates.
+# There are five coordinates before it: mu_a, mu_b, log sigma_a, log sigma_b and log eps.
 _FIRST_COUNTY = 5
 
 
 @dataclass(frozen=True)
 class RadonDensity:
-    """The posterior of a :class:`harness.models.radon.RadonData`, not normalised, with gradient.
+    """The unnormalised posterior of a :class:`harness.models.radon.RadonData`, with its gradient.
 
-    The homes enter through their sums alone, as in the Stan program: with
-    c = (beta_1, beta_2, -1, mu_a) and X = (floor, uranium, log radon, 1) the sum of squared
-    residuals is c' X'X c + 2 sigma_a n' T c + sigma_a^2 sum_j T_j4 n_j^2.
+    As in the Stan program, the homes enter only through sums: with c = (beta_1, beta_2, -1, mu_a)
+    and X = (floor, uranium, log radon, 1), the sum of squared residuals is
+    c' X'X c + 2 sigma_a n' T c + sigma_a^2 sum_j T_j4 n_j^2.
 
     Attributes
     ----------
@@ -35,12 +35,12 @@ class RadonDensity:
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log densities (k,) and gradients (k, D) at base coordinates (k, D).
 
-        Base coordinates are mu_a, mu_b, log sigma_a, log sigma_b, log eps, n and m; the density
-        is one of them, Jacobian included.
+        Base coordinates are mu_a, mu_b, log sigma_a, log sigma_b, log eps, n and m.  The density is
+        a density of these, including the Jacobian.
         """
         last = points.shape[1] - 2
         mu_a, mu_b = points[:, 0], points[:, 1]
-        with np.errstate(over="ignore"):  # so far out, the density is no number, and taken for 0
+        with np.errstate(over="ignore"):  # that far out, the density is NaN, which counts as 0
             scale = np.exp(points[:, 2:_FIRST_COUNTY])
             sigma_a, sigma_b, precision = scale[:, 0], scale[:, 1], np.exp(-2 * points[:, 4])
         n, m = points[:, _FIRST_COUNTY:last], points[:, last:]
@@ -66,7 +66,7 @@ class RadonDensity:
                 - 3 * np.log(0.5 * np.pi * _PRIOR_SCALE)
                 + points[:, 2:_FIRST_COUNTY].sum(axis=1)
             )
-            half_slope = gram_c + sigma_a[:, None] * (n @ self.totals)  # half that of c
+            half_slope = gram_c + sigma_a[:, None] * (n @ self.totals)  # half the derivative in c
             of_square = np.empty_like(points)
             of_square[:, 0] = half_slope[:, 3]
             of_square[:, 1] = half_slope[:, 0] + half_slope[:, 1]
@@ -85,12 +85,12 @@ class RadonDensity:
 
 @dataclass(frozen=True)
 class CentredRadonDensity:
-    """The same posterior with beta = mu_b + sigma_b m in place of m, with gradient.
+    """The same posterior with beta = mu_b + sigma_b m in place of m, with its gradient.
 
     Attributes
     ----------
     standardised
-        The density of m, to which |dm/dbeta| = sigma_b^-2 comes.
+        The density with m, which is multiplied by |dm/dbeta| = sigma_b^-2.
     """
 
     standardised: RadonDensity
@@ -101,7 +101,7 @@ class CentredRadonDensity:
         Base coordinates are mu_a, mu_b, log sigma_a, log sigma_b, log eps, n and beta.
         """
         log_sigma_b = points[:, 3]
-        # So far out, the density is no number, and taken for 0.
+        # That far out, the density is NaN, which counts as 0.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             sigma_b = np.exp(log_sigma_b)[:, None]
             m = (points[:, -2:] - points[:, 1:2]) / sigma_b

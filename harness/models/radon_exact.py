@@ -1,48 +1,64 @@
 """Exact evidence and posterior moments of the radon regression, by quadrature.
 
-Given the three scales (sigma_a, sigma_b, eps) everything else in the model is Gaussian and is
+Given the three scales (sigma_a, sigma_b, eps), everything else in the model is Gaussian and is
 integrated out in closed form: the intercepts county by county, then mu_a and beta.  The homes
-enter through sufficient statistics, so that one evaluation costs O(J).  What is left is an
-integral over the logarithms of the scales, for which the trapezoidal rule converges
-exponentially: the integrand is analytic and falls exponentially in every direction.
+enter through sufficient statistics, so one evaluation costs O(J).  There remains an integral over
+the logarithms of the scales, for which the trapezoidal rule converges exponentially, because the
+integrand is analytic and falls exponentially in every direction.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.models.radon import RadonData
+from harness.model.truth import Expectations, TrueValue
 
 PRIOR_SCALE = 2.5
 """Scale of the half-Cauchy priors of sigma_a, sigma_b and eps."""
 
-# Logarithms of the scales run this far from the bulk of the posterior, but not where the
-# integrand is below exp(-this) of its peak: the tails fall like exp(-distance) or faster.
+# The grid of the log scales extends this far from the bulk of the posterior, except where the
+# integrand is below exp(-this) of its peak; the tails fall like exp(-distance) or faster.
 _REACH = 40.0
-# Steps in units of the posterior's own widths: to locate it, and the coarser of the two
+# Steps in units of the posterior's own widths: for locating it, and for the coarser of the two
 # resolutions that are compared.
 _LOCATE = 0.5
 _COARSE = 0.125
 
 
-class ExactEvidence(NamedTuple):
-    """Log evidence by quadrature."""
+class Homes(Protocol):
+    """The data: see :class:`harness.models.radon.RadonData`, which has them."""
 
-    value: float
-    """Log evidence at the finer resolution, in nats."""
-    error: float
-    """Difference from the coarser resolution, whose step is twice as long, in nats."""
+    @property
+    def log_radon(self) -> FloatArray:
+        """Log of the radon measured, shape (H,)."""
+
+    @property
+    def first_floor(self) -> FloatArray:
+        """1 on the first floor, 0 in the basement, shape (H,)."""
+
+    @property
+    def log_uranium(self) -> FloatArray:
+        """Log of the uranium in the soil, shape (H,)."""
+
+    @property
+    def county(self) -> npt.NDArray[np.intp]:
+        """Index of each home's county, shape (H,)."""
+
+    @property
+    def county_names(self) -> tuple[str, ...]:
+        """Names of the J counties."""
 
 
 class ExactPosterior(NamedTuple):
     """Posterior moments by quadrature, under the names of the Stan program's parameters.
 
-    Beyond those there are ``alpha`` = mu_a + sigma_a n and ``beta`` = mu_b + sigma_b m.
+    There are two more names, ``alpha`` = mu_a + sigma_a n and ``beta`` = mu_b + sigma_b m.
     """
 
     mean: dict[str, FloatArray]
@@ -64,13 +80,13 @@ class _Statistics:
 
     @property
     def residual(self) -> float:
-        """Sum of squares within counties that floor and uranium leave unexplained."""
+        """Sum of squares within counties that floor and uranium do not explain."""
         x, y = self.scatter[1:3, 1:3], self.scatter[1:3, 3]
         explained = y @ np.linalg.pinv(x, hermitian=True) @ y
         return float(self.scatter[3, 3] - explained)
 
 
-def _statistics(data: RadonData, inv_temp: float) -> _Statistics:
+def _statistics(data: Homes, inv_temp: float) -> _Statistics:
     columns = np.column_stack(
         [
             np.ones(len(data.log_radon)),
@@ -90,12 +106,13 @@ def _statistics(data: RadonData, inv_temp: float) -> _Statistics:
 
 
 class _Gaussians:
-    """All Gaussian parameters integrated out, at A values of sigma_a, E of eps, B of sigma_b.
+    """The model without its Gaussian parameters, at A values of sigma_a, E of eps, B of sigma_b.
 
-    Given the scales the intercepts are integrated out county by county, then mu_a, then beta.
-    With S the precision that the data give to beta and P = 11' + sigma_b^2 I its prior covariance,
-    both 2 x 2, det(I + P S) = 1 + tr(P S) + det P det S and (P^-1 + S)^-1 =
-    (P + det P adj S) / det(I + P S): sums of positive terms, exact for tiny and huge scales.
+    Given the scales, the intercepts are integrated out county by county, then mu_a, then beta.
+    Let S be the precision that the data give to beta, and P = 11' + sigma_b^2 I its prior
+    covariance, both 2 x 2.  Then det(I + P S) = 1 + tr(P S) + det P det S and (P^-1 + S)^-1 =
+    (P + det P adj S) / det(I + P S).  These are sums of positive terms, exact for tiny and for huge
+    scales.
     """
 
     def __init__(
@@ -131,18 +148,18 @@ class _Gaussians:
         constant = constant + np.log1p(ratio).sum(axis=-1, keepdims=True)
         constant = constant + np.log1p(self._gram[..., 0, 0])
         quadratic = left[..., 3, 3] - t_1 * self._mean_1 - t_2 * self._mean_2
-        #: log likelihood, marginal, shape (A, E, B)
+        #: marginal log likelihood, shape (A, E, B)
         self.log_likelihood: FloatArray = -0.5 * (constant + np.log(determinant) + quadratic)
 
     def _without_mu_a(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Variance of mu_a given the rest, its slopes, and the products left without it."""
+        """Return mu_a's variance given the rest, its slopes, and the products that remain."""
         g = self._gram
         variance = 1 / (1 + g[..., 0, 0])
         slope = g[..., 0, :] * variance[..., None]
         return variance, slope, g - g[..., 0, :, None] * slope[..., None, :]
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Means and second moments of (mu_a, beta_1, beta_2).
+        """Return means and second moments of (mu_a, beta_1, beta_2).
 
         Shapes (A, E, B, 3) and (A, E, B, 3, 3).
         """
@@ -163,9 +180,9 @@ class _Gaussians:
 
 
 def marginal_log_likelihood(
-    data: RadonData, sigma_a: float, sigma_b: float, eps: float, *, inv_temp: float = 1.0
+    data: Homes, sigma_a: float, sigma_b: float, eps: float, *, inv_temp: float = 1.0
 ) -> float:
-    """Log of the likelihood with all Gaussian parameters integrated out, given the scales.
+    """Return the log likelihood with all Gaussian parameters integrated out, given the scales.
 
     Parameters
     ----------
@@ -179,7 +196,7 @@ def marginal_log_likelihood(
     Returns
     -------
     float
-        In nats.
+        Log likelihood in nats.
     """
     scales = (np.array([each]) for each in (sigma_a, eps, sigma_b))
     return float(_Gaussians(_statistics(data, inv_temp), *scales).log_likelihood[0, 0, 0])
@@ -187,13 +204,13 @@ def marginal_log_likelihood(
 
 @dataclass(frozen=True)
 class _Rule:
-    """Trapezoidal rule in t for a logarithm u = centre + width sinh(t) of a scale.
+    """Trapezoidal rule in t for the logarithm u = centre + width sinh(t) of a scale.
 
-    Dense about the posterior, sparse in the tails.
+    It is dense around the posterior and sparse in the tails.
     """
 
     log_scale: FloatArray
-    log_weight: FloatArray  # prior density of the logarithm included
+    log_weight: FloatArray  # includes the prior density of the logarithm
 
     @classmethod
     def make(cls, step: float, centre: float, width: float, low: float, high: float) -> _Rule:
@@ -216,12 +233,12 @@ class _Grid(NamedTuple):
 
     @property
     def scales(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Nodes: sigma_a (A,), eps (E,) and sigma_b (B,)."""
+        """Nodes of sigma_a (A,), eps (E,) and sigma_b (B,)."""
         a, e, b = (np.exp(rule.log_scale) for rule in self)
         return a, e, b
 
     def log_mass(self, log_likelihood: FloatArray) -> FloatArray:
-        """Log of likelihood times prior times the rule's weights, shape (A, E, B)."""
+        """Return the log of likelihood times prior times the rule's weights, shape (A, E, B)."""
         a, e, b = (rule.log_weight for rule in self)
         mass: FloatArray = log_likelihood + a[:, None, None] + e[:, None] + b
         return mass
@@ -237,7 +254,7 @@ def _log_sum(log_mass: FloatArray) -> float:
 
 
 def _grids(statistics: _Statistics) -> tuple[_Grid, _Grid]:
-    """Locate the posterior of the log scales and return grids of both resolutions."""
+    """Locate the posterior of the log scales, and return grids of both resolutions."""
     low, high = np.full(3, -np.inf), np.full(3, np.inf)
     if statistics.total > 0:
         if statistics.residual <= 1e-12 * statistics.scatter[3, 3]:
@@ -246,7 +263,7 @@ def _grids(statistics: _Statistics) -> tuple[_Grid, _Grid]:
                 "floor and uranium explain: without one the likelihood grows without bound as "
                 "eps goes to 0; take more homes"
             )
-        # Below, exp(-residual / (2 eps^2)) underflows whatever the other factors are.
+        # Below it, exp(-residual / (2 eps^2)) underflows, whatever the other factors are.
         low[1] = 0.5 * np.log(statistics.residual / (2 * (800 + 50 * statistics.total)))
     centre, width = np.zeros(3), np.ones(3)
 
@@ -264,7 +281,7 @@ def _grids(statistics: _Statistics) -> tuple[_Grid, _Grid]:
             share = mass.sum(axis=others)
             centre[axis] = share @ rule.log_scale
             spread = np.sqrt(share @ (rule.log_scale - centre[axis]) ** 2)
-            # A peak between two nodes has no spread yet: close in on it in steps.
+            # A peak between two nodes seems to have no spread, so narrow the width step by step.
             width[axis] = min(max(spread, width[axis] / 4), 1.0)
         moved = np.abs(centre - before[0]) / width + np.abs(np.log(width / before[1]))
         if moved.max() < 0.2:
@@ -277,40 +294,43 @@ def _grids(statistics: _Statistics) -> tuple[_Grid, _Grid]:
     return grid(_COARSE), grid(_COARSE / 2)
 
 
-def exact_log_evidence(data: RadonData, *, inv_temp: float = 1.0) -> ExactEvidence:
-    """Log of the integral of prior times likelihood, by quadrature over the three scales.
+def exact_log_evidence(data: Homes, *, inv_temp: float = 1.0) -> TrueValue[float]:
+    """Return the log of the integral of prior times likelihood, by quadrature over the scales.
+
+    The error is the difference from the coarser resolution, which has twice the step.
 
     Parameters
     ----------
     data
-        Homes; in one county at least, homes that floor and uranium do not explain.
+        Homes; at least one county must have homes that floor and uranium do not explain.
     inv_temp
-        Power to which the likelihood is raised: the log normalising constant of the power
-        posterior, 0 at 0 and the log evidence at 1.
+        Power to which the likelihood is raised.  The result is then the log normalising constant of
+        the power posterior, 0 at 0 and the log evidence at 1.
 
     Raises
     ------
     DataError
-        If the inverse temperature is outside [0, 1], or no county has homes that differ.
+        If the inverse temperature is outside [0, 1], floor and uranium are proportional, or no
+        county has homes that differ.
     """
     if not 0 <= inv_temp <= 1:
-        raise DataError(f"an inverse temperature lies in [0, 1]; got {inv_temp}")
+        raise DataError(f"an inverse temperature must lie in [0, 1]; got {inv_temp}")
     regressors = np.column_stack([data.first_floor, data.log_uranium])
     if np.all(regressors.any(axis=0)) and np.linalg.matrix_rank(regressors) < 2:
         raise DataError("floor and uranium are proportional in these homes; take more homes")
     statistics = _statistics(data, inv_temp)
     coarse, fine = (_log_sum(_log_masses(statistics, grid)) for grid in _grids(statistics))
-    return ExactEvidence(fine, abs(fine - coarse))
+    return TrueValue(fine, abs(fine - coarse))
 
 
-def exact_posterior(data: RadonData) -> ExactPosterior:
-    """Posterior means and standard deviations of all parameters, by the same quadrature.
+def exact_posterior(data: Homes) -> ExactPosterior:
+    """Return posterior means and standard deviations of all parameters, by the same quadrature.
 
     Parameters
     ----------
     data
-        Homes in two counties or more, with floor and uranium that both vary and differ: only
-        then have the scales a second moment.
+        Homes in two counties or more, with floor and uranium that both vary and are not
+        proportional; otherwise the scales have no second moment.
 
     Raises
     ------
@@ -334,18 +354,41 @@ def exact_posterior(data: RadonData) -> ExactPosterior:
     return ExactPosterior(fine_mean, fine_sd, error)
 
 
+def exact_expectations(data: Homes) -> Expectations:
+    """Return posterior expectations by name, as :class:`harness.model.Truth` has them.
+
+    ``NAME`` and ``NAME_squared`` for every name of :class:`ExactPosterior`.
+
+    Raises
+    ------
+    DataError
+        See :func:`exact_posterior`.
+    """
+    mean, sd, error = exact_posterior(data)
+    first = {name: TrueValue(value, error * sd[name]) for name, value in mean.items()}
+    # Of m^2 + s^2, whose parts are both off by at most error s.
+    second = {
+        f"{name}_squared": TrueValue(
+            np.square(value) + np.square(sd[name]),
+            2 * error * sd[name] * (np.abs(value) + sd[name]),
+        )
+        for name, value in mean.items()
+    }
+    return first | second
+
+
 def _moments(
     statistics: _Statistics, grid: _Grid
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Means and standard deviations of all parameters on a grid."""
+    """Return means and standard deviations of all parameters on a grid."""
     sigma_a, eps, sigma_b = grid.scales
     gaussians = _Gaussians(statistics, *grid.scales)
     log_mass = grid.log_mass(gaussians.log_likelihood)
     mass = np.exp(log_mass - _log_sum(log_mass))
     by_scales = mass.sum(axis=2)
     mean, square = gaussians.moments()
-    # Summed over sigma_b, shapes (A, E, 3[, 3]), and over the other two, (B, 3[, 3]): what else
-    # there is depends on one or the other.
+    # Summed over sigma_b, shapes (A, E, 3[, 3]), and over the other two, (B, 3[, 3]): everything
+    # else depends on one or the other.
     c = np.einsum("aeb,aebi->aei", mass, mean)
     cc = np.einsum("aeb,aebij->aeij", mass, square)
     d = np.einsum("aeb,aebi->bi", mass, mean)

@@ -1,4 +1,4 @@
-"""Banana and flower: data for ``stan/banana`` and ``stan/flower``, moments and quantiles.
+"""Banana and flower: data for ``stan/banana`` and ``stan/flower``, with truth and quantiles.
 
 References
 ----------
@@ -23,7 +23,8 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.folders import shipped
-from harness.model import Model
+from harness.model import Model, TrueValue, Truth
+from harness.model.truth import Expectations, normalised, without_error
 from harness.path import GaussianBase, gaussian_base
 
 _TAIL = 9.0
@@ -32,18 +33,18 @@ _TAIL = 9.0
 
 @dataclass(frozen=True)
 class Banana:
-    """Gaussian bent along a parabola (Haario et al. 1999), normalised.
+    """A Gaussian that is bent along a parabola (Haario et al. 1999), normalised.
 
-    x_1 ~ N(0, v), x_2 | x_1 ~ N(b (x_1^2 - v), 1), the other coordinates N(0, 1).
+    x_1 ~ N(0, v), x_2 | x_1 ~ N(b (x_1^2 - v), 1), and the other coordinates are N(0, 1).
 
     Attributes
     ----------
     v
         Variance of x_1.
     b
-        Bend; 0 for none, of either sign.
+        Bend, of either sign; 0 for none.
     dimension
-        D, 2 or more.
+        Number D of coordinates, 2 or more.
 
     Raises
     ------
@@ -61,32 +62,28 @@ class Banana:
         if not math.isfinite(self.b):
             raise DataError(f"the banana's bend b must be finite; got {self.b}")
         if self.dimension < 2:
-            raise DataError(f"the banana has 2 dimensions or more; got {self.dimension}")
+            raise DataError(f"the banana needs 2 dimensions or more; got {self.dimension}")
 
     @property
-    def log_evidence(self) -> float:
-        """Log of the density's integral, log Z = 0."""
-        return 0.0
+    def truth(self) -> Truth:
+        """Log Z = 0; ``x``: E[X] = 0; ``x_squared``: (v, 1 + 2 b^2 v^2, 1, ...), shape (D,).
 
-    @property
-    def expected_x(self) -> FloatArray:
-        """E[X] = 0, shape (D,): b (E[X_1^2] - v) = 0 for the second."""
-        return np.zeros(self.dimension)
+        E[X_2] is b (E[X_1^2] - v) = 0, and E[X_i X_j] = 0.
+        """
+        return Truth("closed form", normalised, self._expectations)
 
-    @property
-    def expected_x_squared(self) -> FloatArray:
-        """E[X^2] = (v, 1 + 2 b^2 v^2, 1, ...), elementwise, shape (D,); E[X_i X_j] = 0."""
+    def _expectations(self) -> Expectations:
         moment = np.ones(self.dimension)
         moment[0] = self.v
         moment[1] += 2 * (self.b * self.v) ** 2
-        return moment
+        return {"x": without_error(np.zeros(self.dimension)), "x_squared": without_error(moment)}
 
     def quantile_x1(self, probability: float) -> float:
-        """Quantile of X_1, that of N(0, v); the probability lies between 0 and 1."""
+        """Return the quantile of X_1, that of N(0, v); the probability lies between 0 and 1."""
         return NormalDist(0, math.sqrt(self.v)).inv_cdf(_probability(probability))
 
     def cdf_x2(self, value: float) -> float:
-        """P(X_2 <= value), by quadrature over z = x_1 / sqrt(v).
+        """Return P(X_2 <= value), by quadrature over z = x_1 / sqrt(v).
 
         P(X_2 <= t) = E[Phi(t - b v (Z^2 - 1))] for a standard normal Z.
         """
@@ -95,7 +92,7 @@ class Banana:
             return NormalDist().cdf(value)
         if bend < 0:
             return 1 - Banana(self.v, -self.b).cdf_x2(-value)
-        # Phi is 1 below the first of these and 0 above the second.
+        # Phi is 1 at nodes below the first bound and 0 above the second.
         first, second = (
             min(math.sqrt(max(0.0, 1 + (value + tail) / bend)), _TAIL) for tail in (-_TAIL, _TAIL)
         )
@@ -106,12 +103,12 @@ class Banana:
         )
 
     def quantile_x2(self, probability: float) -> float:
-        """Quantile of X_2, by bisection of :meth:`cdf_x2`; probability between 0 and 1."""
+        """Return the quantile of X_2, by bisection; the probability lies between 0 and 1."""
         reach = _TAIL + abs(self.b * self.v) * (_TAIL**2 + 1)
         return _bisect(self.cdf_x2, _probability(probability), -reach, reach)
 
     def log_density(self, x: npt.ArrayLike) -> FloatArray:
-        """Log density at points of shape (..., D), for pictures of the target."""
+        """Return log densities at points of shape (..., D), for pictures of the target."""
         points = np.asarray(x, dtype=np.float64)
         residual = points.copy()
         residual[..., 0] /= math.sqrt(self.v)
@@ -122,31 +119,36 @@ class Banana:
 
     def base(self) -> GaussianBase:
         """Return the Gaussian with the banana's mean and covariance, and log Z as log zeta."""
-        return gaussian_base(
-            self.expected_x, np.diag(self.expected_x_squared), log_zeta=self.log_evidence
-        )
+        second = np.diag(self.truth.expected("x_squared"))
+        return gaussian_base(self.truth.expected("x"), second, log_zeta=0.0)
 
     def model(self, name: str = "banana") -> Model:
         """Return the banana, on all of R^D, as a model."""
         data = {"D": self.dimension, "v": self.v, "b": self.b}
         return Model(
-            name, shipped("stan") / "banana", data, ("x",), self.dimension, own_base="improper"
+            name,
+            shipped("stan") / "banana",
+            data,
+            ("x",),
+            self.dimension,
+            own_base="improper",
+            truth=self.truth,
         )
 
 
 @dataclass(frozen=True)
 class Flower:
-    """Ring whose radius goes up and down with the angle (Sejdinovic et al. 2014).
+    """A ring whose radius rises and falls with the angle (Sejdinovic et al. 2014).
 
     gamma(x) = exp(-(|x| - r - A cos(w atan2(x_2, x_1)))^2 / (2 s^2)) for x in the plane, with
-    respect to Lebesgue measure; not normalised.
+    respect to Lebesgue measure.  It is not normalised.
 
     Attributes
     ----------
     r
         Mean radius.
     A
-        Amplitude: the petals reach out to r + A.
+        Amplitude; the petals reach out to r + A.
     w
         Number of petals.
     s
@@ -156,7 +158,7 @@ class Flower:
     ------
     DataError
         If r or s is not positive, A is negative, a number is not finite, or w is not an
-        integer of 1 or more (the density would jump at the angle pi).
+        integer of 1 or more (the density would then jump at the angle pi).
     """
 
     r: float = 10.0
@@ -172,20 +174,20 @@ class Flower:
         if not (math.isfinite(self.A) and self.A >= 0):
             raise DataError(f"the flower's amplitude A must be finite and >= 0; got {self.A}")
         if not isinstance(self.w, (int, np.integer)) or self.w < 1:
-            raise DataError(f"the flower has an integer w of 1 petal or more; got {self.w}")
+            raise DataError(f"the flower needs an integer w of 1 petal or more; got {self.w}")
 
     @cached_property
     def _angles(self) -> FloatArray:
-        """Angles of one petal, centre first: the trapezoidal rule over a period."""
+        """Angles of one petal, from its centre on, for the trapezoidal rule over a period."""
         count = 128 + 32 * math.ceil(self.A / self.s)
         return 2 * math.pi / self.w * np.arange(count) / count
 
-    def _radial_moments(self, power: int, radius: float = math.inf) -> FloatArray:
-        """Integral of rho^power gamma over rho in [0, radius], at each of the angles."""
+    def _radial_moments(self, power: int, radius: float = math.inf, count: int = 100) -> FloatArray:
+        """Integrate rho^power gamma over rho in [0, radius], at each of the angles."""
         centre = self.r + self.A * np.cos(self.w * self._angles)
         lower = np.maximum(-centre / self.s, -_TAIL)
         upper = np.maximum(np.minimum((radius - centre) / self.s, _TAIL), lower)
-        nodes, share = _unit_rule(100)
+        nodes, share = _unit_rule(count)
         half = ((upper - lower) / 2)[:, None]
         t = lower[:, None] + half * (nodes + 1)
         integrand = (centre[:, None] + self.s * t) ** power * np.exp(-0.5 * t**2)
@@ -196,56 +198,62 @@ class Flower:
     def _mass(self) -> float:
         return float(2 * math.pi * self._radial_moments(1).mean())
 
-    @property
-    def log_evidence(self) -> float:
-        """Log of the density's integral over the plane, log Z, by quadrature."""
-        return math.log(self._mass)
+    @cached_property
+    def truth(self) -> Truth:
+        """Log Z; ``x``: E[X] and ``x_squared``: E[X^2], (2,); ``petal``: each petal's mass, (w,).
 
-    @property
-    def expected_x(self) -> FloatArray:
-        """E[X], shape (2,): 0 unless there is one petal alone."""
-        moments = self._radial_moments(2)
-        direction = self._mean_over_petals(lambda angle: np.stack([np.cos(angle), np.sin(angle)]))
-        return 2 * math.pi * (direction @ moments) / moments.size / self._mass
+        E[X] is 0 unless there is a single petal.  A point belongs to the petal in whose sector it
+        lies (:meth:`petal`); all have the same mass, because of the symmetry by 2 pi / w.
+        The error is the difference from quadrature with fewer nodes.
+        """
+        return Truth("quadrature in polar coordinates", self._log_evidence, self._expectations)
 
-    @property
-    def expected_x_squared(self) -> FloatArray:
-        """E[X^2], elementwise, shape (2,)."""
-        moments = self._radial_moments(3)
-        direction = self._mean_over_petals(
+    def _log_evidence(self) -> TrueValue[float]:
+        fewer = math.log(2 * math.pi * self._radial_moments(1, count=60)[::2].mean())
+        return TrueValue(math.log(self._mass), abs(math.log(self._mass) - fewer))
+
+    def _expectations(self) -> Expectations:
+        first = self._mean_over_petals(lambda angle: np.stack([np.cos(angle), np.sin(angle)]))
+        second = self._mean_over_petals(
             lambda angle: np.stack([np.cos(angle) ** 2, np.sin(angle) ** 2])
         )
-        return 2 * math.pi * (direction @ moments) / moments.size / self._mass
+        return {
+            "x": self._planar(first, 2),
+            "x_squared": self._planar(second, 3),
+            "petal": without_error(np.full(self.w, 1 / self.w)),
+        }
+
+    def _planar(self, direction: FloatArray, power: int) -> TrueValue[FloatArray]:
+        """Return the expectation of rho^(power - 1) times a function of the angle."""
+        moments, fewer = self._radial_moments(power), self._radial_moments(power, count=60)[::2]
+        value = 2 * math.pi * (direction @ moments) / moments.size / self._mass
+        coarse = 2 * math.pi * (direction[:, ::2] @ fewer) / fewer.size / self._mass
+        return TrueValue(value, np.abs(value - coarse))
 
     def _mean_over_petals(self, f: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """Mean of f over the w angles that lie alike in their petals."""
+        """Return the mean of f over the w angles at the same place in their petals."""
         turns = 2 * math.pi * np.arange(self.w) / self.w
         mean: FloatArray = f(self._angles[:, None] + turns).mean(axis=-1)
         return mean
 
     def radial_cdf(self, radius: float) -> float:
-        """P(|X| <= radius), by quadrature."""
+        """Return P(|X| <= radius), by quadrature."""
         return float(2 * math.pi * self._radial_moments(1, radius).mean()) / self._mass
 
     def radial_quantile(self, probability: float) -> float:
-        """Quantile of |X|, by bisection of :meth:`radial_cdf`; probability between 0 and 1."""
+        """Return the quantile of |X|, by bisection; the probability lies between 0 and 1."""
         reach = self.r + self.A + _TAIL * self.s
         return _bisect(self.radial_cdf, _probability(probability), 0.0, reach)
 
-    @property
-    def petal_mass(self) -> FloatArray:
-        """Probability of each petal, shape (w,): equal, for a turn by 2 pi / w changes nothing."""
-        return np.full(self.w, 1 / self.w)
-
     def petal(self, x: npt.ArrayLike) -> npt.NDArray[np.intp]:
-        """Petal, 0 to w - 1, in whose sector points of shape (..., 2) lie; 0 is along x_1 > 0."""
+        """Return the petal, 0 to w - 1, of points of shape (..., 2); petal 0 is along x_1 > 0."""
         points = np.asarray(x, dtype=np.float64)
         turn = np.arctan2(points[..., 1], points[..., 0]) / (2 * math.pi)
         index: npt.NDArray[np.intp] = np.rint(turn * self.w).astype(np.intp) % self.w
         return index
 
     def log_density(self, x: npt.ArrayLike) -> FloatArray:
-        """Log gamma, not normalised, at points of shape (..., 2), for pictures of the target."""
+        """Return log gamma, unnormalised, at points (..., 2), for pictures of the target."""
         points = np.asarray(x, dtype=np.float64)
         angle = np.arctan2(points[..., 1], points[..., 0])
         centre = self.r + self.A * np.cos(self.w * angle)
@@ -255,29 +263,38 @@ class Flower:
 
     def base(self) -> GaussianBase:
         """Return the Gaussian with the flower's mean and variances, and log Z as log zeta."""
-        variance = self.expected_x_squared - self.expected_x**2
-        return gaussian_base(self.expected_x, np.diag(variance), log_zeta=self.log_evidence)
+        mean, log_evidence = self.truth.expected("x"), self.truth.log_evidence
+        variance = self.truth.expected("x_squared") - mean**2
+        return gaussian_base(mean, np.diag(variance), log_zeta=log_evidence.value)
 
     def model(self, name: str = "flower") -> Model:
         """Return the flower, on all of R^2, as a model."""
         data = {"r": self.r, "A": self.A, "w": int(self.w), "s": self.s}
-        return Model(name, shipped("stan") / "flower", data, ("x",), 2, own_base="improper")
+        return Model(
+            name,
+            shipped("stan") / "flower",
+            data,
+            ("x",),
+            2,
+            own_base="improper",
+            truth=self.truth,
+        )
 
 
 def _probability(probability: float) -> float:
     if not 0 < probability < 1:
-        raise DataError(f"a quantile's probability lies between 0 and 1; got {probability}")
+        raise DataError(f"a quantile's probability must lie between 0 and 1; got {probability}")
     return probability
 
 
 @cache
 def _unit_rule(count: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], which take time to find."""
+    """Return nodes and weights of Gauss-Legendre quadrature on [-1, 1], which take time to find."""
     return np.polynomial.legendre.leggauss(count)
 
 
 def _legendre(count: int, lower: float, upper: float) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of Gauss-Legendre quadrature on [lower, upper]."""
+    """Return nodes and weights of Gauss-Legendre quadrature on [lower, upper]."""
     nodes, share = _unit_rule(count)
     half = (upper - lower) / 2
     return lower + half * (nodes + 1), half * share

@@ -1,8 +1,8 @@
 """Tempered paths: bases, the ladder and g, the pilot that finds them, and starting values.
 
-A base is the density at inverse temperature 0 with a guess at log Z.  All bases live on base
-coordinates (:mod:`harness.model.coordinates`): the logarithms of positive parameters, and all other
-parameters as they are.
+A base is the density at inverse temperature 0, together with a guess at log Z.  All bases live on
+base coordinates (:mod:`harness.model.coordinates`): the logarithms of positive parameters, and all
+other parameters unchanged.
 """
 
 from harness.path.approximations import (
@@ -17,7 +17,7 @@ from harness.path.data import TemperedPath
 from harness.path.gaussian import GaussianBase, gaussian_base, symmetrised_divergence
 from harness.path.moments import matched_base, mixed_base, weighted_base, without_duplicates
 from harness.path.pilot import Pilot, PilotSettings, pilot, pilot_of_density
-from harness.path.starts import starting_values
+from harness.path.starts import particles_by_parameter, starting_values
 
 __all__ = [
     "Advi",
@@ -32,6 +32,7 @@ __all__ = [
     "local_fits",
     "matched_base",
     "mixed_base",
+    "particles_by_parameter",
     "pathfinder_base",
     "pilot",
     "pilot_of_density",

@@ -57,7 +57,7 @@ class Advi:
     iteration
         Iterations at which Stan evaluated the ELBO, shape (n,).
     elbo
-        The evidence lower bound there, in nats, shape (n,); each a Monte Carlo estimate.
+        The evidence lower bound there, in nats, shape (n,); each value is a Monte Carlo estimate.
     converged
         Whether Stan found that the ELBO had converged.  If it had not, the base costs efficiency,
         not correctness.
@@ -82,8 +82,8 @@ def advi(
 ) -> Advi:
     """Fit a Gaussian by automatic differentiation variational inference.
 
-    The base has the mean and covariance of draws from the fit; of a mean-field fit only the
-    variances are kept.  The final ELBO bounds log Z from below, in expectation.
+    The base has the mean and covariance of draws from the fit; for a mean-field fit only the
+    variances are kept.  The expectation of the final ELBO is a lower bound of log Z.
 
     Parameters
     ----------
@@ -92,18 +92,20 @@ def advi(
     full_rank
         Whether the Gaussian has correlations.
     draws
-        Draws from the fit that the moments are taken from; by default 4000, or 20 a dimension.
+        Number of draws from the fit that the moments are computed from; by default 4000, or 20 for
+        each dimension if that is more.
     elbo_draws
-        Draws for each evaluation of the ELBO.
+        Number of draws for each evaluation of the ELBO.
     iterations
-        Most iterations of the optimisation.
+        Largest number of iterations of the optimisation.
     tolerance
-        Relative change of the ELBO at which it ends.  The default is Stan's, with which it often
+        Relative change of the ELBO at which the optimisation ends.  The default is Stan's, with
+        which it often ends several nats below the best fit of the family.
         ends several nats below the best of the family.
     seed
         Seed, 0 to 2^32 - 1.
     compiled
-        The model's compiled ``target.stan``, if it is at hand.
+        The model's compiled ``target.stan``; it is compiled if not given.
 
     Raises
     ------
@@ -146,28 +148,28 @@ def pathfinder_base(
 ) -> GaussianBase:
     """Fit a Gaussian along one optimisation path.
 
-    The base has the mean and covariance of draws from the fit q; log zeta is their importance
-    sampling estimate of log Z, the log of the mean of p / q.
+    The base has the mean and covariance of draws from the fit q.  Its log zeta is the importance
+    sampling estimate of log Z from these draws, the log of the mean of p / q.
 
     Parameters
     ----------
     model
         Target density with its data.
     draws
-        Draws from the fit; by default 4000, or 20 a dimension.
+        Number of draws from the fit; by default 4000, or 20 for each dimension if that is more.
     init_radius
         The path starts uniformly in (-radius, radius) in each unconstrained parameter.
     seed
         Seed, 0 to 2^32 - 1.
     compiled
-        The model's compiled ``target.stan``, if it is at hand.
+        The model's compiled ``target.stan``; it is compiled if not given.
 
     Raises
     ------
     DataError
         If there are too few draws for the covariance.
     SamplingError
-        If Stan does not finish, or no draw has a positive density.
+        If Stan does not finish, or the density is not positive at any draw.
     """
     number = _enough_draws(model, draws)
     with _cmdstan(model, compiled) as run:
@@ -186,9 +188,9 @@ def pathfinder_base(
     log_ratio = log_ratio[np.isfinite(log_ratio)]
     if not log_ratio.size:
         raise SamplingError(
-            f"Pathfinder found no draw of {model.name} with a density (seed {seed})"
+            f"Pathfinder found no draw of {model.name} with a positive density (seed {seed})"
         )
-    # A draw without a density has a weight of 0.
+    # A draw whose density is zero has a weight of 0.
     log_zeta = float(np.logaddexp.reduce(log_ratio) - np.log(number))
     return weighted_base(flatten(model, drawn, leading=1), log_zeta=log_zeta)
 
@@ -202,9 +204,10 @@ def laplace_base(
 ) -> GaussianBase:
     """Fit a Gaussian at a mode of the target on Stan's unconstrained space.
 
-    With H the Hessian of log p there, the covariance is -H^-1 and log zeta the Laplace
+    With H the Hessian of log p there, the covariance is -H^-1, and log zeta is the Laplace
     approximation log p(mode) + D/2 log 2 pi - 1/2 log det(-H).  A parameter with two bounds is
-    Gaussian on the logit scale: the base then has the moments of draws, mapped into the box.
+    Gaussian on the logit scale; the base then has the moments of draws that are mapped into the
+    box.
 
     Parameters
     ----------
@@ -215,7 +218,7 @@ def laplace_base(
     seed
         Seed, 0 to 2^32 - 1.
     compiled
-        The model's compiled ``target.stan``, if it is at hand.
+        The model's compiled ``target.stan``; it is compiled if not given.
 
     Raises
     ------
@@ -272,34 +275,34 @@ def local_fits(
     starts
         Number of starts.
     method
-        How each is fitted: :func:`laplace_base` or :func:`pathfinder_base`.
+        How each Gaussian is fitted: by :func:`laplace_base` or :func:`pathfinder_base`.
     init_radius
-        Starts are uniform in (-radius, radius) in each unconstrained parameter: wide enough to
-        reach every mode.
+        Starts are uniform in (-radius, radius) in each unconstrained parameter.  Choose it wide
+        enough to reach every mode.
     separation
         See :func:`harness.path.without_duplicates`.
     seed
         Seed, from which each start derives its own.
     compiled
-        The model's compiled ``target.stan``, if it is at hand.
+        The model's compiled ``target.stan``; it is compiled if not given.
 
     Returns
     -------
     list[GaussianBase]
-        Those with the most evidence first.  A mode that no start reached is missing.
+        The fits, those with the most evidence first.  A mode that no start reached is missing.
 
     Raises
     ------
     DataError
         If there are no starts or the method is unknown.
     SamplingError
-        If no start led to a fit; the message is that of the last.
+        If no start led to a fit; the message is that of the last start.
     """
     if starts < 1:
-        raise DataError(f"local fits need a start or more; got {starts}")
+        raise DataError(f"local fits need one start or more; got {starts}")
     if method not in ("laplace", "pathfinder"):
         raise DataError(f"local fits are made by 'laplace' or 'pathfinder'; got '{method}'")
-    without_duplicates([], separation=separation)  # refuses what is no separation
+    without_duplicates([], separation=separation)  # raises an error if the separation is unusable
     fitted = laplace_base if method == "laplace" else pathfinder_base
     compiled = compiled or _compiled_target(model)
     fits: list[GaussianBase] = []
@@ -307,7 +310,7 @@ def local_fits(
     for state in np.random.SeedSequence(seed).generate_state(starts):
         try:
             fits.append(fitted(model, init_radius=init_radius, seed=int(state), compiled=compiled))
-        except SamplingError as error:  # of a start that leads nowhere
+        except SamplingError as error:  # this start leads to no fit
             failure = error
     if failure is not None and not fits:
         raise SamplingError(f"none of {starts} starts led to a fit; the last: {failure}")
@@ -324,7 +327,7 @@ def local_base(model: Model, **settings: Any) -> GaussianBase:
 
 @dataclass(frozen=True)
 class _CmdStanRun:
-    """A compiled program with its data in a folder of its own."""
+    """A compiled program and its data, in a folder of their own."""
 
     program: cmdstanpy.CmdStanModel
     data: Path
@@ -340,7 +343,7 @@ class _CmdStanRun:
         }
 
     def curvature(self, mode: Path) -> Mapping[str, Any]:
-        """Log density, gradient and Hessian at a mode, as CmdStan's laplace method writes them.
+        """Return log density, gradient and Hessian at a mode, from CmdStan's laplace method.
 
         CmdStanPy does not ask for that file, so we call CmdStan here.
         """
@@ -363,7 +366,7 @@ class _CmdStanRun:
 
 @contextmanager
 def _cmdstan(model: Model, compiled: CompiledProgram | None) -> Iterator[_CmdStanRun]:
-    """Prepare a run of a model's target; errors within become a SamplingError."""
+    """Prepare a run of a model's target; Stan's errors inside it become a SamplingError."""
     compiled = compiled or _compiled_target(model)
     with tempfile.TemporaryDirectory(prefix="harness-") as place:
         folder = Path(place)

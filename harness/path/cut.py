@@ -13,8 +13,8 @@ from harness.errors import DataError
 from harness.evidence import LogMass
 from harness.path.gaussian import GaussianBase
 
-# Without a closed form: draws at a time, the most draws, and the error of log mass, in nats, that
-# is small enough.
+# If there is no closed form: the number of draws at a time, the largest number of draws, and an
+# error of the log mass, in nats, that is small enough.
 _BLOCK, _MOST_DRAWS, _ENOUGH = 2**16, 2**21, 0.003
 
 
@@ -37,9 +37,9 @@ class CutBase:
 def cut_to_box(base: GaussianBase, lower: npt.ArrayLike, upper: npt.ArrayLike) -> CutBase:
     """Cut a Gaussian base to a box.
 
-    There is a closed form if its covariance is diagonal.  Otherwise this takes draws of the base,
-    as many as determine the log of the mass to 0.003 nats, or two million.  The draws are the same
-    each time.
+    There is a closed form if its covariance is diagonal.  Otherwise draws of the base are used: as
+    many as determine the log of the mass to 0.003 nats, but two million at most.  The draws are the
+    same each time.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def cut_to_box(base: GaussianBase, lower: npt.ArrayLike, upper: npt.ArrayLike) -
 
 
 def _by_axes(base: GaussianBase, lower: FloatArray, upper: FloatArray) -> CutBase:
-    """Return mass and mean for each axis, those of a truncated normal distribution."""
+    """Return mass and mean from each axis separately: those of a truncated normal distribution."""
     log_mass, mean = 0.0, base.mean.copy()
     for axis, sd in enumerate(np.diag(base.cholesky).tolist()):
         a, b = ((float(side[axis]) - base.mean[axis]) / sd for side in (lower, upper))
@@ -82,12 +82,13 @@ def _between(a: float, b: float) -> float:
     if a > 0:
         a, b = -b, -a
     below, above = (0.5 * math.erfc(-each / math.sqrt(2)) for each in (a, -b))
-    # Below the middle the mass is a difference of small numbers, else what the two tails leave.
+    # Below the middle, the mass is a difference of small numbers; otherwise it is what the two
+    # tails leave.
     return 0.5 * math.erfc(-b / math.sqrt(2)) - below if b < 0 else 1 - below - above
 
 
 def _height(z: float) -> float:
-    """Density of the standard normal."""
+    """Return the density of the standard normal."""
     return math.exp(-0.5 * z * z) / math.sqrt(2 * math.pi)
 
 

@@ -24,7 +24,7 @@ def path_data(
     log_zeta: float = 0.0,
     log_g: LogG = UNIFORM,
 ) -> dict[str, Any]:
-    """Return the data of ``stan/path``: the base and g, that every tempered program takes.
+    """Return the data of ``stan/path``, the base and g, which every tempered program takes.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def path_data(
     base
         Gaussian base, or None for the model's own.
     log_zeta
-        Guess at log Z, used with the model's own base; a Gaussian base brings its own.
+        Guess at log Z, used with the model's own base; a Gaussian base carries its own.
     log_g
         Knots of log g.
 
@@ -47,7 +47,8 @@ def path_data(
         raise DataError(f"{model.name} takes no Gaussian base: {model.no_gaussian_base}")
     if base is not None and base.mean.size != model.dimension:
         raise DataError(
-            f"the base has dimension {base.mean.size}, the model {model.name} {model.dimension}"
+            f"the base has dimension {base.mean.size}, but the model {model.name} has "
+            f"{model.dimension}"
         )
     zeta = log_zeta if base is None else base.log_zeta
     if not np.isfinite(zeta):
@@ -69,15 +70,16 @@ def require_finite_mass(
 ) -> None:
     """Refuse pure tempering with infinite mass near inverse temperature 0.
 
-    If x is unbounded and gamma has tails like a Gaussian's in D dimensions, the mass of gamma^beta
-    grows like beta^(-D / 2).
+    If x is unbounded and gamma has tails like those of a Gaussian in D dimensions, the mass of
+    gamma^beta grows like beta^(-D / 2) as beta goes to 0.
 
     Parameters
     ----------
     lowest
         Lowest possible inverse temperature.
     power
-        g goes like beta^(power - 1) at 0; 0 for a single value, or if the base itself counts.
+        g behaves like beta^(power - 1) at 0.  Use 0 for a single value, or if the base itself
+        counts.
 
     Raises
     ------
@@ -87,14 +89,14 @@ def require_finite_mass(
     bare = model.own_base == "improper" and base is None
     if bare and lowest <= 0 and power <= model.dimension / 2:
         raise DataError(
-            f"x of {model.name} is not bounded, so that tempered down to beta = 0 it has infinite "
-            "mass: give a Gaussian base, or keep the knots of log g (and fixed inverse "
+            f"x of {model.name} is not bounded, so it has infinite mass when it is tempered down "
+            "to beta = 0: give a Gaussian base, or keep the knots of log g (and fixed inverse "
             "temperatures) above 0"
         )
 
 
 def knots(log_density: LogG, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the knots of a log density and its values there, checked.
+    """Check the knots of a log density, and return them and its values there.
 
     Raises
     ------
@@ -114,23 +116,25 @@ def knots(log_density: LogG, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class TemperedPath:
-    """The way from a base to the target: log gamma_beta = beta log gamma + (1 - beta) log b.
+    """The path from a base to the target: log gamma_beta = beta log gamma + (1 - beta) log b.
 
     Attributes
     ----------
     base
-        Gaussian base, or None for the model's own, often pure tempering.
+        Gaussian base, or None for the model's own, which is often pure tempering.
     log_zeta
-        Guess at log Z, used with the model's own base; a Gaussian base brings its own.
+        Guess at log Z, used with the model's own base; a Gaussian base carries its own.
     log_g
-        Knots (beta, log g(beta)) up to 1; flat over the form's inverse temperatures if None.
+        Knots (beta, log g(beta)) up to 1.  If None, log g is flat over the form's inverse
+        temperatures.
     ladder
-        Whether beta takes the values of the knots alone, with log weights the values there (from
-        a pilot, -log Z(beta_k)), so that its integral is a sum.  Only collapsed forms can.
+        Whether beta takes only the values of the knots, so that its integral is a sum.  The values
+        of log g there are then log weights (from a pilot, -log Z(beta_k)).  Only collapsed forms
+        can use a ladder.
     base_mass
-        Share of the base's mass that the path reaches, for log Z: see
-        :mod:`harness.evidence.base_mass`.  If None, all of it; of a Gaussian base in a model with
-        bounds, what lies within them.
+        Share of the base's mass that the path reaches, which corrects log Z: see
+        :mod:`harness.evidence.base_mass`.  None means all of it, except for a Gaussian base in a
+        model with bounds, where it means the share that lies within the bounds.
     """
 
     base: GaussianBase | None = None
@@ -140,7 +144,7 @@ class TemperedPath:
     base_mass: LogMass | None = None
 
     def knots(self, lowest: float = 0.0) -> LogG:
-        """Return the knots of log g; a flat one starts at the lowest inverse temperature."""
+        """Return the knots of log g; a flat log g starts at the lowest inverse temperature."""
         return ((lowest, 0.0), (1.0, 0.0)) if self.log_g is None else self.log_g
 
     def data(self, model: Model, lowest: float = 0.0) -> dict[str, Any]:
@@ -149,15 +153,15 @@ class TemperedPath:
         Raises
         ------
         DataError
-            If the path makes no sense for the model.
+            If the path does not fit the model; see :func:`path_data`.
         """
         return path_data(model, self.base, self.log_zeta, self.knots(lowest))
 
     def settings(self, model: Model, lowest: float = 0.0) -> dict[str, Any]:
-        """Return what a fit remembers of the path, as plain values."""
+        """Return what a fit records about the path, as plain values."""
         base = self.base
         return {
-            # With shared scales the prior of what is tempered is one given the scales.
+            # With shared scales, what is tempered has a prior that is conditional on the scales.
             "normalised_base": base is not None or (model.own_base == "prior" and not model.shared),
             "base": None if base is None else [base.mean.tolist(), base.cholesky.tolist()],
             "log_zeta": self.log_zeta if base is None else base.log_zeta,
@@ -165,7 +169,7 @@ class TemperedPath:
         }
 
     def reached(self, model: Model, shapes: Shapes) -> dict[str, Any]:
-        """Return what a fit remembers of the part of the base that the path reaches.
+        """Return what a fit records about the part of the base that the path reaches.
 
         Parameters
         ----------
@@ -177,8 +181,8 @@ class TemperedPath:
         Returns
         -------
         dict
-            ``base_mass``, value and standard error; and ``base_mean``, the mean of the part of
-            a Gaussian base that is reached, None if it is not known.
+            ``base_mass``, its log and the standard error of that; and ``base_mean``, the mean of
+            the part of a Gaussian base that is reached, None if it is not known.
 
         Raises
         ------
@@ -188,7 +192,7 @@ class TemperedPath:
         base, mass = self.base, self.base_mass
         mean = None if base is None else base.mean
         if mass is not None:
-            # The mean of the part is that of the whole only if hardly anything is lost.
+            # The mean of the reached part equals that of the whole only if hardly anything is lost.
             mean = mean if mass.nearly_whole else None
         elif base is not None and model.bounds:
             cut = cut_to_box(base, *StanCoordinates(model, shapes).box)

@@ -1,8 +1,9 @@
-"""A mixture of Gaussians that folds a target: many points x become one point y.
+"""A mixture of Gaussians that folds a target: one point y stands for many points x.
 
-With b(x) = sum_f w_f N(x | m_f, S_f S_f') near the target gamma, x_f = m_f + s_f S_f y and
-D_f(y) = log gamma(x_f) - log b(x_f), the folded density is r(y) = N(y | 0, I) sum_f w_f exp(D_f).
-It has the target's Z and, if b covers the target, one mode.
+Let b(x) = sum_f w_f N(x | m_f, S_f S_f') be close to the target gamma, and let
+x_f = m_f + s_f S_f y and D_f(y) = log gamma(x_f) - log b(x_f).  The folded density is
+r(y) = N(y | 0, I) sum_f w_f exp(D_f).  It has the target's Z and, if b covers the target, a single
+mode.
 
 References
 ----------
@@ -26,7 +27,7 @@ from harness.errors import DataError
 
 @dataclass(frozen=True)
 class Fold:
-    """Mixture of F Gaussians in D dimensions, each a frame in which y is placed.
+    """Mixture of F Gaussians in D dimensions, each of which is a frame for placing y.
 
     Attributes
     ----------
@@ -38,12 +39,12 @@ class Fold:
         Invertible scale matrices S_f, shape (F, D, D); or (1, D, D) for one that all share.
     sign
         Signs s_f, 1 or -1, shape (F,): the orientation in which y is placed.  They only matter for
-        efficiency, because N(m_f, S_f S_f') does not change.
+        efficiency, because N(m_f, S_f S_f') does not depend on them.
 
     Raises
     ------
     DataError
-        If shapes do not match, a number is not finite, or a condition above does not hold.
+        If shapes do not match, a number is not finite, or a value breaks a condition above.
     """
 
     weight: FloatArray
@@ -62,8 +63,8 @@ class Fold:
             )
         if self.scale.shape not in ((number, dimension, dimension), (1, dimension, dimension)):
             raise DataError(
-                f"a fold of {number} Gaussians needs as many scale matrices {(dimension,) * 2}, or "
-                f"one; got shape {self.scale.shape}"
+                f"a fold of {number} Gaussians needs as many scale matrices of shape "
+                f"{(dimension,) * 2}, or one for all; got shape {self.scale.shape}"
             )
         for name in ("weight", "mean", "scale"):
             if not np.all(np.isfinite(getattr(self, name))):
@@ -71,7 +72,7 @@ class Fold:
         if np.any(self.weight <= 0) or abs(self.weight.sum() - 1) > 1e-8:
             raise DataError("a fold's weights must be positive and sum to one")
         if not np.all(np.abs(self.sign) == 1):
-            raise DataError("a fold's signs are 1 or -1")
+            raise DataError("a fold's signs must be 1 or -1")
         if np.any(np.linalg.slogdet(self.scale).sign == 0):
             raise DataError("a fold's scale matrix is singular")
 
@@ -84,7 +85,7 @@ class Fold:
         return placed
 
     def log_density(self, x: npt.ArrayLike) -> FloatArray:
-        """Log density of the mixture b at points of shape (..., D); shape (...)."""
+        """Return the log density of the mixture b at points of shape (..., D); shape (...)."""
         offset = np.asarray(x, dtype=np.float64)[..., None, :] - self.mean
         root = np.broadcast_to(np.linalg.inv(self.scale), (len(self.weight), *self.scale.shape[1:]))
         z = np.einsum("fij,...fj->...fi", root, offset)
@@ -99,10 +100,10 @@ class Fold:
         return value
 
     def log_weight(self, y: FloatArray, log_density: LogDensity) -> FloatArray:
-        """Log w_f + D_f at points y, shape (n, D), of a target; shape (n, F).
+        """Return log w_f + D_f of a target at points y, shape (n, D); shape (n, F).
 
-        Their log sum over f is the folded density's log ratio to N(0, I), and softmax over f
-        the probability of each place given y.
+        Their log sum over f is the log ratio of the folded density to N(0, I), and their softmax
+        over f gives the probability of each place given y.
         """
         placed = self.points(y)
         flat = placed.reshape(-1, placed.shape[-1])
@@ -111,7 +112,7 @@ class Fold:
         return np.where(np.isnan(value), -np.inf, value)
 
     def data(self) -> dict[str, Any]:
-        """Data of a folded Stan program, besides the model's own."""
+        """Return the data that a folded Stan program takes in addition to the model's own."""
         return {
             "F": len(self.weight),
             "D_f": self.mean.shape[1],

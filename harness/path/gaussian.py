@@ -38,11 +38,11 @@ class GaussianBase:
 
     @cached_property
     def _whitener(self) -> FloatArray:
-        """Inverse of the Cholesky factor; solved once, as a base is evaluated at every step."""
+        """Inverse of the Cholesky factor; computed once, as a base is evaluated at each step."""
         return np.asarray(np.linalg.inv(self.cholesky), dtype=np.float64)
 
     def whiten(self, points: npt.ArrayLike) -> FloatArray:
-        """Return z with point = mean + cholesky z, standard normal under the base.
+        """Return z such that point = mean + cholesky z; z is standard normal under the base.
 
         Parameters
         ----------
@@ -52,7 +52,7 @@ class GaussianBase:
         Raises
         ------
         DataError
-            If the last axis is not the base's dimension.
+            If the size of the last axis is not the base's dimension.
         """
         x = np.asarray(points, dtype=np.float64)
         size = self.mean.size
@@ -62,14 +62,14 @@ class GaussianBase:
         return np.asarray(flat @ self._whitener.T, dtype=np.float64).reshape(x.shape)
 
     def log_density(self, points: npt.ArrayLike) -> FloatArray:
-        """Log density, normalised, at points of shape (..., D); shape (...)."""
+        """Return the normalised log density at points of shape (..., D); shape (...)."""
         squared = np.square(self.whiten(points)).sum(axis=-1)
         log_det = 2 * np.log(np.diag(self.cholesky)).sum()
         value: FloatArray = -0.5 * (squared + log_det + self.mean.size * np.log(2 * np.pi))
         return value
 
     def log_density_gradient(self, points: npt.ArrayLike) -> FloatArray:
-        """Gradient of :meth:`log_density` at points of shape (..., D); shape (..., D)."""
+        """Return the gradient of :meth:`log_density` at points (..., D); shape (..., D)."""
         z = self.whiten(points)
         gradient = -z.reshape(-1, self.mean.size) @ self._whitener
         return np.asarray(gradient, dtype=np.float64).reshape(z.shape)
@@ -121,7 +121,7 @@ def gaussian_base(
 
 
 def symmetrised_divergence(one: GaussianBase, other: GaussianBase) -> float:
-    """Symmetrised Kullback-Leibler divergence of two bases, KL(1|2) + KL(2|1), in nats.
+    """Return the symmetrised Kullback-Leibler divergence, KL(1|2) + KL(2|1), in nats.
 
     A bootstrap has converged when it is small: two Gaussians, each fitted to n independent draws of
     the same target, differ by about D (D + 3) / n.  The guesses at log Z are not compared.

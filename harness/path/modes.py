@@ -12,9 +12,9 @@ from harness.errors import DataError, SamplingError
 from harness.path.fold import Fold
 
 _SEARCH_STEPS = 25
-_LONGEST_STEP = 3.0  # in standard deviations of the local quadratic
+_LONGEST_STEP = 3.0  # in standard deviations of the local quadratic approximation
 _ROUGH = 1e-4  # difference for second derivatives, in standard deviations of the particles
-_ARRIVED = 1e-3  # of a step, in standard deviations of the local quadratic
+_ARRIVED = 1e-3  # step length that ends a search, in the same units as the longest step
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,17 @@ class FoldSettings:
     def __post_init__(self) -> None:
         if self.searches < 1 or self.iterations < 0:
             raise DataError(
-                f"a fold needs a search or more and no negative iterations; got {self.searches} "
+                f"a fold needs one search or more and no negative iterations; got {self.searches} "
                 f"and {self.iterations}"
             )
         if not (self.separation > 0 and self.widen > 0):
             raise DataError(
-                f"separation and widen are positive; got {self.separation} and {self.widen}"
+                f"separation and widen must be positive; got {self.separation} and {self.widen}"
             )
 
 
 class FittedFold(NamedTuple):
-    """A fold, and the evaluations of the target's density and gradient that it took."""
+    """A fold, and how many evaluations of the target's density and gradient it took."""
 
     fold: Fold
     gradients: int
@@ -67,16 +67,16 @@ def fit_fold(
 ) -> FittedFold:
     """Fit a mixture of Gaussians, with one component per mode, to draws of a target.
 
-    Newton's method climbs from some of the draws, all at once, with second derivatives from
-    differences of gradients.  EM then fits each mode's Gaussian to all draws; the covariance of its
-    Laplace approximation counts like D + 2 draws.
+    Newton's method climbs from some of the draws, all at the same time, with second derivatives
+    from differences of gradients.  EM then fits each mode's Gaussian to all draws; the covariance
+    of its Laplace approximation counts like D + 2 draws.
 
     Parameters
     ----------
     points
         Draws in random order, shape (n, D), such as :attr:`harness.path.Pilot.points`.
     log_density
-        Log density of the target, and gradient.
+        Log density of the target, with its gradient.
     settings
         Settings; the defaults if not given.
 
@@ -108,7 +108,7 @@ def fit_fold(
 
 
 class _Found(NamedTuple):
-    """Return the modes at which searches ended, many of them several times."""
+    """The modes at which searches ended; most of them occur several times."""
 
     points: FloatArray
     height: FloatArray
@@ -117,7 +117,7 @@ class _Found(NamedTuple):
 
 
 def _climb(start: FloatArray, log_density: LogDensity, spread: FloatArray) -> _Found:
-    """Climb by Newton's method with the absolute curvature, and halve steps that overshoot."""
+    """Climb by Newton's method with the absolute curvature; halve steps that overshoot."""
     count, dimension = start.shape
     shift = np.diag(_ROUGH * spread)
     gradients = 0
@@ -165,7 +165,11 @@ def _climb(start: FloatArray, log_density: LogDensity, spread: FloatArray) -> _F
 def _expectation_maximisation(
     points: FloatArray, mean: FloatArray, laplace: FloatArray, iterations: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Weights, means and covariances; half a draw and D + 2 of the Laplace fit as prior."""
+    """Return weights, means and covariances.
+
+    The prior counts like half a draw for means and weights, and like D + 2 draws with the Laplace
+    approximation's covariance for covariances.
+    """
     number, dimension = mean.shape
     weight, covariance = np.full(number, 1 / number), laplace
     prior = dimension + 2
@@ -177,7 +181,7 @@ def _expectation_maximisation(
         share = np.exp(log_share - np.logaddexp.reduce(log_share, axis=1, keepdims=True))
         count = share.sum(axis=0)
         weight = (count + 0.5) / (len(points) + 0.5 * number)
-        # Half a draw at the old mean, so that an empty component stays where it is.
+        # Half a draw at the old mean keeps an empty component where it is.
         mean = (share.T @ points + 0.5 * mean) / (count + 0.5)[:, None]
         offset = points[:, None, :] - mean
         spread = np.einsum("nf,nfi,nfj->fij", share, offset, offset)

@@ -18,8 +18,8 @@ def matched_base(
 ) -> GaussianBase:
     """Match one Gaussian in mean and covariance to a mixture of local Gaussians.
 
-    The local fits are mixed with weights proportional to their evidences; log zeta is the log
-    of the evidences' sum, the mixture's own estimate of log Z (Graham and Storkey 2017, 7.2).
+    The local fits are mixed with weights proportional to their evidences.  log zeta is the log of
+    the sum of the evidences, the mixture's own estimate of log Z (Graham and Storkey 2017, 7.2).
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def matched_base(
     covariances
         Symmetric positive definite, shape (K, D, D).
     log_evidences
-        Log normalising constant of each local fit, in nats, shape (K,); -inf leaves it out.
+        Log normalising constant of each local fit, in nats, shape (K,); -inf leaves a fit out.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def matched_base(
             f"log evidences; got shapes {spread.shape} and {log_z.shape}"
         )
     for mean, covariance in zip(centre, spread, strict=True):
-        gaussian_base(mean, covariance)  # refuses what is no covariance
+        gaussian_base(mean, covariance)  # raises an error if it is no covariance
     weight = normalised_weights(log_z)
     mean = weight @ centre
     deviation = centre - mean
@@ -67,7 +67,7 @@ def weighted_base(
     points
         Shape (n, D), in base coordinates.
     log_weight
-        Log weights up to a constant, shape (n,); equal ones if not given.
+        Log weights up to a constant, shape (n,); equal weights if not given.
     log_zeta
         Guess at log Z.
 
@@ -75,8 +75,8 @@ def weighted_base(
     ------
     DataError
         If shapes do not match, a point is not finite, or the weights' effective number of
-        points, (sum w)^2 / sum w^2, does not exceed D + 1: the covariance would be singular or
-        nearly so.
+        points, (sum w)^2 / sum w^2, does not exceed D + 1, because the covariance would then be
+        singular or nearly so.
     """
     x = np.asarray(points, dtype=np.float64)
     if x.ndim != 2 or 0 in x.shape:
@@ -96,13 +96,13 @@ def weighted_base(
         )
     mean = weight @ x
     deviation = x - mean
-    # The divisor is that of the sample covariance: equal weights give n - 1.
+    # This is the divisor of the sample covariance: equal weights give n - 1.
     covariance = (weight * deviation.T) @ deviation / (1 - concentration)
     return gaussian_base(mean, _symmetric(covariance), log_zeta=log_zeta)
 
 
 def mixed_base(local_fits: Sequence[GaussianBase]) -> GaussianBase:
-    """Match one Gaussian to local fits, whose log zeta are their log evidences.
+    """Match one Gaussian to local fits, whose log zeta are taken as their log evidences.
 
     See :func:`matched_base`; merge duplicates first (:func:`without_duplicates`).
 
@@ -112,7 +112,7 @@ def mixed_base(local_fits: Sequence[GaussianBase]) -> GaussianBase:
         If there are none, or their dimensions differ.
     """
     if len({fit.mean.size for fit in local_fits}) != 1:
-        raise DataError("local fits to mix must be one or more, all of one dimension")
+        raise DataError("local fits to mix must be one or more, all of the same dimension")
     return matched_base(
         [fit.mean for fit in local_fits],
         [fit.covariance for fit in local_fits],
@@ -125,14 +125,14 @@ def without_duplicates(
 ) -> list[GaussianBase]:
     """Keep one local fit for each mode, the one with the most evidence.
 
-    Two fits are of the same mode if their means are closer than ``separation`` standard deviations,
-    the Mahalanobis distance under the mean of their covariances.  (Two Gaussians of equal
-    weights and covariances make one hump up to a distance of 2.)
+    Two fits count as the same mode if their means are closer than ``separation`` standard
+    deviations, the Mahalanobis distance under the mean of their covariances.  (The mixture of two
+    Gaussians with equal weights and covariances has a single hump up to a distance of 2.)
 
     Returns
     -------
     list[GaussianBase]
-        Kept fits, those with the most evidence first.
+        The fits that are kept, those with the most evidence first.
 
     Raises
     ------

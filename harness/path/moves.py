@@ -9,7 +9,7 @@ import numpy as np
 from harness.arrays import FloatArray, LogDensity
 
 _TARGET_ACCEPTANCE = 0.8
-_LARGEST_CHANGE = 0.5  # of the log step size at one move
+_LARGEST_CHANGE = 0.5  # of the log of the step size, per move
 
 
 class Moved(NamedTuple):
@@ -22,12 +22,12 @@ class Moved(NamedTuple):
 
 
 class HmcMoves:
-    """HMC transitions whose metric is the particles' precision and whose step size adapts.
+    """HMC transitions whose metric is the particles' precision and whose step size adapts itself.
 
     Parameters
     ----------
     dimension
-        D.
+        Number D of coordinates.
     leapfrog_steps
         Leapfrog steps of each trajectory.
     step_size
@@ -43,11 +43,11 @@ class HmcMoves:
         self._cholesky: FloatArray = np.eye(dimension)
 
     def adapt_to(self, points: FloatArray, share: FloatArray) -> None:
-        """Take the metric from particles (n, D) with normalised weights (n,)."""
+        """Compute the metric from particles (n, D) with normalised weights (n,)."""
         deviation = points - share @ points
         covariance = (share * deviation.T) @ deviation
-        # A thousandth of the variances keeps a cloud usable that has collapsed onto a plane; the
-        # metric only affects efficiency.
+        # Adding a thousandth of the variances keeps a cloud usable that has collapsed onto a plane;
+        # the metric only affects efficiency.
         spread = np.diag(covariance)
         floor = max(float(spread.max()), np.finfo(np.float64).tiny) * 1e-12
         covariance += np.diag(1e-3 * spread + floor)
@@ -56,8 +56,8 @@ class HmcMoves:
     def move(self, log_density: LogDensity, points: FloatArray, rng: np.random.Generator) -> Moved:
         """Make one transition of every particle (n, D), then adapt the step size.
 
-        Each particle has a step size of its own, drawn around the common one, so that no
-        trajectory length is a period of the target.
+        Each particle has its own step size, drawn around the common one, so that no trajectory
+        length is a period of the target.
         """
         count, dimension = points.shape
         step = np.exp(self._log_step) * rng.uniform(0.5, 1.5, size=(count, 1))

@@ -1,8 +1,8 @@
 """The pilot: a short run of adaptive tempered SMC that explores the path before a long run.
 
-It provides a ladder of inverse temperatures, log Z along it (and so a g that makes the marginal of
-the inverse temperature even), a refined base, starting points, and an estimate of log Z with its
-error.
+It provides a ladder of inverse temperatures, log Z along the ladder (and so a g that makes the
+marginal of the inverse temperature even), a refined base, starting points, and an estimate of log Z
+with its error.
 
 References
 ----------
@@ -40,9 +40,9 @@ _LEAST_OVERLAP = 1e-3
 _BISECTIONS = 60
 _SMALLEST_STEP = 1e-300
 _CORRELATION = 0.5
-"""Correlation with the particles' places at a rung's start, below which they have moved enough."""
+"""Correlation with their places at the start of a rung below which particles have moved enough."""
 _PATIENCE, _FALLS = 4, 0.02
-"""Moves within which the correlation has to fall by as much to be worth more of them."""
+"""Further moves are worth making if the correlation falls by this much within this many moves."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ class PilotSettings:
     most_moves
         Largest number of HMC transitions at each rung.  They are repeated until the particles have
         moved away from their places at the rung's start, which shows as a correlation below 1/2 in
-        every coordinate (as in Buchholz et al. 2021), or until the correlation falls no more, as
-        with separate modes.  The default, 0, always makes ``moves`` transitions.
+        every coordinate (as in Buchholz et al. 2021), or until the correlation no longer falls, as
+        happens with separate modes.  The default, 0, always makes ``moves`` transitions.
     leapfrog_steps
-        Leapfrog steps of each.
+        Leapfrog steps of each transition.
     most_rungs
-        Rungs after which the pilot gives up.
+        Number of rungs after which the pilot gives up.
     most_seconds
         Seconds of wall time after which it gives up, at the end of a rung.
     """
@@ -90,44 +90,44 @@ class PilotSettings:
                 raise DataError(f"a pilot needs {name} of 1 or more; got {getattr(self, name)}")
         if self.populations < 4:
             raise DataError(
-                f"a pilot's error is its populations' spread: it needs 4 or more; got "
-                f"{self.populations}"
+                f"a pilot's error comes from the spread of its populations: it needs 4 or more; "
+                f"got {self.populations}"
             )
         if self.particles % self.populations or self.particles < 8 * self.populations:
             raise DataError(
-                f"a pilot shares its particles evenly among {self.populations} populations, 8 or "
-                f"more to each; got {self.particles}"
+                f"a pilot shares its particles evenly among {self.populations} populations, with 8 "
+                f"or more in each; got {self.particles}"
             )
         if not self.most_seconds > 0:
-            raise DataError(f"a pilot's time is more than 0 seconds; got {self.most_seconds}")
+            raise DataError(f"a pilot needs more than 0 seconds; got {self.most_seconds}")
         if not 0 < self.conditional_ess < 1:
-            raise DataError(f"conditional_ess lies between 0 and 1; got {self.conditional_ess}")
+            raise DataError(f"conditional_ess must lie between 0 and 1; got {self.conditional_ess}")
 
 
 @dataclass(frozen=True)
 class Pilot:
-    """What a pilot found.
+    """The results of a pilot.
 
     Attributes
     ----------
     base
-        The base that the path starts from, with log zeta the pilot's estimate of log Z.
+        The base that the path starts from, with the pilot's estimate of log Z as log zeta.
     inv_temp
         Ladder of inverse temperatures beta_k, ascending from 0 to 1, shape (K,).
     log_normaliser
         log Z(beta_k) of gamma_beta = (gamma / zeta)^beta b^(1 - beta) with this base and its
-        zeta, shape (K,): 0 at both ends, but at beta = 0 the log of the base's mass within the
-        target's support.
+        zeta, shape (K,).  It is 0 at beta = 1, and at beta = 0 it is the log of the base's mass
+        within the target's support.
     points
         Starting points: the particles at beta = 1 resampled to equal weights, in random order
         and in base coordinates, shape (particles, D).
     log_evidence
-        Estimate of log Z with its standard error from the spread of the populations.
+        Estimate of log Z; its standard error comes from the spread of the populations.
     particles
         The particles at beta = 1 by population, before they are resampled to ``points``, shape
         (populations, particles each, D).
     population_log_weight
-        Log weight of each population's particles, its estimate of log Z up to a constant, shape
+        Log weight of each population's particles: its estimate of log Z up to a constant, shape
         (populations,).
     acceptance
         Mean acceptance rate of the moves at each rung after the first, shape (K - 1,).
@@ -153,12 +153,12 @@ class Pilot:
     def refined_base(self) -> GaussianBase:
         """Gaussian with the mean and covariance of the particles at the target.
 
-        Its log zeta is that of ``base``.  The ladder does not belong to a path from it.
+        Its log zeta is that of ``base``.  The ladder does not belong to a path that starts from it.
 
         Raises
         ------
         DataError
-            If the particles are too few, or their weights too uneven, for a covariance.
+            If there are too few particles, or their weights are too uneven, for a covariance.
         """
         flat = self.particles.reshape(-1, self.particles.shape[2])
         log_weight = np.repeat(self.population_log_weight, self.particles.shape[1])
@@ -168,8 +168,8 @@ class Pilot:
     def log_g(self) -> tuple[tuple[float, float], ...]:
         """Knots (beta_k, -log Z(beta_k)) of a log g under which beta has an even marginal.
 
-        On the discrete ladder the marginal is exactly even, up to the pilot's error; with log g
-        linear between the knots it is nearly even.
+        On the discrete ladder the marginal is exactly even, up to the pilot's error.  With a log g
+        that is linear between the knots it is nearly even.
         """
         return tuple(
             (float(beta), -float(log_z))
@@ -181,8 +181,8 @@ class Pilot:
         """Knots of a log g under which beta is near each rung equally often.
 
         Rungs are close together where the tempered density changes quickly, mostly near the base.
-        An even marginal of beta (:attr:`log_g`) puts few draws there, although the base's weights
-        are large there, so that log Z depends on those few draws.
+        An even marginal of beta (:attr:`log_g`) puts few draws there.  But the weights of the base
+        are large there, so log Z would depend on those few draws.
         """
         edge = np.concatenate([[0.0], (self.inv_temp[1:] + self.inv_temp[:-1]) / 2, [1.0]])
         log_density = -self.log_normaliser - np.log(np.diff(edge))
@@ -208,9 +208,10 @@ def pilot(
     Raises
     ------
     ToolchainError
-        If the optional package stanli is not installed.
+        If the model's density needs its Stan program, and there is neither the optional package
+        stanli nor a C++ compiler to evaluate it.
     DataError, SamplingError
-        As :func:`pilot_of_density`.
+        For the same reasons as in :func:`pilot_of_density`.
     """
     settings = settings or PilotSettings()
     _refuse(base, settings, model.dimension, model.name)
@@ -234,10 +235,10 @@ def pilot_of_density(
     Parameters
     ----------
     log_density
-        Log density of the target with all its constants, and gradient; see
+        Log density of the target with all its constants, and its gradient; see
         :data:`harness.arrays.LogDensity`.
     base, settings, seed
-        As for :func:`pilot`.
+        The same as for :func:`pilot`.
 
     Raises
     ------
@@ -256,7 +257,7 @@ def pilot_of_density(
     count, each = settings.populations, settings.particles // settings.populations
     moves = HmcMoves(base.mean.size, settings.leapfrog_steps)
     ladder, acceptance = [0.0], []
-    log_z = np.zeros((1, count))  # of each population, at each rung
+    log_z = np.zeros((1, count))  # for each population, at each rung
     while ladder[-1] < 1:
         if len(ladder) > settings.most_rungs:
             raise SamplingError(
@@ -269,13 +270,13 @@ def pilot_of_density(
                 f"beta = {ladder[-1]:.3g} after {len(ladder) - 1} rungs)"
             )
         log_ratio = path.log_ratio(points).reshape(count, each)
-        share = normalised_weights(log_z[-1])  # of each population
+        share = normalised_weights(log_z[-1])  # for each population
         step = _next_step(log_ratio, share, 1 - ladder[-1], settings.conditional_ess)
         beta = 1.0 if step >= 1 - ladder[-1] else ladder[-1] + step
         if not beta > ladder[-1]:
             raise SamplingError(
-                f"the pilot's ladder stands still at beta = {ladder[-1]:.3g}: the target is too "
-                f"far from the base"
+                f"the pilot's ladder makes no progress at beta = {ladder[-1]:.3g}: the target is "
+                f"too far from the base"
             )
         log_weight = (beta - ladder[-1]) * log_ratio
         rise = np.logaddexp.reduce(log_weight, axis=1) - np.log(each)
@@ -291,7 +292,7 @@ def pilot_of_density(
 
 
 class _Path:
-    """The geometric path, which counts evaluations of its target's density."""
+    """The geometric path; it counts the evaluations of the target's density."""
 
     def __init__(self, log_density: LogDensity, base: GaussianBase) -> None:
         self._log_density = log_density
@@ -299,7 +300,7 @@ class _Path:
         self.gradients = 0
 
     def target(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Target's log density and gradient; NaN counts as outside the support."""
+        """Return the target's log density and gradient; NaN counts as outside the support."""
         self.gradients += len(points)
         value, gradient = self._log_density(points)
         value = np.array(value, dtype=np.float64)
@@ -310,7 +311,7 @@ class _Path:
         return value, np.where(usable, gradient, 0.0)
 
     def log_ratio(self, points: FloatArray) -> FloatArray:
-        """Log gamma minus log zeta and log b, the path's derivative in beta."""
+        """Return log gamma minus log zeta and log b, the path's derivative in beta."""
         ratio: FloatArray = (
             self.target(points)[0] - self.base.log_zeta - self.base.log_density(points)
         )
@@ -339,11 +340,11 @@ class _Overlap(NamedTuple):
 
 def _refuse(base: GaussianBase, settings: PilotSettings, dimension: int, name: str) -> None:
     if base.mean.size != dimension:
-        raise DataError(f"the base has dimension {base.mean.size}, {name} {dimension}")
+        raise DataError(f"the base has dimension {base.mean.size}, but {name} has {dimension}")
     if settings.particles < 5 * dimension:
         raise DataError(
-            f"a pilot in {dimension} dimensions needs {5 * dimension} particles or more, for their "
-            f"covariance; got {settings.particles}"
+            f"a pilot in {dimension} dimensions needs {5 * dimension} particles or more to "
+            f"estimate their covariance; got {settings.particles}"
         )
 
 
@@ -358,7 +359,7 @@ def _dimension(log_density: LogDensity, base: GaussianBase) -> int:
         ) from error
     if np.shape(value) != (1,) or np.ndim(gradient) != 2 or len(gradient) != 1:
         raise DataError(
-            f"a log density takes points (n, D) and returns values (n,) and gradients (n, D); for "
+            f"a log density takes points (n, D) and returns values (n,) and gradients (n, D); with "
             f"n = 1 it returned shapes {np.shape(value)} and {np.shape(gradient)}"
         )
     return int(np.shape(gradient)[1])
@@ -387,10 +388,11 @@ def _start(
 
 
 def _next_step(log_ratio: FloatArray, share: FloatArray, most: float, ess: float) -> float:
-    """Return the step in beta at which the conditional effective sample size falls to a share.
+    """Return the step in beta at which the conditional effective sample size falls to ``ess``.
 
-    With W_i the particles' normalised weights and w_i their increments, the share is
-    (sum W_i w_i)^2 / sum W_i w_i^2 (Zhou et al. 2016, eq. 10, divided by the particles).
+    The size is taken as a share of the particles.  With W_i their normalised weights and w_i the
+    increments, it is (sum W_i w_i)^2 / sum W_i w_i^2 (Zhou et al. 2016, eq. 10, divided by the
+    number of particles).
     """
     with np.errstate(divide="ignore"):  # a population may have lost all its weight
         log_share = np.log(share / log_ratio.shape[1])[:, None]
@@ -408,8 +410,8 @@ def _next_step(log_ratio: FloatArray, share: FloatArray, most: float, ess: float
         low, high = (middle, high) if enough(middle) else (low, middle)
     if low > 0:
         return low
-    # Log likelihoods of -1e40, which vague priors produce, need an equally small step, so the
-    # bisection continues in the logarithm of the step.
+    # Log likelihoods of -1e40, which vague priors produce, need a step that is equally small, so
+    # the bisection continues in the logarithm of the step.
     log_low, log_high = np.log(_SMALLEST_STEP), np.log(high)
     for _ in range(_BISECTIONS):
         log_middle = 0.5 * (log_low + log_high)
@@ -449,7 +451,7 @@ def _still_leaving(correlations: list[float]) -> bool:
 
 
 def _largest_correlation(began: FloatArray, points: FloatArray) -> float:
-    """Largest correlation over coordinates between two places of the same particles."""
+    """Return the largest correlation over coordinates between two places of the same particles."""
     one, other = began - began.mean(axis=0), points - points.mean(axis=0)
     scale = np.sqrt(np.square(one).sum(axis=0) * np.square(other).sum(axis=0))
     return float(np.max((one * other).sum(axis=0) / np.where(scale > 0, scale, np.inf)))
@@ -467,7 +469,7 @@ def _summary(
     base, populations = path.base, log_z.shape[1]
     along = np.log(overlap.mass) + np.logaddexp.reduce(log_z, axis=1) - np.log(populations)
     log_evidence = float(along[-1] + base.log_zeta)
-    # Z itself is what the populations average; its relative error is that of the logarithm.
+    # The populations average Z itself; its relative error is the error of the logarithm.
     relative = normalised_weights(log_z[-1]) * populations
     variance = np.var(relative, ddof=1) / populations + overlap.relative_variance
     log_weight = np.repeat(log_z[-1], len(points) // populations)

@@ -1,1 +1,1 @@
-"""What an experiment is, as plain data: its grid, its claims, and where experiments are found."""
+"""What an experiment is, as plain data: its grid, its claims, and where to find experiments."""

@@ -1,4 +1,4 @@
-"""What an experiment is made of: cells, tasks, claims, tables and figures, all plain data."""
+"""What an experiment consists of: cells, tasks, claims, tables and figures, all plain data."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ PROFILES: tuple[Profile, ...] = get_args(Profile)
 
 Verdict = Literal["reproduced", "not reproduced", "not run"]
 
+ClaimKind = Literal["paper", "ours", "against", "why"]
+"""Whose a claim is: see :attr:`Claim.kind`."""
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One method with its settings on one model, replicated.
+    """One method with its settings on one model, run several times.
 
     Attributes
     ----------
@@ -41,10 +44,10 @@ class Cell:
     model
         Target density with its data.
     method
-        What is run on it.
+        The method that is run on the model.
     settings
-        Keyword arguments of the method besides the model, ``nuts`` and the seed: plain data,
-        arrays and dataclasses such as a base.
+        Keyword arguments of the method other than the model, ``nuts`` and the seed: plain data,
+        arrays, and dataclasses such as a base.
     nuts
         Settings of NUTS.
     replications
@@ -53,13 +56,13 @@ class Cell:
         Model of each replication, if they differ, for example because every run has its own random
         split of the data; ``model`` is then the first of them.
     extras
-        What the experiment's functions need besides the fit, such as held-out data; draws do not
-        depend on it.
+        What the experiment's functions need in addition to the fit, such as held-out data; draws do
+        not depend on it.
 
     Raises
     ------
     DataError
-        If models are given and there are fewer than replications.
+        If models are given, but fewer than there are replications.
     """
 
     key: str
@@ -76,8 +79,8 @@ class Cell:
     def __post_init__(self) -> None:
         if 0 < len(self.models) < self.replications:
             raise DataError(
-                f"the {self.replications} replications of {self.key} need a model each, or all "
-                f"one; got {len(self.models)}"
+                f"the {self.replications} replications of {self.key} need a model each, or one for "
+                f"all; got {len(self.models)}"
             )
 
     def model_of(self, replication: int) -> Model:
@@ -86,7 +89,7 @@ class Cell:
 
     @property
     def program(self) -> StanProgram | None:
-        """Stan program that the method runs."""
+        """The Stan program that the method runs, if any."""
         return None if self.method.variant is None else self.model.program(self.method.variant)
 
     def content(self, replication: int = 0) -> str:
@@ -104,12 +107,14 @@ class Cell:
 
 
 def _plain(setting: Any) -> Any:
-    """Write a setting that JSON does not know: an array, or a dataclass such as a base."""
+    """Turn a setting that JSON does not know into plain data: an array, or a dataclass."""
     if isinstance(setting, np.ndarray):
         return setting.tolist()
     if is_dataclass(setting) and not isinstance(setting, type):
         return {"class": type(setting).__name__, **asdict(setting)}
-    raise TypeError(f"a setting of a cell is plain data, an array or a dataclass; got {setting!r}")
+    raise TypeError(
+        f"a setting of a cell must be plain data, an array or a dataclass; got {setting!r}"
+    )
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,8 @@ class Task:
     replication
         Which of its runs, from 0.
     digest
-        Hash of program text with includes, data, settings, seed and Stan version.
+        Hash of the program's text with its includes, the data, the settings, the seed and Stan's
+        version.
     """
 
     experiment: str
@@ -135,7 +141,7 @@ class Task:
 
     @property
     def model(self) -> Model:
-        """Model that the replication samples."""
+        """The model that the replication samples."""
         return self.cell.model_of(self.replication)
 
     @property
@@ -150,7 +156,10 @@ class Task:
 
 
 def task_seed(experiment: str, cell_key: str, replication: int) -> int:
-    """Return the seed, which depends only on experiment, cell and replication: grids can grow."""
+    """Return the seed of a run, which depends only on experiment, cell and replication.
+
+    So a grid can grow without changing the seeds of runs that it already has.
+    """
     name = f"{experiment}/{cell_key}".encode()
     entropy = int.from_bytes(hashlib.sha256(name).digest()[:16])
     sequence = np.random.SeedSequence(entropy, spawn_key=(replication,))
@@ -185,11 +194,31 @@ def tasks_of(
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, what we measured, and whether the two agree."""
+    """What is claimed, what we measured, and whether they agree.
 
+    Attributes
+    ----------
+    key
+        Short name within the experiment, by which verdicts of several runs are matched: lower-case
+        letters, digits and hyphens.  It must not change once used; the statement may.
+    kind
+        ``"paper"``: a paper's own; ``"ours"``: further, in our favour; ``"against"``: further,
+        against us or against tempering; ``"why"``: what explains a difference from a paper, or does
+        not.
+    statement
+        What is claimed, in a sentence for people.  Of a claim that is not a paper's it begins with
+        "Ours", "Against", "Why" or "Not why", for those who read no kinds.
+    measured
+        What we measured, in words; nothing before it is judged.
+    verdict
+        Whether the two agree; ``"not run"`` before it is judged.
+    """
+
+    key: str
+    kind: ClaimKind
     statement: str
-    measured: str
-    verdict: Verdict
+    measured: str = ""
+    verdict: Verdict = "not run"
 
 
 @dataclass(frozen=True)
@@ -214,7 +243,7 @@ class Figure:
     alt_text
         What it shows, for a screen reader.
     image
-        SVG or PNG, as :func:`harness.report.style.to_image` makes it.
+        SVG or PNG, made by :func:`harness.report.style.to_image`.
     """
 
     name: str
@@ -244,9 +273,9 @@ class Results:
         Cells of the grid with at least two finished replications.
     metrics
         One row per fit: ``cell``, the cell's factors, ``replication``, ``seed``, ``seconds``,
-        ``gradients`` and what the experiment measures.
+        ``gradients`` and whatever the experiment measures.
     load
-        Reads the fit of a cell's replication.
+        Reads the fit of a replication of a cell.
     planned
         Number of tasks in the whole grid.
     failures
@@ -255,7 +284,7 @@ class Results:
         Reads only the target's draws, arrays (chains, draws, ...) by name, which is quicker than
         reading the fit; by default the fit is read.
     finished
-        When the youngest of the fits was finished, in ISO 8601; "" if that is not known.
+        When the latest of the fits was finished, in ISO 8601; "" if that is not known.
     """
 
     profile: Profile
@@ -268,7 +297,7 @@ class Results:
     finished: str = ""
 
     def target_draws(self, cell: Cell, replication: int) -> dict[str, np.ndarray]:
-        """Return the draws of the target of a cell's replication, (chains, draws, ...) by name."""
+        """Return the target's draws of a cell's replication, (chains, draws, ...) by name."""
         if self.draws is not None:
             return self.draws(cell, replication)
         posterior = self.load(cell, replication).posterior
@@ -290,7 +319,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A published experiment: what to run, what to measure, what to compare with.
+    """A published experiment: what to run, what to measure, and what to compare it with.
 
     Attributes
     ----------
@@ -299,22 +328,22 @@ class Experiment:
     summary
         A paragraph for the report: what is done and what to look for.
     reductions
-        For each profile, how it is smaller than the published experiment ("" if it is not).
+        For each profile, in what way it is smaller than the published experiment ("" if it is not).
     grid
         Cells of a profile.
     user_grid
-        Cells of a profile that need files of the user's own, in the folder that ``--data-dir``
-        names; None if there are none.
+        Cells of a profile that need the user's own files, in the folder that ``--data-dir`` names;
+        None if there are no such cells.
     measure
         Metrics of one fit, by name.
     condense
-        Reduces a fit to what the experiment's functions need, before it is measured and kept, if
-        all of its draws would be too much to keep.  None keeps all of a fit.
+        Reduces a fit to what the experiment's functions need, before the fit is measured and kept,
+        for fits with too many draws to keep.  None keeps all of a fit.
     tables, figures, claims
-        What the report shows, from finished fits; each copes with cells that are not there.
+        What the report shows, made from finished fits; each of them copes with missing cells.
     processor_seconds
-        What a whole run of a profile takes on an empty cache, compiling and pages included, to
-        within a factor of two.  The quickest experiment runs first; one that does not say, last.
+        How long a whole run of a profile takes on an empty cache, including compilation and pages,
+        to within a factor of two.  The quickest experiment runs first; one without this comes last.
     """
 
     name: str

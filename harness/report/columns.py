@@ -1,4 +1,4 @@
-"""The coordinates of a fit's draws as labelled columns, and those that mix worst."""
+"""The coordinates of a fit's draws as labelled columns, and the choice of those that mix worst."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import xarray as xr
 from harness import evidence
 from harness.arrays import FloatArray
 
-# R-hat of many coordinates only serves to choose among them.
+# R-hat of many coordinates is only used to choose among them.
 _DRAWS_TO_CHOOSE_BY = 500
 _FEWEST_FOR_R_HAT = 8
 
@@ -24,7 +24,7 @@ class Columns:
     Attributes
     ----------
     names
-        As Stan writes them, ``x[1, 2]``; of an axis with labels the label, ``n[AITKIN]``.
+        Names as Stan writes them, ``x[1, 2]``; if an axis has labels, the label: ``n[AITKIN]``.
     values
         Shape (chains, draws, K).
     total
@@ -36,11 +36,11 @@ class Columns:
     total: int
 
     def first(self, most: int) -> Columns:
-        """Return the first few."""
+        """Return the first few columns."""
         return Columns(self.names[:most], self.values[..., :most], self.total)
 
     def in_order(self, posterior: xr.Dataset) -> Columns:
-        """Return them in the order of the fit's parameters."""
+        """Return the columns in the order of the fit's parameters."""
         place = {name: index for index, name in enumerate(_names(posterior))}
         order = sorted(range(len(self.names)), key=lambda k: place[self.names[k]])
         return Columns(
@@ -50,7 +50,7 @@ class Columns:
         )
 
     def halves(self) -> Columns:
-        """Return a single chain as two halves, so that there are chains to compare."""
+        """Return a single chain split into two halves, so that there are chains to compare."""
         if len(self.values) > 1:
             return self
         half = self.values.shape[1] // 2
@@ -58,7 +58,7 @@ class Columns:
         return Columns(self.names, both, self.total)
 
     def dataset(self) -> xr.Dataset:
-        """Return each column as a variable of its own, as ArviZ expects it."""
+        """Return each column as a variable, which is what ArviZ expects."""
         return xr.Dataset(
             {
                 name: (("chain", "draw"), self.values[..., index])
@@ -94,7 +94,7 @@ def worst_columns(posterior: xr.Dataset, most: int) -> Columns:
 
 
 def _r_hat(values: FloatArray) -> FloatArray:
-    """R-hat for sorting, from some of the draws; coordinates that never move come last."""
+    """Return R-hat for sorting, from some of the draws; coordinates that never move come last."""
     if values.shape[1] < _FEWEST_FOR_R_HAT:
         return np.zeros(values.shape[-1])
     step = -(-values.shape[1] // _DRAWS_TO_CHOOSE_BY)
@@ -102,15 +102,15 @@ def _r_hat(values: FloatArray) -> FloatArray:
 
 
 def labelled(posterior: xr.Dataset, labels: Mapping[str, Sequence[str]]) -> xr.Dataset:
-    """Label the first axis of parameters, so that columns are named by it.
+    """Label the first axis of parameters, so that columns are named after the labels.
 
     Parameters
     ----------
     posterior
         Draws, axes (chain, draw, ...).
     labels
-        Names of a parameter's entries along its first axis, by the parameter's name.  A
-        parameter that is not there, or of another length, is left as it is.
+        Names of the entries along a parameter's first axis, by the parameter's name.  Labels of a
+        parameter that does not exist or has another length are ignored.
     """
     axes = {}
     for name, entries in labels.items():
@@ -135,7 +135,7 @@ def _names(posterior: xr.Dataset) -> list[str]:
 
 
 def _entries(variable: xr.DataArray, axis: Hashable) -> list[str]:
-    """Names along an axis: its labels if they are words, else numbers from 1 as Stan has them."""
+    """Return names along an axis: its labels if they are words, or Stan's numbers from 1."""
     labels = variable.coords[axis].to_numpy() if axis in variable.coords else np.empty(0)
     if labels.dtype.kind in "UOT":
         return [str(label) for label in labels]

@@ -51,7 +51,7 @@ def draw_figures(columns: Columns) -> list[Figure]:
 
 
 def traces(columns: Columns) -> Figure:
-    """Each chain's values in their order."""
+    """Draw each chain's values in the order of the draws."""
     chains, draws, count = columns.values.shape
     shown = min(chains, _MOST_CHAINS)
     step = max(1, -(-draws * shown * count // _POINTS_OF_TRACES))
@@ -206,4 +206,4 @@ def _what(columns: Columns) -> str:
     names = ", ".join(columns.names)
     if len(columns.names) == columns.total:
         return names
-    return f"{names} (of {columns.total} coordinates those with the largest R-hat)"
+    return f"{names} (the ones with the largest R-hat of {columns.total} coordinates)"

@@ -26,8 +26,8 @@ from harness.report.pages import render
 
 # Fits that both an experiment's functions and their own pages need are read only once.
 _FITS_IN_MEMORY = 16
-# About how many of a run's draws, over all chains, R-hat across runs uses, and the fewest of one
-# chain.
+# R-hat across runs uses about this many draws of a run, over all chains, and at least this many of
+# each chain.
 _DRAWS_OF_A_RUN = 1000
 _FEWEST_OF_A_CHAIN = 50
 
@@ -45,9 +45,9 @@ class Section:
     across
         For each cell's key, whether its runs agree with each other.
     reduction
-        What this profile cuts; empty if nothing.
+        How this profile is smaller than the published experiment; empty if it is not.
     command
-        What runs it again.
+        Command that runs the experiment again.
     """
 
     experiment: Experiment
@@ -66,7 +66,7 @@ class Section:
 
     @property
     def verdicts(self) -> dict[str, int]:
-        """Claims by verdict, in the order of the verdicts, those that occur."""
+        """Number of claims by verdict, in the order of the verdicts; only those that occur."""
         counts = Counter(claim.verdict for claim in self.claims)
         return {verdict: counts[verdict] for verdict in get_args(Verdict) if counts[verdict]}
 
@@ -80,7 +80,7 @@ class Section:
             "Source": self.experiment.source,
             "Fits": f"{len(metrics)} of {self.results.planned}",
             "Sampling took": f"{duration(metrics['seconds'].sum())} of processor time, "
-            "warm-up and pilots included, compiling not",
+            "including warm-up and pilots but not compilation",
             "Gradients": f"{metrics['gradients'].sum():,.0f}",
         }
 
@@ -102,9 +102,9 @@ def build_section(experiment: Experiment, results: Results, *, options: str = ""
     Parameters
     ----------
     experiment, results
-        What was run, and what it came to.
+        What was run, and its results.
     options
-        Options of the command that repeats it, besides name and profile.
+        Options of the command that repeats it, in addition to name and profile.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def render_experiment_page(
 def across_runs(results: Results, cell: Cell) -> Finding:
     """Say whether a cell's runs agree, as if they were the chains of one run.
 
-    They need not agree if every run has a model of its own.
+    They need not agree if every run has its own model.
 
     Raises
     ------
@@ -153,7 +153,7 @@ def across_runs(results: Results, cell: Cell) -> Finding:
         If a fit is damaged.
     """
     if cell.models:
-        return Finding(Severity.FINE, "Every run has a model of its own, so runs need not agree.")
+        return Finding(Severity.FINE, "Every run has its own model, so runs need not agree.")
     runs = [_thinned(results.target_draws(cell, each)) for each in results.replications(cell)]
     shortest = min(array.shape[1] for run in runs for array in run.values())
     draws = xr.Dataset(
@@ -175,7 +175,7 @@ def _thinned(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _kept_in_memory(results: Results) -> Callable[[Cell, int], Fit]:
-    """Read fits as the results do, but the last few only once."""
+    """Read fits as the results do, but keep the last few in memory."""
     cells = {cell.key: cell for cell in results.cells}
 
     @lru_cache(maxsize=_FITS_IN_MEMORY)

@@ -54,15 +54,15 @@ class FitPage:
     summary, summary_caption
         ArviZ's summary, and what it describes.
     draw_figures, path_figures
-        Figures of the target's draws, and of the path from the base.
+        Figures of the target's draws, and of the path from base to target.
     cost
         Gradients and seconds by phase.
     settings, provenance
-        Names and values.
+        Names and values, as text.
     programs
         The Stan programs: what was sampled, or the user's own and its tempered form.
     command
-        What runs it again; empty if not known.
+        Command that runs it again; empty if it is not known.
     """
 
     title: str
@@ -101,11 +101,13 @@ def build_fit_page(
     program
         The Stan program, if it is not one of those that are shipped.
     command
-        What runs it again.
+        Command that runs it again.
     pictures
         Whether to draw figures.
     rows
         Largest number of coordinates in the summary; those with the largest R-hat are shown.
+    labels
+        Names of entries of parameters; see :func:`harness.report.columns.labelled`.
     """
     attrs = fit.tree.attrs
     posterior = labelled(fit.posterior, labels or {})
@@ -188,7 +190,7 @@ def _opening(fit: Fit) -> str:
     if "seed" in attrs:
         sentence += f", seed {int(attrs['seed'])}"
     if int(attrs.get("kept_every", 1)) > 1:
-        sentence += f"; of every {int(attrs['kept_every'])} draws one was kept"
+        sentence += f"; one of every {int(attrs['kept_every'])} draws was kept"
     return f"{sentence}. {fit.gradients:,} gradients in {fit.seconds:,.1f} s."
 
 
@@ -216,7 +218,8 @@ def _summary(posterior: xr.Dataset, rows: int) -> tuple[pd.DataFrame, str]:
     caption = "ArviZ's summary of the unweighted draws of the target."
     if len(columns.names) < columns.total:
         caption += (
-            f" Of {columns.total:,} coordinates the {len(columns.names)} with the largest R-hat."
+            f" It shows the {len(columns.names)} of {columns.total:,} coordinates with the largest "
+            "R-hat."
         )
     if posterior.sizes["draw"] < _FEWEST_FOR_SUMMARY:
         mean = columns.values.mean(axis=(0, 1))
@@ -266,7 +269,7 @@ def _flat(settings: dict[str, Any], above: str = "") -> dict[str, str]:
 
 
 def _shown(value: Any) -> str:
-    """Write a value, or the shape of a long array."""
+    """Write a value as text; for a long array, its shape."""
     if value is None:
         return "none"
     if isinstance(value, float):

@@ -1,7 +1,7 @@
-"""Tables of longer runs, kept beside the published numbers, with a note on what made them.
+"""Tables of longer runs, kept next to the published numbers with a note on what made them.
 
-Each is a file ``ours-EXPERIMENT-TABLE.csv``.  Its first line gives the profile, the date and the
-version of Stan of its fits; the rest is the table as ``harness report`` wrote it.
+Each table is a file ``ours-EXPERIMENT-TABLE.csv``.  Its first line gives the profile, the date and
+the version of Stan of its fits; the rest is the table as ``harness report`` wrote it.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from harness.files import write_text
 from harness.report.markdown import frame_lines
 
 CLAIMS = "claims"
-"""Name of the table of verdicts in an experiment's folder; those are collected, not kept."""
+"""Name of the table of verdicts in an experiment's folder; verdicts are collected elsewhere."""
 
 _MOST_ROWS = 40
-"""A longer table is named, not shown."""
+"""Longer tables are only named, not shown."""
 
 
 @dataclass(frozen=True)
 class KeptTable:
-    """A table that is kept.
+    """A table of a longer run.
 
     Attributes
     ----------
     experiment, name
-        Whose table it is, and which.
+        The experiment that the table belongs to, and the table's name.
     made
         Profile, date and version of Stan, in a sentence.
     frame
-        The table, all as text.
+        The table, with all entries as text.
     """
 
     experiment: str
@@ -49,20 +49,20 @@ class KeptTable:
 
 
 def keep_tables(tables: Path, experiment: str, made: str, folder: Path) -> None:
-    """Copy an experiment's tables from a store, and replace those of the same name.
+    """Copy an experiment's tables from a store, replacing kept tables of the same name.
 
-    Other tables that were kept before stay, because a run may cover only some cells.
+    Other tables that were kept earlier stay, because a run may cover only some of the cells.
 
     Parameters
     ----------
     tables
         The store's folder of the experiment's tables.
     experiment
-        Its name.
+        Name of the experiment.
     made
         Profile, date and version of Stan, in a sentence.
     folder
-        Where tables are kept.
+        Folder in which tables are kept.
 
     Raises
     ------
@@ -76,12 +76,12 @@ def keep_tables(tables: Path, experiment: str, made: str, folder: Path) -> None:
 
 
 def read_kept(folder: Path) -> list[KeptTable]:
-    """Read all tables that are kept, by name.
+    """Read all tables that are kept, sorted by name.
 
     Raises
     ------
     DataError
-        If the first line of one does not say what made it.
+        If the first line of a table does not say what made it.
     """
     found = []
     for path in sorted(folder.glob("ours-*-*.csv")):
@@ -96,7 +96,7 @@ def read_kept(folder: Path) -> list[KeptTable]:
 
 
 def kept_lines(table: KeptTable) -> Iterator[str]:
-    """Write a table in Markdown, or where it is if it is long."""
+    """Write a table in Markdown; if it is long, only say where it is."""
     place = f"`experiments/published/{table.file}`"
     yield from (f"### {table.experiment}: {table.name}", "", f"{table.made} As data: {place}.", "")
     if len(table.frame) <= _MOST_ROWS:

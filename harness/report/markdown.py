@@ -1,4 +1,4 @@
-"""The report as one Markdown file with its figures beside it: claims, figures, tables."""
+"""The report as one Markdown file with its figures next to it: claims, figures and tables."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def write_markdown(folder: Path, sections: Sequence[Section], *, facts: dict[str
     folder
         Folder of the report.
     sections
-        One per experiment.
+        One section for each experiment.
     facts
         Facts about the run.
 
     Returns
     -------
     Path
-        The file.
+        File of the report.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def _section(section: Section, places: dict[str, str]) -> Iterator[str]:
 
 
 def frame_lines(frame: pd.DataFrame) -> list[str]:
-    """Write a table; if its columns have two levels, both are in one line."""
+    """Write a table; if its columns have two levels, both are put into one line."""
     rows = [
         (row_name(row[0]), *(four_digits(value) for value in row[1:]))
         for row in frame.itertuples(name=None)

@@ -1,4 +1,4 @@
-"""The overview of the report: what each experiment came to, and which are still running."""
+"""The overview of the report: each experiment's verdicts, and which experiments still run."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ OVERVIEW = "index.html"
 
 @dataclass(frozen=True)
 class Entry:
-    """What the overview says of an experiment whose page is written.
+    """An experiment in the overview whose page is written.
 
     Attributes
     ----------
     name, title, source
-        As of the experiment.
+        The same as for the experiment.
     href
         Address of its page from the overview.
     profile
         Size of its runs.
     verdicts
-        Claims by verdict, in the order of the verdicts, those that occur.
+        Number of claims by verdict, in the order of the verdicts; only those that occur.
     claims
         Its claims.
     fits, planned, failed
-        Numbers of fits: finished, in the whole grid, failed.
+        Numbers of fits: finished ones, all in the grid, and failed ones.
     written
         Files of its pages, relative to the folder of the report.
     """
@@ -50,12 +50,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Running:
-    """What the overview says of an experiment that has not finished.
+    """An experiment in the overview that has not finished.
 
     Attributes
     ----------
     title, source
-        As of the experiment.
+        The same as for the experiment.
     planned
         Number of fits in the whole grid.
     """
@@ -66,14 +66,14 @@ class Running:
 
     @classmethod
     def of(cls, experiment: Experiment, planned: int) -> Running:
-        """Describe an experiment of so many fits."""
+        """Describe an experiment with this many planned fits."""
         return cls(experiment.title, experiment.source, planned)
 
 
 def write_overview(
     folder: Path, entries: Sequence[Entry], facts: dict[str, str], running: Sequence[Running] = ()
 ) -> Path:
-    """Write the overview, whole or not at all.
+    """Write the overview, completely or not at all.
 
     Parameters
     ----------
@@ -82,14 +82,14 @@ def write_overview(
     entries
         Experiments whose pages are written, in their order.
     facts
-        What was run on what: versions, machine, date.
+        Facts about the run: versions, machine, date.
     running
-        Experiments that have not finished, in the order in which they will.
+        Experiments that have not finished, in the order in which they will finish.
 
     Returns
     -------
     Path
-        Its file.
+        File of the overview.
 
     Raises
     ------

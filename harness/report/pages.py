@@ -19,9 +19,9 @@ def render(template: str, **context: Any) -> str:
     Parameters
     ----------
     template
-        Its name in ``harness/report/templates``.
+        Name of the template in ``harness/report/templates``.
     context
-        What it shows; text is escaped.
+        What the page shows; text is escaped.
     """
     return _environment().get_template(template).render(context)
 
@@ -44,7 +44,7 @@ def _environment() -> jinja2.Environment:
 
 
 def four_digits(value: object) -> str:
-    """Write four significant digits, and from 1,000 on whole numbers without an exponent."""
+    """Write four significant digits; numbers from 1,000 on are whole and have no exponent."""
     if not isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, float) and math.isnan(value):

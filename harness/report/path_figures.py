@@ -44,7 +44,7 @@ def path_figures(fit: Fit) -> list[Figure]:
     figures = []
     if "inv_temp" in extended:
         sampled = extended["inv_temp"].transpose("chain", "draw", ...).to_numpy()
-        if np.ptp(sampled, axis=1).any():  # not fixed
+        if np.ptp(sampled, axis=1).any():  # inverse temperatures were not fixed
             figures.append(inv_temp_density(sampled))
             ends = (0.1, 0.9) if tempered is None else outer_tenths(tempered)
             figures.append(inv_temp_traces(sampled, ends))
@@ -148,7 +148,7 @@ def target_weights(log_w1: FloatArray, colour: str) -> Figure:
 
 
 def pseudo_sample_weights(log_weight: FloatArray, colour: str) -> Figure:
-    """Draw how evenly the pseudo-samples of a draw share its weight, over all draws."""
+    """Draw how evenly the pseudo-samples of a draw share their weight, over all draws."""
     effective = evidence.effective_pseudo_samples(log_weight)
     count = log_weight.shape[-1]
     figure, (axis,) = column_figure()

@@ -20,10 +20,10 @@ class ProgramText:
     Attributes
     ----------
     name, digest
-        Name and hash that the fit remembers.
+        Name and hash that the fit records.
     files
         Name and text of the program and of everything that it includes; none if the installed
-        programs have another hash.
+        programs have a different hash.
     """
 
     name: str
@@ -41,7 +41,7 @@ def program_text(fit: Fit, program: StanProgram | None = None) -> ProgramText | 
     fit
         The fit.
     program
-        Where the program is expected; by default among those that are shipped.
+        The expected program; by default it is looked for among those that are shipped.
     """
     attrs = fit.tree.attrs
     if "program_sha256" not in attrs or "programs" in attrs:
@@ -64,7 +64,7 @@ def program_text(fit: Fit, program: StanProgram | None = None) -> ProgramText | 
 def kept_programs(fit: Fit) -> tuple[ProgramText, ...]:
     """Return the programs that a fit carries itself, because no package ships them.
 
-    Its attribute ``programs`` is JSON: a list of names and texts.  Each hash is its text's.
+    Its attribute ``programs`` is JSON: a list of names and texts.  Each hash is made from the text.
     """
     kept = json.loads(fit.tree.attrs.get("programs", "[]"))
     return tuple(

@@ -55,14 +55,14 @@ def write_site(
     fits: FitPages = "one",
     workers: int = 1,
 ) -> Path:
-    """Write the site; each page is complete or not there, and follows the pages that it links to.
+    """Write the site; each page is written completely, after the pages that it links to.
 
     Parameters
     ----------
     folder
         Folder of the site.
     sections
-        One per experiment.
+        One section for each experiment.
     facts
         Facts about the run for the overview: versions, machine, date.
     fits
@@ -94,7 +94,7 @@ def write_experiment(
     workers: int = 1,
     on_page: Callable[[], object] = lambda: None,
 ) -> Entry:
-    """Write the pages of an experiment's fits, then its own.
+    """Write the pages of an experiment's fits, and then the page of the experiment.
 
     Parameters
     ----------
@@ -105,14 +105,14 @@ def write_experiment(
     fits
         Which fits get a page.
     workers
-        Processes that write pages of fits; the pages do not depend on it.
+        Number of processes that write pages of fits; the pages do not depend on it.
     on_page
         Called for each page of a fit that is written, for progress.
 
     Returns
     -------
     Entry
-        What the overview says of it.
+        The experiment's entry in the overview.
 
     Raises
     ------
@@ -122,7 +122,9 @@ def write_experiment(
         If a file cannot be written, or a fit is damaged.
     """
     if fits not in get_args(FitPages):
-        raise DataError(f"pages are of {' or '.join(get_args(FitPages))} fits; got '{fits}'")
+        raise DataError(
+            f"pages can be made for {' or '.join(get_args(FitPages))} fits; got '{fits}'"
+        )
     experiment, results = section.experiment, section.results
     rows = list(_cell_rows(folder, section, fits, workers, on_page))
     page = render_experiment_page(section, rows, [(_OVERVIEW, f"../{OVERVIEW}")])
@@ -151,7 +153,7 @@ def count_fit_pages(section: Section, fits: FitPages = "one") -> int:
 
 
 def finish_site(folder: Path, entries: Sequence[Entry], facts: dict[str, str]) -> Path:
-    """Write the overview of pages that are written, and remove those of an earlier report.
+    """Write the overview of the pages, and remove pages that only an earlier report had.
 
     Returns
     -------
@@ -169,14 +171,14 @@ def finish_site(folder: Path, entries: Sequence[Entry], facts: dict[str, str]) -
 
 
 def write_tables(folder: Path, tables: Sequence[Table]) -> None:
-    """Write each table as ``FOLDER/NAME.csv``, with one line of names."""
+    """Write each table as ``FOLDER/NAME.csv``, with column names in a single line."""
     for table in tables:
         frame = table.frame.set_axis(column_names(table.frame), axis="columns")
         write_text(folder / f"{table.name}.csv", frame.to_csv())
 
 
 def _shown(section: Section, fits: FitPages) -> dict[str, list[int]]:
-    """Runs of each cell that get a page, by the cell's key."""
+    """Return the runs of each cell that get a page, by the cell's key."""
     results = section.results
     return {
         cell.key: results.replications(cell)[: None if fits == "all" else 1]

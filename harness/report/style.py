@@ -1,4 +1,4 @@
-"""One style for all figures: a colour and a mark per method, sizes, and the bytes of a picture."""
+"""One style for all figures: a colour and marker for each method, sizes, and bytes of images."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as MplFigure
 
-from harness.forms.continuous_tempering import CollapsedTempering, ContinuousTempering
+from harness.forms.continuous_tempering import CollapsedTempering, JointTempering
 from harness.forms.extended_hamiltonian import ExtendedHamiltonian
 from harness.forms.folded import Folded
+from harness.forms.nuts import Nuts
 from harness.forms.pseudo_extended import CollapsedPseudoExtended, PseudoExtended
-from harness.forms.target import Target
 
-# Okabe and Ito's palette, told apart under the common forms of colour blindness.
+# Okabe and Ito's palette, which people with the common forms of colour blindness can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 _LARGEST_SVG = 150_000
-# At the least: a coordinate pair of a path.
+# A lower bound: one pair of coordinates of a path.
 _BYTES_A_POINT = 10
 
 INK = "#1f2933"
@@ -38,7 +38,8 @@ class MethodStyle:
     label
         Its name in words.
     colour, marker
-        As in Matplotlib; the marker distinguishes methods whose colours look alike.
+        Colour and marker as in Matplotlib; the marker distinguishes methods whose colours look
+        alike.
     """
 
     label: str
@@ -50,17 +51,17 @@ METHODS: dict[str, MethodStyle] = {
     **{
         form.name: MethodStyle(form.label, colour, marker)
         for form, colour, marker in (
-            (Target, COLOURS[0], "o"),
+            (Nuts, COLOURS[0], "o"),
             (PseudoExtended, COLOURS[1], "s"),
             (CollapsedPseudoExtended, COLOURS[3], "D"),
-            (ContinuousTempering, COLOURS[2], "^"),
+            (JointTempering, COLOURS[2], "^"),
             (CollapsedTempering, COLOURS[4], "v"),
             (ExtendedHamiltonian, COLOURS[6], ">"),
             (Folded, "#DDCC77", "D"),
         )
     },
-    "gibbs_tempering": MethodStyle("Gibbs continuous tempering", COLOURS[5], "<"),
-    # Tol's muted scheme for the baselines, which are drawn beside one or two of the above.
+    "gibbs_tempering": MethodStyle("Gibbs tempering", COLOURS[5], "<"),
+    # Tol's muted scheme for the baselines, which are drawn next to one or two of the above.
     "sequential_monte_carlo": MethodStyle("Tempered SMC", "#882255", "P"),
     "annealed_importance": MethodStyle("Annealed importance sampling", "#44AA99", "X"),
     "simulated_tempering": MethodStyle("Simulated tempering", "#332288", "*"),
@@ -68,19 +69,19 @@ METHODS: dict[str, MethodStyle] = {
     "tempered_transitions": MethodStyle("Tempered transitions", "#AA4499", "p"),
     "equi_energy": MethodStyle("Equi-energy sampler", "#117733", "d"),
     "repelling_attracting": MethodStyle("Repelling-attracting Metropolis", "#661100", "8"),
-    "joint_tempering": MethodStyle("Joint continuous tempering by HMC", "#1B7837", "1"),
+    "joint_hmc": MethodStyle("Joint tempering by HMC", "#1B7837", "1"),
     "path_sampling": MethodStyle("Path sampling", "#6699CC", "H"),
     "fold_importance": MethodStyle("Importance sampling from a fold", "#888888", "X"),
 }
-"""Style of each method, by the name that its fits carry."""
+"""Style of each method, by the name that fits record."""
 
 _FROM_PILOT = "_from_pilot"
 
 
 def method_style(method: str) -> MethodStyle:
-    """Return how a method is drawn; a method that starts from a pilot looks like the one without.
+    """Return how a method is drawn; starting from a pilot changes only the label.
 
-    A method that is not listed is grey, under its own name.
+    A method that is not listed is grey, with a label made from its name.
     """
     plain = method.removesuffix(_FROM_PILOT)
     style = METHODS.get(plain, MethodStyle(plain.replace("_", " ").capitalize(), "#666666", "."))
@@ -92,9 +93,9 @@ def method_style(method: str) -> MethodStyle:
 def new_figure(
     rows: int = 1, columns: int = 1, *, width: float = 9.0, height: float = 3.2
 ) -> tuple[MplFigure, list[Axes]]:
-    """Return a figure and its axes, row by row, with a layout that fits; sizes in inches.
+    """Return a figure and its axes, row by row, with a layout that fits; sizes are in inches.
 
-    It is made without pyplot, so there is no global state and threads can draw at once.
+    It is made without pyplot, so there is no global state, and several threads can draw at once.
     """
     figure = MplFigure(figsize=(width, height), layout="constrained")
     return figure, _styled_axes(figure, rows, columns)
@@ -105,15 +106,15 @@ def column_figure(
 ) -> tuple[MplFigure, list[Axes]]:
     """Return a figure as wide as a column of a page, with fixed margins.
 
-    Fitting the margins takes as long as drawing, too long for pages with many figures.
+    Fitting the margins takes as long as drawing, which is too long for pages with many figures.
 
     Parameters
     ----------
     rows, columns
-        Axes; those of a column of axes share their label below, and those of a row theirs on the
-        left.
+        Numbers of axes.  Axes in a column share the label below them, and axes in a row share the
+        label on their left.
     height
-        In inches; the width is 4.8.
+        Height in inches; the width is 4.8.
     title
         Whether the axes have titles.
     """
@@ -158,7 +159,7 @@ def to_image(figure: MplFigure) -> bytes:
 
 def _rendered(figure: MplFigure, kind: str) -> bytes:
     buffer = io.BytesIO()
-    # No date and no random ids: the same figure is the same bytes.
+    # No date and no random ids, so that the same figure gives the same bytes.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "harness"}):
         metadata = {"Date": None} if kind == "svg" else None
         figure.savefig(buffer, format=kind, dpi=150, facecolor="white", metadata=metadata)
@@ -166,5 +167,5 @@ def _rendered(figure: MplFigure, kind: str) -> bytes:
 
 
 def media_type(image: bytes) -> str:
-    """Media type of what :func:`to_image` returned."""
+    """Return the media type of an image that :func:`to_image` returned."""
     return "image/png" if image.startswith(b"\x89PNG") else "image/svg+xml"

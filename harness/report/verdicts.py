@@ -1,11 +1,11 @@
-"""One verdict per claim, as data, and the tables in README and docs that are made from it.
+"""One verdict for each claim, as data, and the tables in README and docs that are made from it.
 
 ``python -m harness.report.verdicts STORE [LONGER ...]`` collects what ``harness report`` wrote to
 ``STORE/EXPERIMENT/tables/claims.csv`` in ``experiments/published/ours-verdicts.csv`` of this
 checkout, and writes README's table and ``docs/results.md`` from that.  A longer run's verdict
 replaces that of ``STORE``, and the longer run's tables are kept (:mod:`harness.report.kept`).  Once
-its tables are kept, a longer run needs no store any more: its verdicts stay until its tables are
-replaced or removed.  Verdicts of experiments that are not in ``STORE`` stay as well.
+its tables are kept, a longer run does not need its store any more: its verdicts stay until its
+tables are replaced or removed.  Verdicts of experiments that are not in ``STORE`` stay as well.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ from harness.report.kept import CLAIMS, KeptTable, keep_tables, kept_lines, read
 from harness.report.markdown import frame_lines
 
 VERDICTS = "ours-verdicts.csv"
-"""Name of the table of all claims, beside the published numbers."""
+"""Name of the table of all claims, next to the published numbers."""
 
-_NOT_THE_PAPERS = ("Ours", "Against", "Why", "Not why")
+_COLUMNS = (
+    *("experiment", "key", "kind", "claim", "measured"),
+    *("runs", "verdict", "profile", "date", "stan version"),
+)
 _BEGIN, _END = "<!-- verdicts: begin -->\n", "<!-- verdicts: end -->\n"
 _COMMAND = "python -m harness.report.verdicts"
 
@@ -47,15 +50,30 @@ def claims_table(section: Section, stan_version: str) -> Table:
     Returns
     -------
     Table
-        Indexed by ``experiment``: ``claim``, ``measured``, ``runs`` (of each cell; the fewest and
-        the most), ``verdict``, ``profile``, ``date`` (of the youngest fit) and ``stan version``.
+        Indexed by ``experiment``, with columns ``key``, ``kind``, ``claim`` (the sentence),
+        ``measured``, ``runs`` (of each cell; the fewest and the most), ``verdict``, ``profile``,
+        ``date`` (of the latest fit) and ``stan version``.
+
+    Raises
+    ------
+    DataError
+        If two claims have the same key.
     """
     results = section.results
+    keys = [claim.key for claim in section.claims]
+    twice = sorted({key for key in keys if keys.count(key) > 1})
+    if twice:
+        raise DataError(
+            f"each claim of {section.experiment.name} needs a key of its own; several have "
+            f"{', '.join(twice)}"
+        )
     counts = sorted({len(results.replications(cell)) for cell in results.cells})
     runs = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) if counts else "0"
     rows = [
         {
             "experiment": section.experiment.name,
+            "key": claim.key,
+            "kind": claim.kind,
             "claim": claim.statement,
             "measured": claim.measured,
             "runs": runs,
@@ -66,23 +84,28 @@ def claims_table(section: Section, stan_version: str) -> Table:
         }
         for claim in section.claims
     ]
-    columns = ("experiment", "claim", "measured", "runs", "verdict", "profile", "date")
-    frame = pd.DataFrame(rows, columns=[*columns, "stan version"])
+    frame = pd.DataFrame(rows, columns=[*_COLUMNS])
     return Table(CLAIMS, "Claims and verdicts.", frame.set_index("experiment"))
 
 
 def read_verdicts(path: Path) -> pd.DataFrame:
-    """Read a table of claims, all as text.
+    """Read a table of claims, with all entries as text.
 
     Raises
     ------
     DataError
-        If it cannot be read.
+        If the table cannot be read, or lacks a column.
     """
     try:
-        return pd.read_csv(path, index_col="experiment", dtype=str, keep_default_na=False)
+        frame = pd.read_csv(path, index_col="experiment", dtype=str, keep_default_na=False)
     except (OSError, ValueError) as error:
         raise DataError(f"cannot read the claims in {path}: {error}") from error
+    lacking = [name for name in _COLUMNS[1:] if name not in frame]
+    if lacking:
+        raise DataError(
+            f"the claims in {path} lack {', '.join(lacking)}; `harness report` writes them again"
+        )
+    return frame
 
 
 def collect_verdicts(store: Path) -> pd.DataFrame:
@@ -91,7 +114,7 @@ def collect_verdicts(store: Path) -> pd.DataFrame:
     Raises
     ------
     DataError
-        If it has none.
+        If the store has no claims.
     """
     paths = [store / name / "tables" / f"{CLAIMS}.csv" for name in experiment_names()]
     frames = [read_verdicts(path) for path in paths if path.is_file()]
@@ -108,35 +131,41 @@ def keep_verdicts(
     Parameters
     ----------
     before, now
-        Claims as collected earlier and now.
+        Claims that were collected earlier, and those collected now.
     kept
-        Tables that are kept: verdicts of the runs that made them stay if the claim is still made.
+        Tables that are kept.  Verdicts of the runs that made them stay if the claim still exists.
     """
     made = {(table.experiment, table.made) for table in kept}
-    claims = set(zip(now.index, now["claim"], strict=True))
+    claims = set(zip(now.index, now["key"], strict=True))
     stays = []
     for position, name in enumerate(before.index):
         row = before.iloc[[position]]
-        longer = (name, made_by(row)) in made and (name, row["claim"].iloc[0]) in claims
+        longer = (name, made_by(row)) in made and (name, row["key"].iloc[0]) in claims
         stays.append(name not in now.index or longer)
     return before[stays]
 
 
 def _last_word(*frames: pd.DataFrame) -> pd.DataFrame:
-    """Combine claims; if several runs have a verdict on a claim, the last one counts."""
+    """Combine claims; if several runs have a verdict on a claim, the last verdict counts.
+
+    What is claimed is said in the words of the first.
+    """
     collected: dict[tuple[str, str], pd.Series] = {}
     for name, row in pd.concat(frames).iterrows():
-        key = str(name), row["claim"]
-        if key not in collected or row["verdict"] != "not run":
+        key = str(name), row["key"]
+        if key not in collected:
             collected[key] = row
+        elif row["verdict"] != "not run":
+            words = {each: collected[key][each] for each in ("kind", "claim")}
+            collected[key] = pd.Series({**row, **words}, name=name)
     frame = pd.DataFrame(list(collected.values())).rename_axis("experiment")
     return frame.sort_index(kind="stable")
 
 
 def readme_lines(verdicts: pd.DataFrame) -> list[str]:
-    """Write the papers' claims with their verdicts for the README, after a line of counts."""
-    not_papers = verdicts["claim"].str.startswith(_NOT_THE_PAPERS)
-    papers, ours = verdicts[~not_papers], verdicts.loc[not_papers, "verdict"]
+    """Write the papers' claims with their verdicts for the README, after a sentence of counts."""
+    of_papers = verdicts["kind"] == "paper"
+    papers, ours = verdicts[of_papers], verdicts.loc[~of_papers, "verdict"]
     counts = papers["verdict"].value_counts()
     told = ", ".join(f"{counts.get(word, 0)} {word}" for word in get_args(Verdict))
     return [
@@ -149,7 +178,7 @@ def readme_lines(verdicts: pd.DataFrame) -> list[str]:
 
 
 def results_page(verdicts: pd.DataFrame, kept: Sequence[KeptTable]) -> str:
-    """Return the documentation's page of results: the measurements for each claim, and tables."""
+    """Return the documentation's page of results: what was measured for each claim, and tables."""
     lines = [
         f"<!-- Written by `{_COMMAND}`. -->",
         "# Results",
@@ -176,7 +205,7 @@ def between_markers(text: str, lines: list[str]) -> str:
     Raises
     ------
     DataError
-        If the page does not say where that is.
+        If the page lacks the markers of the table.
     """
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
@@ -186,12 +215,12 @@ def between_markers(text: str, lines: list[str]) -> str:
 
 
 def write_verdicts(checkout: Path, *stores: Path) -> None:
-    """Write tables, README and page of a checkout from stores, the default profile's first.
+    """Write tables, README and page of a checkout from stores; the default profile's comes first.
 
     Raises
     ------
     DataError
-        If a store has no claims, or there is no checkout.
+        If a store has no claims, or the folder is not a checkout.
     StoreError
         If a file cannot be written.
     """
@@ -215,7 +244,7 @@ def write_verdicts(checkout: Path, *stores: Path) -> None:
 
 
 def made_by(verdicts: pd.DataFrame) -> str:
-    """Say in a sentence which runs made the verdicts and the tables beside them."""
+    """Say in a sentence which runs made the verdicts and the tables that go with them."""
     profile, date, version = (
         ", ".join(sorted(set(verdicts[name]))) for name in ("profile", "date", "stan version")
     )
@@ -224,7 +253,7 @@ def made_by(verdicts: pd.DataFrame) -> str:
 
 
 def main(*arguments: str) -> int:
-    """Write them; on failure say why and return 1."""
+    """Write verdicts and pages; on failure print why and return 1."""
     if not arguments:
         print(f"usage: {_COMMAND} STORE [LONGER ...]", file=sys.stderr)
         return 2

@@ -1,6 +1,7 @@
-"""The list of files that a report has written, so that the next one removes what is out of date.
+"""The list of files that a report has written, so that the next report removes outdated ones.
 
-It lies beside the pages, one list for each form of the report.  Nothing else is ever removed.
+The list lies next to the pages; there is one for each form of the report.  Nothing else is ever
+removed.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from typing import Literal
 from harness.files import write_text
 
 ReportForm = Literal["html", "md"]
-"""A site, or one Markdown file with figures beside it; one does not touch the other's files."""
+"""A site, or one Markdown file with its figures; neither form touches files of the other."""
 
 _LISTS: dict[ReportForm, str] = {"html": "files-html.txt", "md": "files-md.txt"}
 
 
 def record_files(folder: Path, form: ReportForm, names: Iterable[str]) -> None:
-    """Remember what a report wrote, and remove what the last one of its form wrote besides.
+    """Record what a report wrote, and remove other files that the last one of its form wrote.
 
     Parameters
     ----------
     folder
         Folder of the report.
     form
-        Which of the two forms was written; the other one stays.
+        Which of the two forms was written; files of the other one stay.
     names
-        Files written, relative to it.
+        Files that were written, relative to the folder.
     """
     written = set(names)
     _remove(folder, set(_recorded(folder, _LISTS[form])) - written)
@@ -36,14 +37,14 @@ def record_files(folder: Path, form: ReportForm, names: Iterable[str]) -> None:
 
 
 def remember_files(folder: Path, form: ReportForm, names: Iterable[str]) -> None:
-    """Remember what an unfinished report has written so far, and remove nothing."""
+    """Record what an unfinished report has written so far, without removing anything."""
     _write_list(folder, form, {*_recorded(folder, _LISTS[form]), *names})
 
 
 def remove_report(folder: Path) -> int:
-    """Remove what a report wrote, and folders that this leaves empty; return the bytes freed."""
+    """Remove what a report wrote, and folders that become empty; return the bytes freed."""
     freed = sum(_remove(folder, {*_recorded(folder, each), each}) for each in _LISTS.values())
-    with suppress(OSError):  # something else is in it, or it was never there
+    with suppress(OSError):  # other files are in it, or it never existed
         folder.rmdir()
     return freed
 
@@ -57,7 +58,7 @@ def _recorded(folder: Path, listed: str) -> list[str]:
         names = (folder / listed).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
-    # Nothing outside the folder, whatever the list says.
+    # Names outside the folder are ignored, whatever the list says.
     return [name for name in names if name and ".." not in name and not name.startswith("/")]
 
 
@@ -69,5 +70,5 @@ def _remove(folder: Path, names: set[str]) -> int:
             freed += path.lstat().st_size
             path.unlink()
             if path.parent != folder:
-                path.parent.rmdir()  # once it is empty
+                path.parent.rmdir()  # fails unless it is empty
     return freed

@@ -1,4 +1,4 @@
-"""Annealed importance sampling, forward and in reverse, and the bounds that the two make.
+"""Annealed importance sampling, forward and in reverse, and the bounds on log Z that they give.
 
 References
 ----------
@@ -34,9 +34,9 @@ from harness.samplers.annealing import (
     require_reversal,
     step_sizes,
 )
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import checked_ladder
-from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
 
 METHOD = "annealed_importance"
@@ -45,26 +45,26 @@ METHOD = "annealed_importance"
 class Sandwich(NamedTuple):
     """Stochastic bounds on log Z from both ends of the path, in nats.
 
-    Each is an estimate of log Z whose mean lies on its own side, and which is on the wrong side
-    by more than c nats with a probability below exp(-c) (Grosse et al. 2015).
+    Each is an estimate of log Z whose mean lies on its own side of log Z.  The probability that it
+    lies on the wrong side by more than c nats is below exp(-c) (Grosse et al. 2015).
     """
 
     lower: LogEvidence
-    """From the base up: the log of an unbiased estimate of Z."""
+    """From passes up from the base: the log of an unbiased estimate of Z."""
     upper: LogEvidence
-    """From exact draws of the target down: minus the log of an unbiased estimate of 1/Z.
+    """From passes down from exact draws of the target: minus the log of an estimate of 1/Z.
 
-    Where the target's support cuts the base, the share that is left, as the passes up have found
-    it, is divided out.
+    That estimate is unbiased.  If the target's support cuts the base, it is corrected for the share
+    that is left of the base, which the passes up have estimated.
     """
     forward: Fit
-    """The fit of the way up; its cost includes the way down."""
+    """The fit of the passes up; its cost includes that of the passes down."""
     log_weight_down: FloatArray
     """Log weights of the passes down, shape (n,), in the order of the exact draws."""
 
     @property
     def gap(self) -> float:
-        """Upper minus lower bound; its mean bounds the error of either."""
+        """Upper minus lower bound; its mean is at least the mean error of either."""
         return self.upper.value - self.lower.value
 
 
@@ -80,43 +80,43 @@ def annealed_importance(
 ) -> Fit:
     """Sample a target by annealed importance sampling.
 
-    Each chain starts from the base and passes the ladder once, with one transition at each rung
-    between its ends.  Its weight has mean Z / zeta whatever the transitions do.
+    Each chain starts from the base and passes along the ladder once, with one transition at each
+    rung between its ends.  Its weight has the mean Z / zeta, whatever the transitions do.
 
     Parameters
     ----------
     what
         Model or target.
     base
-        Where chains start, with the guess zeta at Z.
+        Base from which chains start, with the guess zeta at Z.
     ladder
         Inverse temperatures, ascending from 0 to 1.
     chains
         Number of chains.
     kernel
-        Transition at each rung, by default :class:`~harness.samplers.kernels.Hmc`;
-        :class:`~harness.samplers.kernels.PartialHmc` makes it
-        Hamiltonian annealed importance sampling, with momenta carried along.
+        Transition at each rung, by default :class:`~harness.samplers.kernels.Hmc`.  With
+        :class:`~harness.samplers.kernels.PartialHmc`, which carries momenta along, this is
+        Hamiltonian annealed importance sampling.
     step_size
-        Step size in units of the base's standard deviations; if not given, tuned along the ladder
-        in a pass of its own.
+        Step size in units of the base's standard deviations; if not given, it is tuned along the
+        ladder in a separate pass.
     seed
-        Seed; same seed, same fit.
+        Seed; the same seed gives the same fit.
 
     Returns
     -------
     Fit
-        The chains are independent, and are the draws of one chain of the fit: ``extended`` has
-        the ends of all and ``log_w1``, their log weights.  Its log Z is log zeta plus the log of
-        the mean weight.  The error is that of the mean weight over it, to first order: it is
-        too small where few weights dominate, of which Pareto's k in ``Fit.diagnose`` warns.  The
-        attribute ``rung_step_size`` has each rung's step size.
+        The chains are independent, and become the draws of a single chain of the fit: ``extended``
+        holds the ends of all chains and ``log_w1``, their log weights.  Log Z is log zeta plus the
+        log of the mean weight.  Its error is the relative error of the mean weight, to first order.
+        It is too small if a few weights dominate; the diagnosis warns of that by Pareto's k.  The
+        attribute ``rung_step_size`` holds each rung's step size.
 
     Raises
     ------
     DataError
-        If the ladder is none, there is no chain, the base has another dimension, or the target's
-        density is not usable at draws of the base.
+        If the ladder is unusable, there are fewer than 2 chains, the base does not have the
+        target's dimension, or the target's density is not usable at draws of the base.
     """
     run = _Run(what, base, ladder, chains, kernel or Hmc(), step_size, seed)
     return run.forward()
@@ -133,23 +133,23 @@ def bidirectional(
     step_size: float | None = None,
     seed: int,
 ) -> Sandwich:
-    """Bound log Z from below and above by annealing up from the base and down from the target.
+    """Bound log Z from both sides, by annealing up from the base and down from the target.
 
     Parameters
     ----------
     exact
-        Exact, independent draws of the target in base coordinates, shape (n, D): one chain goes
-        down from each.
+        Exact, independent draws of the target in base coordinates, shape (n, D); one chain goes
+        down from each of them.
     chains
-        Chains that go up; n if not given.
+        Number of chains that go up; n if not given.
     what, base, ladder, kernel, step_size, seed
-        As for :func:`annealed_importance`; the kernel must be Hmc, RandomWalk or PartialHmc, whose
-        reversal is known.
+        The same as for :func:`annealed_importance`.  The kernel must be Hmc, RandomWalk or
+        PartialHmc, because their reversal is known.
 
     Raises
     ------
     DataError
-        As :func:`annealed_importance`, or if the draws are not usable.
+        For the same reasons as in :func:`annealed_importance`, or if the exact draws are unusable.
     """
     kernel = kernel or Hmc()
     require_reversal(kernel)
@@ -160,7 +160,8 @@ def bidirectional(
     fit = run.forward()
     log_weight = run.reverse(exact)
     down = _log_mean(-log_weight)
-    # Passes down end only in what the target's support leaves of the base: Z over its mass there.
+    # Passes down end only in that part of the base which the target's support leaves, so they
+    # estimate Z divided by the base's mass there.
     mass = log_base_mass(np.isfinite(fit.tree["extended"]["log_w1"].to_numpy()))
     upper = mass.added_to(LogEvidence(base.log_zeta - down.value, down.mcse))
     fit.tree.attrs |= run.cost()
@@ -171,7 +172,7 @@ ANNEALED_IMPORTANCE = python_method(METHOD, annealed_importance)
 
 
 class _Run:
-    """One run's path, ladder and tuned transitions."""
+    """The path, ladder and tuned transitions of one run."""
 
     def __init__(
         self,
@@ -187,7 +188,7 @@ class _Run:
         if chains < 2:
             raise DataError(f"annealed importance sampling needs 2 chains or more; got {chains}")
         self._chains, self._seed = chains, seed
-        self._path = Path(target_of(what), base)
+        self._path = GeometricPath(target_of(what), base)
         rng = np.random.default_rng(seed)
         self._step_size = step_sizes(self._path, self._ladder, kernel, step_size, rng)
         self._walk = PathWalk(self._path, self._ladder, kernel, self._step_size, rng)
@@ -220,12 +221,12 @@ class _Run:
         )
 
     def reverse(self, exact: FloatArray) -> FloatArray:
-        """Log weights of passes down from exact draws, shape (n,)."""
+        """Return log weights of passes down from exact draws, shape (n,)."""
         start = self._walk.at(self._path.start(exact))
         return anneal_back(self._walk, self._ladder, start, np.ones(len(exact), bool))[1]
 
     def cost(self) -> dict[str, Any]:
-        """Cost so far, as attributes of a fit."""
+        """Return the cost so far, as attributes of a fit."""
         cost = self._path.cost
         return {
             "gradients_sampling": np.array([float(cost.gradients)]),
@@ -234,7 +235,7 @@ class _Run:
 
 
 def _log_mean(log_weight: FloatArray) -> LogEvidence:
-    """Log of the mean of independent weights, and its error by the delta method."""
+    """Return the log of the mean of independent weights, with its error by the delta method."""
     largest = log_weight.max()
     weight = np.exp(log_weight - largest)
     mean = weight.mean()

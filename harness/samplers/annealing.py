@@ -1,8 +1,9 @@
-"""Passes up and down a ladder of inverse temperatures, and the weights that they earn.
+"""Passes up and down a ladder of inverse temperatures, and the weights that they give to chains.
 
-A pass from the base to the target is an annealed importance sample; a pass back and one out again
-is a tempered transition.  Both are written for any state that has a log density ratio and can be
-moved at a rung, so that the arithmetic can be proved on a few discrete states.
+A pass from the base to the target is an annealed importance sample.  A pass back to the base
+followed by one to the target is a tempered transition.  Both are written for any state that has a
+log density ratio and can be moved at a rung, so that tests can check the arithmetic on a few
+discrete states.
 
 References
 ----------
@@ -24,13 +25,13 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.samplers.geometric_path import GeometricPath, State
 from harness.samplers.kernels import Hmc, Kernel, PartialHmc, RandomWalk, StepSizes
-from harness.samplers.path import Path, State
 
 BoolArray = npt.NDArray[np.bool_]
 S = TypeVar("S")
 
-# Warm-up of the step sizes: bands of the ladder with a step size each, updates of each, chains.
+# Tuning of the step sizes: bands of the ladder that share a step size, updates of each, and chains.
 _BANDS, _UPDATES, _CHAINS = 16, 40, 64
 _FIRST_STEP = 0.1
 
@@ -39,13 +40,13 @@ class Walk(Protocol[S]):
     """Chains that can be moved at the rungs of a ladder."""
 
     def ascent(self, chains: S) -> FloatArray:
-        """D log gamma_beta / d beta = log gamma - log zeta - log b of each chain, shape (n,)."""
+        """Return d log gamma_beta / d beta = log gamma - log zeta - log b of each chain, (n,)."""
 
     def move(self, chains: S, rung: int, backward: BoolArray) -> S:
-        """Apply the transition T of a rung, or where ``backward``, (n,), its reversal.
+        """Apply the transition T of a rung, or its reversal to chains that go backward.
 
-        T leaves the rung's density p invariant, and its reversal T' is the one with
-        p(x) T(y | x) = p(y) T'(x | y).
+        ``backward``, shape (n,), says which chains do.  T leaves the rung's density p invariant;
+        its reversal T' is defined by p(x) T(y | x) = p(y) T'(x | y).
         """
 
 
@@ -63,15 +64,14 @@ def anneal(
     chains
         n draws of the base.
     backward
-        Chains that move by the reversals, shape (n,).
+        Which chains move by the reversals, shape (n,).
 
     Returns
     -------
     tuple
-        The chains after the transition of rung K - 1, and sum_k (beta_{k+1} - beta_k)
-        (log gamma - log zeta - log b)(x_k), shape (n,), over k = 0, ..., K - 1, with x_k the
-        state that rung k leaves (Murray 2007,
-        eq. 2.24).
+        The chains after the transition of rung K - 1; and their log weights, shape (n,),
+        sum_k (beta_{k+1} - beta_k) (log gamma - log zeta - log b)(x_k) over k = 0, ..., K - 1,
+        where x_k is the state after the transition of rung k (Murray 2007, eq. 2.24).
     """
     log_weight = np.zeros(backward.shape)
     for k, step in enumerate(np.diff(ladder)):
@@ -86,9 +86,9 @@ def anneal_back(
 ) -> tuple[S, FloatArray]:
     """Take chains from the target to the base; return them and their log weights.
 
-    The pass of :func:`anneal` in the opposite order: from draws of the target, with ``backward``
-    everywhere true, states and log weight are distributed as those of annealed importance sampling
-    are when each pass is weighted.
+    This is the pass of :func:`anneal` in the opposite order.  If it starts from draws of the target
+    and ``backward`` is true everywhere, its states and log weight are distributed like those of
+    annealed importance sampling when each of its passes counts by its weight.
     """
     log_weight = np.zeros(backward.shape)
     steps = np.diff(ladder)
@@ -103,7 +103,7 @@ AnnealingKernel = Kernel | PartialHmc
 
 
 class Chains(NamedTuple):
-    """Chains on the path with what they carry along."""
+    """Chains on the path, with what they carry along."""
 
     state: State
     momentum: FloatArray
@@ -113,12 +113,12 @@ class Chains(NamedTuple):
 
 
 class PathWalk:
-    """A :class:`Walk` along a tempered path by HMC, at rung 0 by exact draws of the base.
+    """A :class:`Walk` along a tempered path: a kernel at most rungs, exact base draws at rung 0.
 
     Parameters
     ----------
     path, ladder, kernel
-        The path, the inverse temperatures, shape (K + 1,), and how chains move.
+        The path, the inverse temperatures, shape (K + 1,), and the kernel that moves chains.
     step_size
         Step size at each rung, shape (K + 1,).
     rng
@@ -127,7 +127,7 @@ class PathWalk:
 
     def __init__(
         self,
-        path: Path,
+        path: GeometricPath,
         ladder: FloatArray,
         kernel: AnnealingKernel,
         step_size: FloatArray,
@@ -137,7 +137,7 @@ class PathWalk:
         self._step_size, self._rng = step_size, rng
 
     def at(self, state: State) -> Chains:
-        """Return chains at a state, with fresh momenta."""
+        """Return chains at a state, with freshly drawn momenta."""
         momentum = self._rng.standard_normal(state.points.shape)
         return Chains(state, momentum, np.zeros(len(momentum)))
 
@@ -170,7 +170,7 @@ class PathWalk:
     def step(
         self, chains: Chains, rung: int, step_size: npt.ArrayLike, backward: BoolArray
     ) -> Chains:
-        """Move chains at a rung with some other step size."""
+        """Move chains at a rung with a given step size."""
         kernel, beta = self._kernel, float(self._ladder[rung])
         if isinstance(kernel, PartialHmc):
             state, momentum, acceptance = kernel.move(
@@ -183,39 +183,39 @@ class PathWalk:
                 backward=backward,
             )
             return Chains(state, momentum, chains.acceptance + acceptance)
-        # A reversible kernel is its own reversal; require_reversal has seen to it.
+        # These kernels are reversible, so each is its own reversal; require_reversal checks that.
         moved = kernel.move(self._path, chains.state, beta, step_size, self._rng)
         return Chains(moved.state, chains.momentum, chains.acceptance + moved.acceptance)
 
 
 def require_reversal(kernel: AnnealingKernel) -> None:
-    """Refuse a kernel whose reversal is not known.
+    """Raise an error for a kernel whose reversal is not known.
 
     Raises
     ------
     DataError
-        If the kernel is none of those here that are reversible or can go backward.
+        If the kernel is neither one of the reversible kernels here nor one that can go backward.
     """
     if not isinstance(kernel, Hmc | RandomWalk | PartialHmc):
         raise DataError(
-            f"a pass from the target to the base needs the reversal of each transition: take Hmc, "
+            f"a pass from the target to the base needs the reversal of each transition: use Hmc, "
             f"RandomWalk or PartialHmc; got {type(kernel).__name__}"
         )
 
 
 def step_sizes(
-    path: Path,
+    path: GeometricPath,
     ladder: FloatArray,
     kernel: AnnealingKernel,
     given: float | None,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Return the step size at each rung, shape (K + 1,): the given one, or tuned ones.
+    """Return the step size at each rung, shape (K + 1,): the given one, or else tuned ones.
 
     Raises
     ------
     DataError
-        If the given one is not positive and finite.
+        If the given step size is not positive and finite.
     """
     if given is None:
         return tuned_step_sizes(path, ladder, kernel, rng)
@@ -225,12 +225,13 @@ def step_sizes(
 
 
 def tuned_step_sizes(
-    path: Path, ladder: FloatArray, kernel: AnnealingKernel, rng: np.random.Generator
+    path: GeometricPath, ladder: FloatArray, kernel: AnnealingKernel, rng: np.random.Generator
 ) -> FloatArray:
-    """Tune a step size for each rung in a pass of a few chains, and return them, shape (K + 1,).
+    """Tune a step size for each rung in a pass of a few chains; return them, shape (K + 1,).
 
-    Rungs share a step size in at most 16 bands.  The weights of a later pass are unbiased only
-    if its step sizes do not depend on it: so this is a pass of its own, whose chains are lost.
+    Rungs share step sizes in at most 16 bands.  The weights of a later pass are unbiased only if
+    its step sizes do not depend on that pass.  So tuning takes a separate pass, whose chains are
+    discarded.
     """
     rungs = len(ladder)
     band = np.arange(rungs) * min(_BANDS, rungs) // rungs
@@ -238,7 +239,7 @@ def tuned_step_sizes(
     steps = StepSizes(band[-1] + 1, _FIRST_STEP, wanted.target_acceptance)
     walk = PathWalk(path, ladder, kernel, np.full(rungs, np.nan), rng)
     chains = walk.base(_CHAINS)
-    # Chains that start outside the target's support tell nothing of a step size.
+    # Chains that start outside the target's support tell nothing about step sizes.
     possible = np.flatnonzero(np.isfinite(chains.state.log_gamma))
     if 0 < possible.size < _CHAINS:
         chains = walk.at(chains.state.take(np.resize(possible, _CHAINS)))

@@ -1,4 +1,4 @@
-"""What a run of a sampler has cost so far."""
+"""Count what a run of a sampler has cost so far."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 class Cost:
-    """What a run has cost so far: evaluations over all chains, and seconds since it began."""
+    """The cost of a run so far: evaluations over all chains, and seconds since it began."""
 
     def __init__(self) -> None:
         self.gradients = 0

@@ -1,9 +1,9 @@
-"""The equi-energy sampler: jumps between points of about one energy.
+"""The equi-energy sampler, which jumps between points of nearly the same energy.
 
-Level i of K has the density gamma_i(x) = exp(-max(h(x), H_i) / T_i) of the energy
-h = -log gamma: hotter, and flat below H_i.  Each level moves by random-walk Metropolis and, now
-and then, proposes a point that the level above it visited, picked from the energy ring that the
-chain is in.  Level 0 is the target.
+Level i of K has the density gamma_i(x) = exp(-max(h(x), H_i) / T_i), where h = -log gamma is the
+energy.  It is hotter than the target and flat below H_i.  Each level moves by random-walk
+Metropolis.  From time to time it instead proposes a point that the level above it has visited, from
+the energy ring that the chain is in.  Level 0 is the target.
 
 References
 ----------
@@ -25,13 +25,13 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
-from harness.samplers.path import Path
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.result import plain_fit
 
 MIXTURE_TEMPERATURES = (1.0, 2.8, 7.7, 21.6, 60.0)
-"""Temperatures of five levels that suit the mixture of 20 Gaussians, as is usual for it."""
+"""Temperatures of five levels that suit the mixture of 20 Gaussians; they are the usual choice."""
 MIXTURE_ENERGIES = (0.2, 2.0, 6.3, 20.0, 63.2)
-"""Energies H_i of these levels, for the normalised density."""
+"""Energies H_i of these five levels, for the normalised density."""
 
 METHOD = "equi_energy"
 
@@ -51,33 +51,34 @@ def equi_energy(
 ) -> Fit:
     """Sample a target by the equi-energy sampler (Kou et al. 2006).
 
-    Levels run one after the other, the hottest first, each with its whole warm-up and draws before
-    the one below it starts, so that rings do not change while they are used; in the paper a
-    level starts when the one above it has filled its rings, and all of them go on.  Every chain
-    has levels and rings of its own, so that chains are independent.  The target's own level is
+    Levels run one after the other, the hottest first.  Each finishes its warm-up and draws before
+    the one below it starts, so that rings do not change while they are used.  (In the paper a level
+    starts when the one above it has filled its rings, and all levels go on running.)  Every chain
+    has its own levels and rings, so chains are independent.  The level of the target itself is
     never flattened: its density is gamma, whatever H_0 is.
 
     Parameters
     ----------
     what
-        Model, through its Stan program, or target.
+        Model, which is evaluated by its Stan program, or target.
     base
-        Gaussian from which every level starts, within the target's support.
+        Gaussian from which every level starts, inside the target's support.
     scale
-        Standard deviation of the target's random-walk proposals in those of the base; that of level
-        i is sqrt(T_i) times it.  For the mixture of 20 Gaussians 0.25 units of x: take an
-        isotropic base for that.
+        Standard deviation of the target's random-walk proposals, in units of the base's standard
+        deviations; that of level i is sqrt(T_i) times as large.  The mixture of 20 Gaussians takes
+        0.25 units of x; use an isotropic base for that.
     temperatures
         T_i, ascending from 1.
     energies
-        H_i, ascending, as many; they also bound the rings, whose last is open.
+        H_i, ascending, one for each temperature.  They also bound the rings, of which the last has
+        no upper bound.
     jump_probability
-        Probability of proposing a jump rather than a random-walk step.  Where a chain's ring is
-        empty it takes the step.
+        Probability of proposing a jump instead of a random-walk step.  If a chain's ring is empty,
+        it takes the step.
     chains
-        Independent samplers.
+        Number of independent samplers.
     draws, warmup
-        Iterations of each level to keep and before.
+        Iterations of each level that are kept, and those before.
     seed
         Seed.
 
@@ -85,19 +86,19 @@ def equi_energy(
     ------
     DataError
         If a setting is out of range, the levels do not ascend, or hardly any of the base lies
-        within the support.
+        within the target's support.
     """
     temperature, energy = _levels(temperatures, energies)
     if not (np.isfinite(scale) and scale > 0):
         raise DataError(f"the scale of proposals must be positive and finite; got {scale}")
     if not 0 <= jump_probability < 1:
-        raise DataError(f"the probability of a jump lies in [0, 1); got {jump_probability}")
+        raise DataError(f"the probability of a jump must lie in [0, 1); got {jump_probability}")
     if chains < 1 or draws < 4 or warmup < 0:
         raise DataError(
             f"the equi-energy sampler needs 1 chain, 4 draws and 0 iterations of warm-up or more; "
             f"got {chains}, {draws} and {warmup}"
         )
-    path = Path(target_of(what), base)
+    path = GeometricPath(target_of(what), base)
     rng = np.random.default_rng(seed)
     above: Rings | None = None
     rates = []
@@ -143,14 +144,14 @@ def equi_energy(
 
 
 class Rings:
-    """What a level visited, sorted by energy ring, for each chain.
+    """The points that a level visited, sorted by energy ring, for each chain.
 
     Parameters
     ----------
     points, log_gamma
-        Its draws, shapes (chains, T, D) and (chains, T).
+        The level's draws, shapes (chains, T, D) and (chains, T).
     energies
-        Bounds of the rings: [H_1, H_2), ..., [H_K, inf); below H_1 lies the first, number 0.
+        Bounds of the rings: [H_1, H_2), ..., [H_K, inf).  The first ring, number 0, lies below H_1.
     temperature, floor
         The level's own T and H.
     """
@@ -178,40 +179,40 @@ class Rings:
         return np.searchsorted(self._bounds, -log_gamma, side="right")
 
     def size(self, chain: npt.NDArray[np.intp], log_gamma: FloatArray) -> npt.NDArray[np.intp]:
-        """Return how many points there are in the rings of chains with these log densities."""
+        """Return how many points are in the rings of chains with these log densities."""
         return np.asarray(self._count[chain, self.number(log_gamma)], dtype=np.intp)
 
     def draw(
         self, chain: npt.NDArray[np.intp], log_gamma: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        """Draw a point, and its log density, from each chain's ring, which must not be empty."""
+        """Draw a point with its log density from each chain's ring, which must not be empty."""
         ring = self.number(log_gamma)
         count = self._count[chain, ring]
         place = self._first[chain, ring] + (rng.random(len(chain)) * count).astype(np.intp)
         return self._points[chain, place], self._log_gamma[chain, place]
 
     def log_density(self, log_gamma: FloatArray) -> FloatArray:
-        """Log density of the level, given that of the target."""
+        """Return the log density of the level, given that of the target."""
         return flattened(log_gamma, self._temperature, self._floor)
 
 
 def flattened(log_gamma: FloatArray, temperature: float, floor: float) -> FloatArray:
-    """Log density of a level, -max(h, H) / T with h = -log gamma (Kou et al. 2006)."""
+    """Return the log density of a level, -max(h, H) / T with h = -log gamma (Kou et al. 2006)."""
     value: FloatArray = -np.maximum(-log_gamma, floor) / temperature
     return value
 
 
 class Level:
-    """A level's transition.
+    """The transition of one level.
 
     Parameters
     ----------
     path
-        Evaluates the target.
+        The path, which evaluates the target.
     temperature, floor
-        T and H.
+        T and H of the level.
     step
-        Proposals add z @ step to a point, z standard normal; shape (D, D).
+        Proposals add z @ step to a point, where z is standard normal; shape (D, D).
     jump_probability
         Probability of proposing a jump.
     above
@@ -220,7 +221,7 @@ class Level:
 
     def __init__(
         self,
-        path: Path,
+        path: GeometricPath,
         temperature: float,
         floor: float,
         step: FloatArray,
@@ -234,7 +235,7 @@ class Level:
         self._above = above
 
     def move(self, points: FloatArray, log_gamma: FloatArray, rng: np.random.Generator) -> Moved:
-        """Move chains once: (n, D) points with their log densities of the target, (n,)."""
+        """Move chains once: points (n, D), with the log densities of the target there, (n,)."""
         count = len(points)
         jump = rng.random(count) < self._jump_probability
         chain = np.arange(count)
@@ -244,7 +245,7 @@ class Level:
         log_ratio = np.zeros(count)
         if self._above is not None and jump.any():
             proposed[jump], value[jump] = self._above.draw(chain[jump], log_gamma[jump], rng)
-            # The level above draws the proposal in proportion to its own density.
+            # The level above proposes a point with a probability proportional to its own density.
             log_ratio[jump] = self._above.log_density(log_gamma[jump]) - self._above.log_density(
                 value[jump]
             )
@@ -268,7 +269,7 @@ class Level:
 
 
 class Moved(NamedTuple):
-    """Chains after a transition; with draws, shapes (chains, draws, ...)."""
+    """Chains after a transition; if they hold draws, all shapes begin with (chains, draws)."""
 
     points: FloatArray
     """Shape (n, D)."""
@@ -281,9 +282,15 @@ class Moved(NamedTuple):
 
 
 def _run(
-    path: Path, level: Level, *, chains: int, draws: int, warmup: int, rng: np.random.Generator
+    path: GeometricPath,
+    level: Level,
+    *,
+    chains: int,
+    draws: int,
+    warmup: int,
+    rng: np.random.Generator,
 ) -> Moved:
-    """Run one level of all chains."""
+    """Run one level, with all chains."""
     started = path.start_at_base(rng, chains)
     points, log_gamma = started.points, started.log_gamma
     kept = Moved(
@@ -313,7 +320,8 @@ def _levels(temperatures: npt.ArrayLike, energies: npt.ArrayLike) -> tuple[Float
         raise DataError("temperatures and energies must be finite")
     if temperature[0] != 1 or np.any(np.diff(temperature) <= 0) or np.any(np.diff(energy) <= 0):
         raise DataError(
-            f"temperatures ascend from 1 and energies ascend; got {temperature.tolist()} and "
+            f"temperatures must ascend from 1 and energies must ascend; got "
+            f"{temperature.tolist()} and "
             f"{energy.tolist()}"
         )
     return temperature, energy

@@ -1,4 +1,4 @@
-"""Annealed importance sampling from a base that one of Stan's approximations makes first."""
+"""Annealed importance sampling from a base that one of Stan's approximations makes."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def sample_annealed_importance_from_approximation(
     model
         Target density with its data.
     approximation
-        What the base is made by; its cost is the run's ``gradients_pilot`` and ``seconds_pilot``.
+        How the base is made.  Its cost becomes the run's ``gradients_pilot`` and ``seconds_pilot``.
     nuts, compiled
-        Left alone.
+        Not used; every method takes them.
     seed
-        Seed; the approximation uses a stream of its own.
+        Seed; the approximation uses its own stream.
     **settings
-        ``ladder``, which it needs, and its other settings.
+        ``ladder``, which is required, and other settings of annealed importance sampling.
 
     Raises
     ------
     DataError, SamplingError
-        As both.
+        For the same reasons as in both of these functions.
     """
     (own,) = (int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(1))
     made = approximate(model, approximation, seed=own)

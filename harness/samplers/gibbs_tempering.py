@@ -1,4 +1,4 @@
-"""Gibbs continuous tempering: exact draws of the inverse temperature, HMC for x given it.
+"""Gibbs continuous tempering: exact draws of the inverse temperature, and HMC for x given it.
 
 References
 ----------
@@ -18,8 +18,8 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Hmc, Kernel
-from harness.samplers.path import Path
 from harness.samplers.path_chains import PathChains, path_fit
 
 
@@ -37,54 +37,55 @@ def gibbs_tempering(
     starts: FloatArray | None = None,
     seed: int,
 ) -> Fit:
-    """Sample (x, beta) by moves of x given beta and exact draws of beta given x.
+    """Sample (x, beta), alternating moves of x given beta with exact draws of beta given x.
 
     Given x, beta is a truncated exponential (their eq. 17).  Given beta, x moves by HMC with the
-    step size of beta's band, tuned in warm-up: a share of 1/2 of it takes chains up and down the
-    path, so that every band is tuned, and the rest lets beta go free.
+    step size of the band that beta is in, which warm-up tunes.  The first half of warm-up takes
+    chains up and down the path, so that every band is tuned; in the rest beta moves freely.
 
     Parameters
     ----------
     what
-        Model, through its Stan program, or target.
+        Model, which is evaluated by its Stan program, or target.
     base
-        Base at beta = 0, and guess at log Z.
+        Base at beta = 0, with a guess at log Z.
     log_g
-        Knots of log g from beta = 0 to 1, linear between them; a pilot's make beta even.
+        Knots of log g from beta = 0 to 1, linear between them; those of a pilot give beta an even
+        marginal.
     chains, draws, warmup
-        Chains, which run side by side, and their iterations to keep and before.
+        Number of chains, which run side by side, iterations that are kept, and those before.
     kernel
         Moves of x; by default :class:`~harness.samplers.kernels.Hmc`.
     bands
-        Bands of inverse temperatures, with equally many intervals of log g in each (with two
-        knots, equally wide).
+        Number of bands of inverse temperatures.  Each holds equally many intervals between knots of
+        log g; with only two knots, the bands are equally wide.
     step_size
-        Where the tuning starts, in the base's standard deviations; of a kernel without tuning,
-        its width.
+        Where tuning starts, in units of the base's standard deviations.  For a kernel without
+        tuning this is its width.
     starts
-        Where chains start, (chains, D) in base coordinates; by default draws of the base.
+        Starting points of chains, (chains, D) in base coordinates; by default draws of the base.
     seed
         Seed.
 
     Returns
     -------
     Fit
-        As of a continuously tempered run: ``extended`` holds x, ``inv_temp``, ``delta``,
-        ``log_w1`` and ``log_w0``.  Log Z accounts for a base that the target's support cuts off.
-        The attribute ``band_step_size`` has each band's step size.
+        A fit like that of a continuously tempered run: ``extended`` holds x, ``inv_temp``,
+        ``delta``, ``log_w1`` and ``log_w0``.  Log Z takes into account that the target's support
+        may cut the base.  The attribute ``band_step_size`` holds each band's step size.
 
     Raises
     ------
     DataError
-        If a count is too small, the knots do not ascend from 0 to 1, or a starting point has no
-        density.
+        If a count is too small, the knots do not ascend from 0 to 1, or the density is zero at a
+        starting point.
     """
     if draws < 1 or warmup < 0:
         raise DataError(
-            f"this needs a draw or more, and no negative warm-up; got {draws}, {warmup}"
+            f"this needs one draw or more, and no negative warm-up; got {draws}, {warmup}"
         )
     runs = PathChains(
-        Path(target_of(what), base),
+        GeometricPath(target_of(what), base),
         kernel or Hmc(),
         log_g=np.array(log_g, dtype=np.float64),
         ladder=False,

@@ -1,6 +1,6 @@
 """Transitions that leave a density on the tempered path invariant, for many chains at once.
 
-A kernel moves every chain of a :class:`~harness.samplers.path.State` at its own inverse
+A kernel moves every chain of a :class:`~harness.samplers.geometric_path.State` at its own inverse
 temperature.  What adapts does so in warm-up only: a step size is a value that is handed in, so
 that a kernel has no memory of its own.
 
@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.samplers.path import Path, State
+from harness.samplers.geometric_path import GeometricPath, State
 
 Rows = npt.NDArray[np.intp]
 
@@ -54,7 +54,7 @@ class Kernel(Protocol):
 
     def move(
         self,
-        path: Path,
+        path: GeometricPath,
         state: State,
         inv_temp: npt.ArrayLike,
         step_size: npt.ArrayLike,
@@ -108,7 +108,7 @@ class Hmc:
 
     def move(
         self,
-        path: Path,
+        path: GeometricPath,
         state: State,
         inv_temp: npt.ArrayLike,
         step_size: npt.ArrayLike,
@@ -183,7 +183,7 @@ class PartialHmc:
 
     def move(
         self,
-        path: Path,
+        path: GeometricPath,
         state: State,
         momentum: FloatArray,
         inv_temp: npt.ArrayLike,
@@ -232,7 +232,7 @@ class PartialHmc:
 
 
 def _trajectory(
-    path: Path,
+    path: GeometricPath,
     state: State,
     momentum: FloatArray,
     inv_temp: npt.ArrayLike,
@@ -285,7 +285,7 @@ class RandomWalk:
 
     def move(
         self,
-        path: Path,
+        path: GeometricPath,
         state: State,
         inv_temp: npt.ArrayLike,
         step_size: npt.ArrayLike,
@@ -330,7 +330,7 @@ class Slice:
 
     def move(
         self,
-        path: Path,
+        path: GeometricPath,
         state: State,
         inv_temp: npt.ArrayLike,
         step_size: npt.ArrayLike,
@@ -346,7 +346,7 @@ class Slice:
 
     def _along(
         self,
-        path: Path,
+        path: GeometricPath,
         state: State,
         direction: FloatArray,
         beta: FloatArray,

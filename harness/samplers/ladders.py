@@ -8,6 +8,12 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import DataError
 
+# A pair that never rejects still has room for a rung.
+_LEAST_REJECTION = 1e-3
+
+_LOWEST = -115.0  # log of the lowest inverse temperature that a ladder may begin with
+_RUNGS_A_DECADE = 2
+
 PUBLISHED_SCALE = 4.0
 """Scale of the sigmoidal ladder of Wu et al. (2017) and of Graham and Storkey (2017)."""
 
@@ -92,6 +98,76 @@ def geometric_ladder(number: int, *, lowest: float) -> FloatArray:
     if not 0 < lowest < 1:
         raise DataError(f"the lowest inverse temperature lies between 0 and 1; got {lowest}")
     return checked_ladder(np.concatenate([[0.0], np.geomspace(lowest, 1.0, number - 1)]))
+
+
+def equal_rejection_ladder(
+    ladder: FloatArray, rejection: FloatArray, number: int | None = None
+) -> FloatArray:
+    """Place rungs so that neighbours reject swaps equally often.
+
+    The barrier Lambda(beta), the sum of the rejection rates below beta, is taken to be linear
+    between the rungs and its range divided into equal parts (Syed, Bouchard-Cote, Deligiannidis and
+    Doucet 2021, Non-reversible parallel tempering, Journal of the Royal Statistical Society B 84).
+
+    Parameters
+    ----------
+    ladder
+        Inverse temperatures, shape (K,).
+    rejection
+        Rates at which their K - 1 pairs rejected swaps.
+    number
+        How many rungs to place; K if not given.
+    """
+    barrier = communication_barrier(rejection)
+    parts = np.linspace(0, barrier[-1], number or len(ladder))
+    moved = np.interp(parts, barrier, ladder)
+    moved[0], moved[-1] = 0.0, 1.0
+    return moved
+
+
+def communication_barrier(rejection: FloatArray) -> FloatArray:
+    """Return the barrier Lambda at each of K rungs: the sum of the rejection rates below it."""
+    return np.concatenate([[0.0], np.cumsum(np.maximum(rejection, _LEAST_REJECTION))])
+
+
+def overlap_ladder(log_ratio: FloatArray, *, overlap: float = 0.5, most: int = 64) -> FloatArray:
+    """Return a geometric ladder whose first step from the reference keeps some overlap.
+
+    Its lowest inverse temperature beta is where the conditional effective sample size of the
+    reference's draws, (mean w)^2 / mean w^2 with w = exp(beta log_ratio), falls to ``overlap``
+    (Zhou, Johansen and Aston 2016, Toward automatic model comparison, Journal of Computational and
+    Graphical Statistics 25, eq. 10).  Where it is that far, three rungs are enough to begin with.
+
+    Parameters
+    ----------
+    log_ratio
+        log gamma - log reference at draws of the reference, shape (n,); those of -inf are left out.
+    overlap
+        Between 0 and 1.
+    most
+        Most rungs.
+
+    Raises
+    ------
+    DataError
+        If none of them is finite.
+    """
+    finite = log_ratio[np.isfinite(log_ratio)]
+    if not finite.size:
+        raise DataError("the target's density is zero at all draws of the reference")
+
+    def kept(log_beta: float) -> float:
+        weight = np.exp(np.exp(log_beta) * (finite - finite.max()))
+        return float(weight.mean() ** 2 / np.square(weight).mean())
+
+    lowest, highest = _LOWEST, 0.0
+    if kept(highest) >= overlap:
+        return uniform_ladder(3)
+    for _ in range(50):
+        middle = (lowest + highest) / 2
+        lowest, highest = (middle, highest) if kept(middle) >= overlap else (lowest, middle)
+    number = min(4 + round(_RUNGS_A_DECADE * -lowest / np.log(10)), most)
+    return geometric_ladder(number, lowest=min(float(np.exp(lowest)), 0.5))
 
 
 def checked_ladder(ladder: npt.ArrayLike) -> FloatArray:

@@ -30,17 +30,16 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
+from harness.samplers.geometric_path import GeometricPath, State
 from harness.samplers.kernels import Hmc, Kernel, StepSizes
-from harness.samplers.ladders import checked_ladder
-from harness.samplers.path import Path, State
+from harness.samplers.ladders import checked_ladder, equal_rejection_ladder
 from harness.samplers.result import plain_fit
 from harness.samplers.rungs import stepping_stones, thermodynamic_integration
+from harness.samplers.swaps import Travels, even_odd_swaps
 
 # Shares of warm-up after which the rungs are moved; what remains tunes the step sizes alone.
 _ROUNDS = (1 / 32, 1 / 32, 1 / 16, 1 / 8, 1 / 4)
 _INITIAL_STEP = 0.1
-# A pair that never rejects still has room for a rung.
-_LEAST_REJECTION = 1e-3
 
 METHOD = "parallel_tempering"
 
@@ -101,7 +100,7 @@ def parallel_tempering(
             f"{chains}, {draws} and {warmup}"
         )
     moves = kernel or Hmc()
-    path = Path(target_of(what), base)
+    path = GeometricPath(target_of(what), base)
     rng = np.random.default_rng(seed)
     replicas = Replicas(path, moves, start, chains, rng)
     _warm_up(replicas, warmup, adapt_ladder)
@@ -133,7 +132,7 @@ def parallel_tempering(
             "ladder": replicas.ladder,
             "swap_rejection": rejection,
             "communication_barrier": float(rejection.sum()),
-            "round_trips": replicas.round_trips,
+            "round_trips": replicas.travels.round_trips[0],
             "step_size": replicas.step_size,
             "log_evidence_forward": stones.forward.value,
             "log_evidence_forward_mcse": stones.forward.mcse,
@@ -146,86 +145,31 @@ def parallel_tempering(
     )
 
 
-class Swaps(NamedTuple):
-    """One round of swaps between neighbours."""
-
-    probability: FloatArray
-    """Probability that each pair (k, k + 1) would swap, shape (K - 1, C)."""
-    source: npt.NDArray[np.intp]
-    """Rung from which each rung's next state comes, shape (K, C)."""
-
-
-def even_odd_swaps(
-    delta: FloatArray, ladder: FloatArray, parity: int, rng: np.random.Generator
-) -> Swaps:
-    """Swap the even pairs of neighbours, or the odd ones.
-
-    The states of pair (k, k + 1) swap with probability
-    min(1, exp((beta_{k+1} - beta_k) (Delta_{k+1} - Delta_k))).
-
-    Parameters
-    ----------
-    delta
-        Delta = log b + log zeta - log gamma of each rung's state, shape (K, C).
-    ladder
-        Inverse temperatures, shape (K,).
-    parity
-        0 for pairs (0, 1), (2, 3), ...; 1 for (1, 2), (3, 4), ....
-    rng
-        Source of randomness.
-    """
-    rungs, chains = delta.shape
-    log_ratio = np.diff(ladder)[:, None] * np.diff(delta, axis=0)
-    probability: FloatArray = np.exp(np.minimum(0.0, log_ratio))
-    swap = rng.random((rungs - 1, chains)) < probability
-    swap[1 - parity :: 2] = False
-    source = np.repeat(np.arange(rungs)[:, None], chains, axis=1)
-    source[:-1] += swap
-    source[1:] -= swap
-    return Swaps(probability, source)
-
-
-def equal_rejection_ladder(ladder: FloatArray, rejection: FloatArray) -> FloatArray:
-    """Place rungs so that neighbours reject equally often.
-
-    The barrier Lambda(beta), the sum of the rejection rates below beta, is taken to be linear
-    between the rungs and its range divided into equal parts (Syed et al. 2021).
-
-    Parameters
-    ----------
-    ladder
-        Inverse temperatures, shape (K,).
-    rejection
-        Rates at which their K - 1 pairs rejected swaps.
-    """
-    barrier = np.concatenate([[0.0], np.cumsum(np.maximum(rejection, _LEAST_REJECTION))])
-    moved = np.interp(np.linspace(0, barrier[-1], len(ladder)), barrier, ladder)
-    moved[0], moved[-1] = 0.0, 1.0
-    return moved
-
-
 class Replicas:
     """States of all ladders, row k C + c that of rung k of chain c, and their travels."""
 
     def __init__(
-        self, path: Path, kernel: Kernel, ladder: FloatArray, chains: int, rng: np.random.Generator
+        self,
+        path: GeometricPath,
+        kernel: Kernel,
+        ladder: FloatArray,
+        chains: int,
+        rng: np.random.Generator,
     ) -> None:
         self.path = path
         self.ladder = ladder
         self.step_size: FloatArray = np.full(len(ladder) - 1, _INITIAL_STEP)
-        self.round_trips = np.zeros(chains, dtype=np.int64)
+        self.travels = Travels(len(ladder), chains, len(ladder) - 1)
         self.kernel = kernel
         self._rng = rng
-        self._chains = chains
+        self.chains = chains
         self.state: State = path.start_at_base(rng, chains * len(ladder))
         self._parity = 0
-        # Whether the replica that sits at a rung has seen the target since it saw the base.
-        self._returning = np.zeros((len(ladder), chains), dtype=np.bool_)
         self._column = np.arange(chains)
 
     def iterate(self) -> Iteration:
         """Move every replica at its rung, then swap neighbours."""
-        chains, path = self._chains, self.path
+        chains, path = self.chains, self.path
         fresh = path.state(path.base.sample(self._rng, chains))
         inside = np.isfinite(fresh.log_gamma)
         bottom = fresh.where(inside, self.state.take(slice(chains)))
@@ -238,26 +182,17 @@ class Replicas:
         )
         state = bottom.followed_by(moved.state)
         delta = path.delta(state).reshape(-1, chains)
-        swaps = even_odd_swaps(delta, self.ladder, self._parity, self._rng)
+        log_ratio = np.diff(self.ladder)[:, None] * np.diff(delta, axis=0)
+        swaps = even_odd_swaps(log_ratio, self._parity, self._rng)
         self._parity = 1 - self._parity
         self.state = state.take((swaps.source * chains + self._column).ravel())
-        self._travel(swaps.source)
+        self.travels.follow(swaps.source)
         return Iteration(
             moved.acceptance.reshape(-1, chains),
             swaps.probability,
             np.take_along_axis(delta, swaps.source, axis=0),
             inside,
         )
-
-    def forget_travels(self) -> None:
-        """Count round trips from here."""
-        self.round_trips[:] = 0
-
-    def _travel(self, source: npt.NDArray[np.intp]) -> None:
-        returning = np.take_along_axis(self._returning, source, axis=0)
-        self.round_trips += returning[0]
-        returning[0], returning[-1] = False, True
-        self._returning = returning
 
 
 class Iteration(NamedTuple):
@@ -307,7 +242,7 @@ def _warm_up(replicas: Replicas, warmup: int, adapt_ladder: bool) -> None:
 
 def _tune(replicas: Replicas, length: int) -> FloatArray:
     """Tune step sizes for some iterations; return the swap rates."""
-    pairs, chains = len(replicas.ladder) - 1, len(replicas.round_trips)
+    pairs, chains = len(replicas.ladder) - 1, replicas.chains
     sizes = StepSizes(pairs, replicas.step_size, replicas.kernel.target_acceptance)
     rung = np.arange(pairs)
     group = np.repeat(rung, chains)
@@ -322,7 +257,7 @@ def _tune(replicas: Replicas, length: int) -> FloatArray:
 
 
 def _sample(replicas: Replicas, draws: int) -> _Kept:
-    rungs, chains = len(replicas.ladder), len(replicas.round_trips)
+    rungs, chains = len(replicas.ladder), replicas.chains
     dimension = replicas.state.points.shape[1]
     kept = _Kept(
         np.empty((draws, chains, dimension)),
@@ -332,7 +267,7 @@ def _sample(replicas: Replicas, draws: int) -> _Kept:
         np.empty((draws, rungs, chains)),
         np.empty((draws, chains), dtype=np.bool_),
     )
-    replicas.forget_travels()
+    replicas.travels.forget()
     for t in range(draws):
         made = replicas.iterate()
         kept.points[t] = replicas.state.points[-chains:]

@@ -1,8 +1,8 @@
 """Chains of (x, beta) that alternate moves of x given beta with exact draws of beta given x.
 
-What Gibbs continuous tempering and simulated tempering share: they differ in what values beta
-takes.  Their joint density is b(x) g(beta) exp(-beta Delta(x)), with
-Delta = log b + log zeta - log gamma.
+Gibbs continuous tempering, simulated tempering and path sampling share these chains; they differ in
+the values that beta takes and in what they estimate.  The joint density is
+b(x) g(beta) exp(-beta Delta(x)), with Delta = log b + log zeta - log gamma.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import LogMass, draw_inv_temp, inv_temp_log_conditionals
 from harness.fit import Fit
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Kernel, Moved, StepSizes
-from harness.samplers.path import Path
 from harness.samplers.result import weighted_fit
 
 _BLOCK = 2**20  # numbers in a table of draws by knots, 8 MB
 
 
 class Draws(NamedTuple):
-    """What chains have drawn, axes (chains, draws)."""
+    """Draws of the chains, axes (chains, draws)."""
 
     points: FloatArray
     """x, with a last axis D."""
@@ -40,7 +40,7 @@ class Draws(NamedTuple):
 
 
 class Tour(NamedTuple):
-    """Means over a tour of the path, by band, from the base to the target."""
+    """Means over a tour of the path, for each band, from the base to the target."""
 
     inv_temp: FloatArray
     """Shape (bands,)."""
@@ -51,10 +51,10 @@ class Tour(NamedTuple):
 class PathChains:
     """Chains along the path, with a step size for each band of inverse temperatures.
 
-    A step size that suits the target is far too small for the base, or too large.  So the path
-    is cut into bands, with equally many of the intervals between the knots of log g in each, and
-    a move of x given beta takes the step size of beta's band: beta stays, so that the move leaves
-    the tempered density invariant.
+    A step size that suits the target may be far too small or too large for the base.  So the path
+    is cut into bands, each with equally many of the intervals between the knots of log g, and a
+    move of x given beta uses the step size of the band that beta is in.  The move does not change
+    beta, so it leaves the tempered density invariant.
 
     Parameters
     ----------
@@ -63,30 +63,30 @@ class PathChains:
     kernel
         Moves of x.
     log_g
-        Knots (beta, log g(beta)), shape (K, 2); may be changed afterwards.
+        Knots (beta, log g(beta)), shape (K, 2); they may be changed later.
     ladder
-        Whether beta takes the values of the knots alone.
+        Whether beta takes only the values of the knots.
     bands
-        How many.
+        Number of bands.
     step_size
         Step size that warm-up starts from.
     starts
-        Where chains start, shape (chains, D); None for draws of the base.
+        Starting points of chains, shape (chains, D); None for draws of the base.
     chains
-        How many.
+        Number of chains.
     rng
         Source of all randomness.
 
     Raises
     ------
     DataError
-        If a number is out of range, or a starting point of the wrong shape or outside the
-        support.
+        If a number is out of range, the starting points have the wrong shape, or one of them lies
+        outside the target's support.
     """
 
     def __init__(
         self,
-        path: Path,
+        path: GeometricPath,
         kernel: Kernel,
         *,
         log_g: FloatArray,
@@ -98,10 +98,10 @@ class PathChains:
         rng: np.random.Generator,
     ) -> None:
         if bands < 1 or chains < 1:
-            raise DataError(f"this needs a chain and a band or more; got {chains} and {bands}")
+            raise DataError(f"this needs one chain and one band or more; got {chains} and {bands}")
         if starts is not None and len(starts) != chains:
             raise DataError(f"{chains} chains need as many starting points; got {len(starts)}")
-        inv_temp_log_conditionals(0.0, log_g, ladder=ladder)  # refuses unusable knots
+        inv_temp_log_conditionals(0.0, log_g, ladder=ladder)  # raises an error for unusable knots
         self.path, self.kernel, self.rng = path, kernel, rng
         self.log_g, self.ladder, self.bands = log_g, ladder, bands
         self.steps = StepSizes(bands, step_size, kernel.target_acceptance)
@@ -111,8 +111,8 @@ class PathChains:
     def tour(self, iterations: int) -> Tour:
         """Take all chains up and down the path, band by band, to tune every band's step size.
 
-        Chains do not choose their inverse temperatures here, so that no band is left out
-        however rarely g would have them visit it.
+        Chains do not choose their inverse temperatures here, so every band gets its turn, even one
+        that g would rarely let them visit.
         """
         chains, period = len(self.inv_temp), 2 * self.bands
         total = np.zeros((3, self.bands))
@@ -123,7 +123,7 @@ class PathChains:
             place = (band + self.rng.random(chains)) / self.bands
             self.inv_temp = np.interp(place, np.linspace(0, 1, len(knot)), knot)
             self._move(self.band(self.inv_temp), learn=True)
-            if 2 * iteration >= iterations:  # the first half forgets where chains started
+            if 2 * iteration >= iterations:  # after the first half, starting points are forgotten
                 number = np.bincount(band, minlength=self.bands)
                 sums = [
                     np.bincount(band, weights=each, minlength=self.bands)
@@ -144,7 +144,7 @@ class PathChains:
         return delta.T
 
     def sample(self, draws: int) -> Draws:
-        """Run chains with the step sizes that warm-up has left."""
+        """Run chains with the step sizes that warm-up has tuned."""
         chains, dimension = self.state.points.shape
         points = np.empty((chains, draws, dimension))
         inv_temp, delta, log_gamma, acceptance, step_size = np.empty((5, chains, draws))
@@ -161,7 +161,7 @@ class PathChains:
         return Draws(points, inv_temp, delta, log_gamma, acceptance, step_size)
 
     def band(self, inv_temp: FloatArray) -> npt.NDArray[np.intp]:
-        """Band of each inverse temperature, from 0 at the base."""
+        """Return the band of each inverse temperature, counted from 0 at the base."""
         knot = self.log_g[:, 0]
         place = np.interp(inv_temp, knot, np.linspace(0, self.bands, len(knot)))
         return np.minimum(place.astype(np.intp), self.bands - 1)
@@ -189,17 +189,17 @@ def path_fit(
     seed: int,
     found: Mapping[str, Any],
 ) -> Fit:
-    """Return a fit of draws along the path, which reads as one of continuous tempering.
+    """Return a fit of draws along the path, in the same layout as one of continuous tempering.
 
     Parameters
     ----------
     method, settings, seed, found
-        As for :func:`harness.samplers.result.weighted_fit`; settings of the path and the chains
-        are added.
+        The same as for :func:`harness.samplers.result.weighted_fit`; settings of the path and of
+        the chains are added.
     runs, kept
-        Chains and their draws.
+        The chains and their draws.
     base_mass
-        Share of the base's mass that they reach.
+        Share of the base's mass that the chains reach.
     """
     log_w1, log_w0 = _end_log_weights(kept.delta, runs.log_g, ladder=runs.ladder)
     chains, draws = kept.delta.shape
@@ -231,7 +231,7 @@ def path_fit(
 def _end_log_weights(
     delta: FloatArray, log_g: FloatArray, *, ladder: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Log w1 and log w0 of draws, a block at a time, since knots may be many."""
+    """Return log w1 and log w0 of draws, computed in blocks because there may be many knots."""
     blocks = np.array_split(delta.ravel(), -(-delta.size * len(log_g) // _BLOCK))
     pairs = [inv_temp_log_conditionals(block, log_g, ladder=ladder) for block in blocks]
     log_w1, log_w0 = (

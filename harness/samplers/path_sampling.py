@@ -1,9 +1,9 @@
-"""Path sampling: log Z by integrating over a continuous inverse temperature.
+"""Path sampling, which estimates log Z by integrating over a continuous inverse temperature.
 
-A chain draws x and beta in turn, x given beta by HMC and beta given x exactly, from
-b(x) exp(-beta Delta(x)) g(beta).  With U = -Delta, the slope of log gamma_beta in beta,
-log Z = log zeta + int E[U | beta] dbeta, whatever g is.  Warm-up brings g near to the density that
-makes the integral's error least.
+A chain draws x given beta by HMC and beta given x exactly, in turn, from
+b(x) exp(-beta Delta(x)) g(beta).  With U = -Delta, the derivative of log gamma_beta with respect to
+beta, log Z = log zeta + int E[U | beta] dbeta, whatever g is.  Warm-up brings g close to the
+density for which the error of the integral is smallest.
 
 References
 ----------
@@ -26,11 +26,11 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Hmc, StepSizes
-from harness.samplers.path import Path
 from harness.samplers.path_chains import Draws, PathChains, path_fit
 
-# Shares of warm-up after which g is renewed; what remains tunes the step sizes alone.
+# Shares of warm-up after which g is renewed; the rest of it only tunes the step sizes.
 _ROUNDS = (1 / 16, 1 / 16, 1 / 8, 1 / 4)
 _LEAST_IN_A_BAND = 20  # draws, of all chains
 _INITIAL_STEP = 0.1
@@ -53,30 +53,30 @@ def path_sampling(
 ) -> Fit:
     """Sample a target and the path to it from a Gaussian base, and integrate along it.
 
-    The fit holds draws along the path, as one of continuous tempering does; its log Z is path
-    sampling's.  (Averaged over beta given x, path sampling becomes the ratio of weights that the
+    The fit holds draws along the path, like a fit of continuous tempering; its log Z comes from
+    path sampling.  (Path sampling averaged over beta given x becomes the ratio of weights that the
     fit's ``tempered`` draws give: Graham and Storkey 2017, eq. 20.)
 
     Parameters
     ----------
     what
-        Model, through its Stan program, or target.
+        Model, which is evaluated by its Stan program, or target.
     base
         Base at beta = 0, which is cut to the target's support.
     bands
-        Intervals of beta with equally many draws, in each of which E[U | beta] is fitted by a line;
-        in warm-up also those between the knots of g, each with a step size of its own.
+        Number of intervals of beta with equally many draws; in each, E[U | beta] is fitted by a
+        line.  The chains use as many bands of knots of g, each with its own step size.
     log_g
         Knots of log g to start from, linear between them, from beta = 0 to 1.
     adapt_g
-        Whether warm-up renews g, so that beta's density is about proportional to the standard
+        Whether warm-up renews g, so that beta's density becomes about proportional to the standard
         deviation of U given beta (Gelman and Meng 1998, for a U centred at its mean).
     chains
-        Independent chains.
+        Number of independent chains.
     draws, warmup
-        Iterations, of one HMC trajectory and one draw of beta, to keep and before.
+        Iterations that are kept, and those before; each is one HMC trajectory and one draw of beta.
     kernel
-        HMC; by default that of :class:`Hmc`.
+        HMC; by default :class:`Hmc` with its own defaults.
     seed
         Seed.
 
@@ -94,10 +94,10 @@ def path_sampling(
     if chains * draws < _LEAST_IN_A_BAND * bands:
         raise DataError(
             f"{chains} chains of {draws} draws are too few for {bands} bands of "
-            f"{_LEAST_IN_A_BAND} draws: take more draws or fewer bands"
+            f"{_LEAST_IN_A_BAND} draws each: take more draws or fewer bands"
         )
     hmc = kernel or Hmc()
-    path = Path(target_of(what), base)
+    path = GeometricPath(target_of(what), base)
     rng = np.random.default_rng(seed)
     runs = PathChains(
         path,
@@ -129,16 +129,16 @@ def path_sampling(
 
 
 class Curve(NamedTuple):
-    """E[U | beta] as lines in bands of beta."""
+    """E[U | beta], as a line in each band of beta."""
 
     edges: FloatArray
     """Ends of the bands, from 0 to 1, shape (B + 1,)."""
     height: FloatArray
-    """The line's value in the middle of each band, shape (B,)."""
+    """Value of the line in the middle of each band, shape (B,)."""
     spread: FloatArray
-    """Standard deviation of U about it, shape (B,)."""
+    """Standard deviation of U about the line, shape (B,)."""
     residual: FloatArray
-    """Series, of the shape of the draws, whose mean has the error of the integral."""
+    """A series of the shape of the draws, whose mean has the same error as the integral."""
 
     @property
     def integral(self) -> FloatArray:
@@ -154,7 +154,7 @@ def integrand(slope: FloatArray, inv_temp: FloatArray, bands: int) -> Curve:
     slope
         U = -Delta of each draw, of any shape.
     inv_temp
-        The beta it was drawn at, of the same shape.
+        The beta at which it was drawn, of the same shape.
     bands
         Number of bands B.
     """
@@ -164,7 +164,7 @@ def integrand(slope: FloatArray, inv_temp: FloatArray, bands: int) -> Curve:
     band = np.clip(np.searchsorted(edges, inv_temp.ravel(), side="right") - 1, 0, count - 1)
 
     def mean(values: FloatArray) -> FloatArray:
-        """Mean of each band."""
+        """Return the mean of each band."""
         total = np.bincount(band, weights=values, minlength=count)
         return np.asarray(total / number, dtype=np.float64)
 
@@ -186,17 +186,17 @@ def integrand(slope: FloatArray, inv_temp: FloatArray, bands: int) -> Curve:
 
 
 def flattening(curve: Curve, knots: int) -> FloatArray:
-    """Knots of the log g under which beta's density is about the spread of U.
+    """Return knots of the log g that makes beta's density about proportional to the spread of U.
 
-    Log g = -log Z(beta) + log sd(U | beta), up to a constant; the knots have equal parts of the
-    integral of the spread between them.
+    That is log g = -log Z(beta) + log sd(U | beta), up to a constant.  The knots are placed so that
+    the integral of the spread between neighbours is the same everywhere.
 
     Parameters
     ----------
     curve
-        What is known of the path so far.
+        What is known about the path so far.
     knots
-        How many.
+        Number of knots.
 
     Returns
     -------
@@ -213,14 +213,14 @@ def flattening(curve: Curve, knots: int) -> FloatArray:
 
 
 def _warm_up(runs: PathChains, warmup: int, adapt_g: bool) -> None:
-    """Tune step sizes, and between rounds g and the bands."""
+    """Tune step sizes, and renew g and the bands between rounds."""
     enough = _LEAST_IN_A_BAND * runs.bands / len(runs.inv_temp)
     rounds = [int(warmup * share) for share in _ROUNDS] if adapt_g else []
     rounds = [length for length in rounds if length >= enough]
     band = np.arange(runs.bands)
     for length in rounds:
         delta = runs.warm_up(length)
-        # Not all bands are visited from the start: what is known of them is renewed.
+        # Not all bands are visited from the start, so what is known about them is renewed.
         beta = evidence.draw_inv_temp(delta, runs.log_g, runs.rng)
         old = _middles(runs)
         runs.log_g = flattening(integrand(-delta, beta, runs.bands), runs.bands + 1)
@@ -230,14 +230,14 @@ def _warm_up(runs: PathChains, warmup: int, adapt_g: bool) -> None:
 
 
 def _middles(runs: PathChains) -> FloatArray:
-    """Inverse temperature in the middle of each band, in the order of the knots."""
+    """Return the inverse temperature in the middle of each band, in the order of the knots."""
     knot = runs.log_g[:, 0]
     place = (np.arange(runs.bands) + 0.5) / runs.bands
     return np.interp(place, np.linspace(0, 1, len(knot)), knot)
 
 
-def _log_evidence(path: Path, kept: Draws, bands: int, mass: LogMass) -> LogEvidence:
-    """Integrate the fitted curve, from the base's mass within the target's support."""
+def _log_evidence(path: GeometricPath, kept: Draws, bands: int, mass: LogMass) -> LogEvidence:
+    """Integrate the fitted curve, and correct for the base's mass outside the target's support."""
     curve = integrand(-kept.delta, kept.inv_temp, bands)
     value = path.base.log_zeta + curve.integral[-1]
     error = float(evidence.expectation(curve.residual).mcse)

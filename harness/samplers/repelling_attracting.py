@@ -1,9 +1,9 @@
-"""Repelling-attracting Metropolis: proposals that go down in density and up again.
+"""Repelling-attracting Metropolis: proposals that first go down in density and then up again.
 
-A proposal is a forced Metropolis move that prefers lower density, which repels the chain from its
-mode, and then one that prefers higher density, which may attract it to another.  An auxiliary
-point, proposed down from the new one, makes the intractable constants of the two cancel.  No
-gradient and no path: the base only starts the chains and scales the proposals.
+A proposal consists of two forced Metropolis moves.  The first prefers lower density, which repels
+the chain from its mode.  The second prefers higher density, which may attract it to another mode.
+An auxiliary point, proposed down from the new one, makes the intractable constants of the two
+cancel.  There is no gradient and no path: the base only starts the chains and scales proposals.
 
 References
 ----------
@@ -26,13 +26,13 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
-from harness.samplers.path import Path
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.result import plain_fit
 
-# Added to every density, so that where it is zero, ratios of it are still defined; the least
+# Added to every density, so that ratios are defined even if a density is zero.  It is the smallest
 # power of ten in double precision, as in the paper.
 _LOG_EPSILON = -308 * np.log(10)
-_MOST_TRIES = 100_000  # of a forced move
+_MOST_TRIES = 100_000  # proposals of one forced move
 
 METHOD = "repelling_attracting"
 
@@ -49,29 +49,31 @@ def repelling_attracting(
 ) -> Fit:
     """Sample a target by repelling-attracting Metropolis (Tak et al. 2018).
 
-    Nothing adapts; warm-up is what is left out.  The fit's ``sample_stats`` have the number of
-    ``proposals`` that each draw took, each with one evaluation of the density.
+    Nothing adapts, and the draws of warm-up are only left out.  The fit's ``sample_stats`` hold the
+    number of ``proposals`` that each draw took, each with one evaluation of the density.
 
     Parameters
     ----------
     what
-        Model, through its Stan program, or target.
+        Model, which is evaluated by its Stan program, or target.
     base
-        Gaussian from which chains start, within the target's support.
+        Gaussian from which chains start, inside the target's support.
     scale
-        Standard deviation of the Gaussian proposals in those of the base; about the distance
-        between modes is a start.  For isotropic proposals take an isotropic base.
+        Standard deviation of the Gaussian proposals, in units of the base's standard deviations.
+        About the distance between modes is a good start.  For isotropic proposals use an isotropic
+        base.
     chains
-        Independent chains.
+        Number of independent chains.
     draws, warmup
-        Iterations to keep and before.
+        Iterations that are kept, and those before.
     seed
         Seed.
 
     Raises
     ------
     DataError
-        If the scale or a count is out of range, or hardly any of the base lies within the support.
+        If the scale or a count is out of range, or hardly any of the base lies within the target's
+        support.
     SamplingError
         If a forced move finds nothing to accept in 100,000 proposals.
     """
@@ -82,10 +84,10 @@ def repelling_attracting(
             f"repelling-attracting Metropolis needs 1 chain, 4 draws and 0 iterations of warm-up "
             f"or more; got {chains}, {draws} and {warmup}"
         )
-    path = Path(target_of(what), base)
+    path = GeometricPath(target_of(what), base)
     rng = np.random.default_rng(seed)
     started = path.start_at_base(rng, chains)
-    # The auxiliary point starts where its chain does, as in the paper.
+    # The auxiliary point starts at the same place as its chain, as in the paper.
     place = Place(started.points, started.log_gamma, started.log_gamma)
     points = np.empty((chains, draws, base.mean.size))
     stats = {name: np.empty((chains, draws)) for name in ("lp", "acceptance_rate", "proposals")}
@@ -109,7 +111,7 @@ def repelling_attracting(
 
 
 class Place(NamedTuple):
-    """Where n chains are."""
+    """The places of n chains."""
 
     points: FloatArray
     """Shape (n, D)."""
@@ -126,7 +128,7 @@ class DownUp(NamedTuple):
     acceptance: FloatArray
     """Acceptance probability of each chain, shape (n,)."""
     proposals: FloatArray
-    """Proposals that each chain's three forced moves took, shape (n,)."""
+    """Number of proposals that each chain's three forced moves took, shape (n,)."""
 
 
 def down_up(
@@ -135,16 +137,16 @@ def down_up(
     step: FloatArray,
     rng: np.random.Generator,
 ) -> DownUp:
-    """Propose down and up, draw the auxiliary point, accept or stay (Tak et al. 2018).
+    """Propose down and up, draw the auxiliary point, and accept or stay (Tak et al. 2018).
 
     Parameters
     ----------
     log_gamma
-        Log densities (n,) of points (n, D).
+        Function that returns log densities (n,) at points (n, D).
     place
-        Where the chains are.
+        Places of the chains.
     step
-        Proposals add z @ step to a point, z standard normal; shape (D, D).
+        Proposals add z @ step to a point, where z is standard normal; shape (D, D).
     rng
         Source of randomness.
 
@@ -192,7 +194,7 @@ def _forced(
     *,
     sign: int,
 ) -> _Forced:
-    """Propose until accepted with min(1, ratio^sign), ratio that of the padded densities."""
+    """Propose until accepted with min(1, ratio^sign), where the ratio is of padded densities."""
     moved, reached = np.empty_like(points), np.empty(len(points))
     proposals = np.zeros(len(points))
     waiting: npt.NDArray[np.intp] = np.arange(len(points))
@@ -215,7 +217,7 @@ def _forced(
 
 
 def _padded(log_gamma: FloatArray) -> FloatArray:
-    """Log of gamma + epsilon."""
+    """Return log(gamma + epsilon)."""
     value: FloatArray = np.logaddexp(log_gamma, _LOG_EPSILON)
     return value
 

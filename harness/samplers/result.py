@@ -1,4 +1,4 @@
-"""Draws of a Python-driven sampler become the same kind of fit as a run of Stan's NUTS."""
+"""Turn draws of a sampler that Python drives into the same kind of fit as a run of Stan's NUTS."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes, target_draws
-from harness.samplers.path import Path
+from harness.samplers.geometric_path import GeometricPath
 
 
 def plain_fit(
     method: str,
-    path: Path,
+    path: GeometricPath,
     points: FloatArray,
     *,
     settings: Mapping[str, Any],
@@ -33,11 +33,11 @@ def plain_fit(
     method
         Name of the method.
     path
-        What was sampled, and what it cost.
+        The path that was sampled, which also knows what the run cost.
     points
         Draws in base coordinates, shape (chains, draws, D).
     settings
-        What the draws depend on, as plain values.
+        Everything that the draws depend on, as plain values.
     seed
         Seed of the run.
     stats
@@ -45,7 +45,7 @@ def plain_fit(
     log_evidence
         The method's own estimate of log Z, if it has one.
     found
-        What else the run found out, for the fit's attributes: numbers, strings and vectors.
+        Other results of the run, for the fit's attributes: numbers, strings and vectors.
     """
     return build_fit(
         posterior={name: np.asarray(v) for name, v in path.target.parameters(points).items()},
@@ -60,7 +60,7 @@ def plain_fit(
 
 def weighted_fit(
     method: str,
-    path: Path,
+    path: GeometricPath,
     points: FloatArray,
     extended: Mapping[str, FloatArray],
     *,
@@ -71,24 +71,24 @@ def weighted_fit(
     found: Mapping[str, Any] | None = None,
     populations: bool = False,
 ) -> Fit:
-    """Return a fit of draws that weights make draws of the target.
+    """Return a fit of draws that their weights turn into draws of the target.
 
     Parameters
     ----------
     extended
-        ``log_w1``, shape (chains, draws), and where the draws follow the path ``log_w0``,
-        ``inv_temp`` and ``delta``: then the fit reads as one of continuous tempering does, with
-        ``settings`` that have its ``log_zeta``, ``log_g``, ``ladder`` and ``normalised_base``.
+        ``log_w1``, shape (chains, draws).  If the draws follow the path, also ``log_w0``,
+        ``inv_temp`` and ``delta``: the fit can then be read like one of continuous tempering, and
+        ``settings`` must hold ``log_zeta``, ``log_g``, ``ladder`` and ``normalised_base``.
     populations
-        Whether chains are populations of particles, which their weights compare: then draws are
-        resampled from all chains together, and not chain by chain.
+        Whether chains are populations of particles, which their weights compare.  Draws are then
+        resampled from all chains together instead of chain by chain.
     method, path, points, settings, seed, stats, log_evidence, found
-        As for :func:`plain_fit`.
+        The same as for :func:`plain_fit`.
     """
     parameters = {name: np.asarray(v) for name, v in path.target.parameters(points).items()}
     rng, log_w1 = np.random.default_rng(seed), extended["log_w1"]
     if populations:
-        # In random order, so that every chain of the posterior has draws of every population.
+        # In random order, so that every chain of the posterior holds draws of every population.
         pooled = rng.permutation(evidence.resample(log_w1.reshape(1, -1), rng)[0])
         chain, index = np.divmod(pooled.reshape(log_w1.shape), log_w1.shape[1])
         posterior = {name: value[chain, index] for name, value in parameters.items()}
@@ -108,9 +108,9 @@ def weighted_fit(
 
 
 def _attributes(
-    method: str, path: Path, chains: int, settings: Mapping[str, Any], seed: int
+    method: str, path: GeometricPath, chains: int, settings: Mapping[str, Any], seed: int
 ) -> dict[str, Any]:
-    """Cost is that of all chains together; each chain is given an equal share of it."""
+    """Return a fit's attributes; the cost of all chains is divided equally among them."""
     share = np.full(chains, 1 / chains)
     return {
         "method": method,

@@ -1,4 +1,4 @@
-"""Adaptive tempered sequential Monte Carlo as a method: a pilot that is the run itself.
+"""Adaptive tempered sequential Monte Carlo as a method: a pilot that is itself the run.
 
 References
 ----------
@@ -22,7 +22,7 @@ from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
 from harness.path.pilot import PilotSettings, pilot_of_density
-from harness.samplers.path import Path
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.result import weighted_fit
 
 METHOD = "sequential_monte_carlo"
@@ -42,29 +42,30 @@ def sequential_monte_carlo(
     what
         Model or target.
     base
-        Where particles start.
+        Base from which particles start.
     settings
-        Particles, populations, and how they move; see
+        Number of particles and of populations, and how particles move; see
         :class:`~harness.path.pilot.PilotSettings`.
     seed
-        Seed; same seed, same fit.
+        Seed; the same seed gives the same fit.
 
     Returns
     -------
     Fit
-        Each population is a chain, and its particles are the chain's draws: ``extended`` has
-        them with their population's log weight ``log_w1``; draws of ``posterior`` are
-        resampled from all.  Log Z has an error from the spread of the populations.  The attribute
-        ``inverse_temperatures`` has the ladder, ``move_acceptance`` the mean acceptance rate at
-        each rung after the first.
+        Each population is a chain, and its particles are the chain's draws.  ``extended`` holds
+        them with their population's log weight, ``log_w1``; ``posterior`` holds draws that are
+        resampled from all of them.  The error of log Z comes from the spread of the populations.
+        The attribute ``inverse_temperatures`` holds the ladder, and ``move_acceptance`` the mean
+        acceptance rate at each rung after the first.
 
     Raises
     ------
     DataError, SamplingError
-        As :func:`~harness.path.pilot.pilot_of_density`, or if the base has another dimension.
+        For the same reasons as in :func:`~harness.path.pilot.pilot_of_density`, or if the base
+        does not have the target's dimension.
     """
     settings = settings or PilotSettings()
-    path = Path(target_of(what), base)
+    path = GeometricPath(target_of(what), base)
     found = pilot_of_density(path.target.log_density, base, settings=settings, seed=seed)
     path.cost.gradients = found.gradients
     each = found.particles.shape[1]

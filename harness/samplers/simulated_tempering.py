@@ -25,13 +25,13 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.ladders import checked_ladder
-from harness.samplers.path import Path
 from harness.samplers.path_chains import PathChains, Tour, path_fit
 
 _BLOCK = 2**20  # numbers in a table of draws by rungs, 8 MB
-_LARGEST_CHANGE = 20.0  # nats, of a rung's log weight in one pilot run
+_LARGEST_CHANGE = 20.0  # nats by which one pilot run may change a rung's log weight
 
 
 def simulated_tempering(
@@ -51,72 +51,74 @@ def simulated_tempering(
     starts: FloatArray | None = None,
     seed: int,
 ) -> Fit:
-    """Sample x and a rung k of a ladder, p(x, k) proportional to exp(h_k) gamma_{beta_k}(x).
+    """Sample x and a rung k of a ladder; p(x, k) is proportional to exp(h_k) gamma_{beta_k}(x).
 
     The rung is drawn from its exact conditional given x, proportional to
     exp(h_k - beta_k Delta(x)), and x moves given the rung.  Expectations under the target and log
-    Z average these conditional probabilities instead of counting rungs.
+    Z average these conditional probabilities instead of counting visits of rungs.
 
-    The log weights h_k = -log Z_k make every rung as likely.  Where none are given, they come
-    from warm-up: first a tour takes chains up and down the ladder, and the mean of Delta
-    along it integrates to log Z_k (thermodynamic integration); then each pilot run estimates the
-    rungs' probabilities c_k with the weights so far, and h_k becomes h_k - log c_k.
+    The log weights h_k = -log Z_k make all rungs equally likely.  If none are given, warm-up finds
+    them.  First, a tour takes chains up and down the ladder, and the mean of Delta along the ladder
+    is integrated to log Z_k (thermodynamic integration).  Then each pilot run estimates the rungs'
+    probabilities c_k under the weights so far, and h_k becomes h_k - log c_k.
 
     Parameters
     ----------
     what
-        Model, through its Stan program, or target.
+        Model, which is evaluated by its Stan program, or target.
     base
-        Base at beta = 0, and guess at log Z.
+        Base at beta = 0, with a guess at log Z.
     ladder
         Inverse temperatures, ascending from 0 to 1, shape (K,); see
         :mod:`harness.samplers.ladders`.
     log_weights
-        h_k, shape (K,), to be used as they are; None for those of pilot runs.
+        h_k, shape (K,), which are used unchanged; None to find them in pilot runs.
     pilots, pilot_draws
-        Pilot runs, and the iterations of each.
+        Number of pilot runs, and of iterations in each.
     chains, draws, warmup
-        Chains, which run side by side, and their iterations to keep and before: a half of
-        ``warmup`` is the tour, the rest comes after the pilot runs.
+        Number of chains, which run side by side, iterations that are kept, and those before.  Half
+        of ``warmup`` is the tour; the rest comes after the pilot runs.
     kernel
         Moves of x; by default :class:`~harness.samplers.kernels.Hmc`.
     bands
-        Bands of the ladder, of equally many rungs, each with a step size of its own; at most as
-        many as there are rungs are used.
+        Number of bands of the ladder.  Each holds equally many rungs and has its own step size.
+        There are at most as many bands as rungs.
     step_size
-        Where its tuning starts, in the base's standard deviations.
+        Where tuning starts, in units of the base's standard deviations.
     starts
-        Where chains start, (chains, D) in base coordinates; by default draws of the base.
+        Starting points of chains, (chains, D) in base coordinates; by default draws of the base.
     seed
         Seed.
 
     Returns
     -------
     Fit
-        As of a collapsed continuously tempered run on a ladder.  Attributes hold, for each rung,
-        ``rung_probability``, its probability averaged over the draws, even if the weights are
-        good, and ``log_normaliser``, log c_k - h_k, an estimate of log Z(beta_k) up to a
-        constant, 0 at the base (Carlson et al. 2016; at beta = 1 log Z - log zeta).
+        A fit like that of a collapsed continuously tempered run on a ladder.  Two attributes have
+        an entry for each rung: ``rung_probability``, its probability averaged over the draws, which
+        is the same for all rungs if the weights are good; and ``log_normaliser``, log c_k - h_k, an
+        estimate of log Z(beta_k) up to a constant, 0 at the base (Carlson et al. 2016).  At
+        beta = 1 it estimates log Z - log zeta.
 
     Raises
     ------
     DataError
         If the ladder does not ascend from 0 to 1, the log weights do not match it, a count is too
-        small, or a starting point has no density.
+        small, or the density is zero at a starting point.
     """
     rung = checked_ladder(ladder)
     if draws < 1 or min(warmup, pilots) < 0 or pilot_draws < 1:
         raise DataError(
-            "simulated tempering needs a draw or more, also in a pilot run, and no negative "
+            "simulated tempering needs one draw or more, also in a pilot run, and no negative "
             f"warm-up or number of pilot runs; got {draws}, {pilot_draws}, {warmup} and {pilots}"
         )
     given = None if log_weights is None else np.array(log_weights, dtype=np.float64)
     if given is not None and (given.shape != rung.shape or not np.all(np.isfinite(given))):
         raise DataError(
-            f"log weights are finite, one for each of {rung.size} rungs; got shape {given.shape}"
+            f"there must be a finite log weight for each of {rung.size} rungs; got shape "
+            f"{given.shape}"
         )
     runs = PathChains(
-        Path(target_of(what), base),
+        GeometricPath(target_of(what), base),
         kernel or Hmc(),
         log_g=np.column_stack([rung, np.zeros(rung.size) if given is None else given]),
         ladder=True,
@@ -160,12 +162,12 @@ def simulated_tempering(
 
 
 def log_rung_probabilities(delta: FloatArray, log_g: FloatArray) -> FloatArray:
-    """Log of the rungs' probabilities given x, averaged over draws (Carlson et al. 2016).
+    """Return log probabilities of the rungs given x, averaged over draws (Carlson et al. 2016).
 
     Parameters
     ----------
     delta
-        Delta of the draws, of any shape; +inf where the target's density is zero.
+        Delta of the draws, of any shape; +inf if the target's density is zero there.
     log_g
         Rungs and their log weights, shape (K, 2).
 
@@ -188,10 +190,10 @@ def log_rung_probabilities(delta: FloatArray, log_g: FloatArray) -> FloatArray:
 
 
 def integrated_log_weights(rung: FloatArray, tour: Tour) -> FloatArray:
-    """Log weights -log Z(beta_k) by thermodynamic integration over a tour.
+    """Return log weights -log Z(beta_k), by thermodynamic integration over a tour.
 
-    d log Z / d beta = -E_beta[Delta] (Gelman and Meng 1998), by the trapezoidal rule between
-    the tour's means; without a tour all are 0.
+    d log Z / d beta = -E_beta[Delta] (Gelman and Meng 1998), which is integrated by the trapezoidal
+    rule between the means of the tour.  Without a tour all log weights are 0.
     """
     if not tour.inv_temp.size:
         return np.zeros(rung.size)

@@ -1,15 +1,15 @@
-"""Tempered transitions: a chain of the target that proposes by way of the base.
+"""Tempered transitions: a chain at the target whose proposals pass through the base.
 
-Three ways to propose and accept, all of which leave the target invariant:
+There are three ways to propose and accept, all of which leave the target invariant:
 
-- ``paired`` (Neal 1996): up to the base by the reversals of the transitions, down again by the
+- ``paired`` (Neal 1996): up to the base by the reversals of the transitions, and down again by the
   transitions themselves.
-- ``forward``: by the transitions both ways, or by their reversals both ways, with a fair coin for
-  each proposal.  With the transitions alone, as Murray (2007, section 2.5.4.1) has it, the
-  target is left invariant only if they are reversible: what he shows is that the two operators
-  mirror each other in what they accept, and what they refuse differs.  The mixture of the two
-  satisfies detailed balance.
-- ``single_pass`` (Murray 2007, section 2.5.4.2): the way up is spared.  The chain's state is a
+- ``forward``: in both directions by the transitions, or in both directions by their reversals; a
+  fair coin decides for each proposal.  Murray (2007, section 2.5.4.1) uses the transitions alone.
+  That leaves the target invariant only if they are reversible: he shows that the two operators
+  mirror each other in what they accept, but they differ in what they reject.  The mixture of the
+  two satisfies detailed balance.
+- ``single_pass`` (Murray 2007, section 2.5.4.2): there is no way up.  The state of the chain is a
   whole annealing run, and the next run is accepted with the ratio of their weights.
 
 References
@@ -47,9 +47,9 @@ from harness.samplers.annealing import (
     require_reversal,
     step_sizes,
 )
+from harness.samplers.geometric_path import GeometricPath, State
 from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import checked_ladder
-from harness.samplers.path import Path, State
 from harness.samplers.result import plain_fit
 
 METHOD = "tempered_transitions"
@@ -78,51 +78,53 @@ def tempered_transitions(
     what
         Model or target.
     base
-        Base of the path, from which exact draws stand for a transition at beta = 0.
+        Base of the path; exact draws of it replace a transition at beta = 0.
     ladder
         Inverse temperatures, ascending from 0 to 1.
     variant
-        How to propose; see the module.
+        How to propose; see the module's documentation.
     chains, draws
-        Number of chains, which run side by side, and of draws of each.
+        Number of chains, which run side by side, and of draws in each.
     warmup
-        Iterations before them.  Chains start from the ends of annealing runs, resampled by
-        their weights, and so already near the target.
+        Iterations before the draws.  Chains start from the ends of annealing runs that are
+        resampled by their weights, so they are already near the target.
     moves
-        Ordinary transitions at beta = 1 after each tempered one; the single pass has none,
+        Ordinary transitions at beta = 1 after each tempered one.  The single pass makes none,
         because its state is more than a point.
     kernel
-        Transition at each rung: Hmc (the default), RandomWalk or PartialHmc.  The last, whose
-        momenta are drawn anew for each proposal, is not reversible; with the others ``paired``
-        and ``forward`` are the same.
+        Transition at each rung: Hmc (the default), RandomWalk or PartialHmc.  PartialHmc, whose
+        momenta are drawn afresh for each proposal, is not reversible.  With the other two,
+        ``paired`` and ``forward`` are the same.
     step_size
         Step size in units of the base's standard deviations; tuned along the ladder if not given.
     seed
-        Seed; same seed, same fit.
+        Seed; the same seed gives the same fit.
 
     Returns
     -------
     Fit
-        Unweighted draws; ``sample_stats`` has the ``accepted`` proposals, and the attribute
-        ``rung_step_size`` each rung's step size.
+        A fit with unweighted draws.  ``sample_stats`` holds which proposals were ``accepted``, and
+        the attribute ``rung_step_size`` each rung's step size.
 
     Raises
     ------
     DataError
-        If the ladder is none, a setting is out of its range, the base has another dimension, or
-        the target's density is not usable at draws of the base.
+        If the ladder is unusable, a setting is out of its range, the base does not have the
+        target's dimension, or the target's density is not usable at draws of the base.
     """
     points_of = checked_ladder(ladder)
     if variant not in get_args(Variant):
-        raise DataError(f"the variant is one of {', '.join(get_args(Variant))}; got {variant!r}")
+        raise DataError(
+            f"the variant must be one of {', '.join(get_args(Variant))}; got {variant!r}"
+        )
     if chains < 1 or draws < 1 or warmup < 0 or moves < 0:
         raise DataError(
-            f"tempered transitions need a chain and a draw or more, and no negative number of "
+            f"tempered transitions need one chain and one draw or more, and no negative number of "
             f"warm-up iterations or moves; got {chains}, {draws}, {warmup} and {moves}"
         )
     kernel = kernel or Hmc()
     require_reversal(kernel)
-    path = Path(target_of(what), base)
+    path = GeometricPath(target_of(what), base)
     rng = np.random.default_rng(seed)
     size = step_sizes(path, points_of, kernel, step_size, rng)
     walk = PathWalk(path, points_of, kernel, size, rng)
@@ -159,7 +161,7 @@ TEMPERED_TRANSITIONS = python_method(METHOD, tempered_transitions)
 def excursion(
     walk: Walk[S], ladder: FloatArray, chains: S, variant: Variant, mirrored: BoolArray
 ) -> tuple[S, FloatArray]:
-    """Propose by way of the base; return the proposals and the logs of their acceptance ratios.
+    """Propose through the base; return the proposals and the logs of their acceptance ratios.
 
     Parameters
     ----------
@@ -171,14 +173,15 @@ def excursion(
     variant
         ``paired`` or ``forward``.
     mirrored
-        Chains that take each transition for its reversal and the other way round, shape (n,).
+        Which chains swap the roles of each transition and its reversal, shape (n,).
 
     Returns
     -------
     tuple
-        The chains at the end, and the log of the product over k of
-        p_k(u_k) p_{k+1}(d_k) / (p_{k+1}(u_k) p_k(d_k)), shape (n,), with u_k the state that rung k
-        finds on the way up and d_k the one it leaves on the way down (Murray 2007, eq. 2.25).
+        The chains at the end; and the log of the product over k of
+        p_k(u_k) p_{k+1}(d_k) / (p_{k+1}(u_k) p_k(d_k)), shape (n,).  Here u_k is the state before
+        the transition of rung k on the way up, and d_k the state after it on the way down
+        (Murray 2007, eq. 2.25).
     """
     top, up = anneal_back(walk, ladder, chains, mirrored if variant == "forward" else ~mirrored)
     top = walk.move(top, 0, mirrored if variant == "forward" else ~mirrored)
@@ -196,7 +199,7 @@ def _excursions(
     moves: int,
     rng: np.random.Generator,
 ) -> tuple[list[State], list[BoolArray]]:
-    """Run chains by excursions; return states and acceptances of all iterations."""
+    """Run chains by such proposals; return states and acceptances of all iterations."""
     never = np.zeros(chains, dtype=np.bool_)
     started, log_weight = anneal(walk, ladder, walk.base(chains), never)
     state = started.state.take(_by_weight(log_weight, rng))
@@ -242,7 +245,7 @@ def _by_weight(log_weight: FloatArray, rng: np.random.Generator) -> npt.NDArray[
     Raises
     ------
     DataError
-        If none has any.
+        If no chain has a positive weight.
     """
     if not np.any(np.isfinite(log_weight)):
         raise DataError(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from harness.errors import DataError
 from harness.temper.classify import Term, is_target_call
+from harness.temper.marks import Marks
 from harness.temper.text import StanText
 from harness.temper.tree import (
     Node,
@@ -86,7 +87,10 @@ class Accumulating(StanText):
                 f"{self._where(node)}: a function that adds to the target is called where it is "
                 "not sure to be called once; call it in a statement of its own"
             )
-        return "\n".join([*(self._density_of(call, node) for call in calls), text])
+        added = "\n".join(self._density_of(call, node) for call in calls)
+        if tag(form) in ("For", "ForEach"):
+            added = self.beside(node, "before", added)
+        return f"{added}\n{text}"
 
     def _density_of(self, call: Node, node: Node) -> str:
         _, _, identifier, args = items(call)
@@ -222,14 +226,22 @@ class _DensityFunction(Accumulating):
         super().__init__(functions, lambda _: to, lambda _: (Term(True),), where)
         self._to = to
 
-    def _write_FunDef(self, form: Node, _: Node) -> str:
+    def _write_FunDef(self, form: Node, node: Node) -> str:
         name = self._functions[name_of(field(form, "funname"))].density
         head = f"real {name}({self.arguments(form)})"
         body = stmt(field(form, "body"))
         if tag(body) == "Skip":
             return f"{head};"
-        inner = self.statements(items(body)[1])
-        return f"{head} {{\nreal {self._to} = 0;\n{inner}\nreturn {self._to};\n}}"
+        inner = items(items(body)[1])
+        returns = bool(inner) and tag(stmt(inner[-1])) in ("Return", "ReturnVoid")
+        rows = [
+            self.head(node, f"{head} {{"),
+            self.beside(node, "start", f"real {self._to} = 0;"),
+            self.statements(items(body)[1]),
+            "" if returns else self.beside(node, "stop", f"return {self._to};"),
+            "}",
+        ]
+        return "\n".join(filter(None, rows))
 
     def _write_Return(self, _form: Node, _: Node) -> str:
         return f"return {self._to};"
@@ -254,7 +266,7 @@ class _ValueFunction(Accumulating):
 
 
 def rewritten_functions(
-    definitions: Iterable[Node], where: str, pick: Callable[[str], str]
+    definitions: Iterable[Node], where: str, pick: Callable[[str], str], marks: Marks
 ) -> tuple[str, dict[str, TargetFunction]]:
     """Write a program's functions, and rewrite those that add to the target.
 
@@ -266,6 +278,8 @@ def rewritten_functions(
         Name of the program, for messages.
     pick
         Gives a name that the program does not use.
+    marks
+        Notes what is written.
 
     Returns
     -------
@@ -293,9 +307,12 @@ def rewritten_functions(
             return f"{where}, in function {name}"
 
         if name not in functions:
-            rows.append(plain.statement(node))
+            rows.append(marks.statement(node, plain.statement(node)))
             continue
-        rows.append(_DensityFunction(functions, said, pick("lp")).statement(node))
+        density = _DensityFunction(functions, said, pick("lp"))
+        density.marks = marks
+        rows.append(density.marked(node))
         if functions[name].value is not None:
-            rows.append(_ValueFunction(functions, said).statement(node))
+            value = _ValueFunction(functions, said).statement(node)
+            rows.append(marks.beside(node, "after", value))
     return "\n".join(rows), functions

@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from harness.engine.program import StanProgram
-from harness.engine.stanli_package import stan_model
+from harness.engine.stan_source import stan_instance
+from harness.errors import DataError
 from harness.files import write_text
 from harness.folders import cache_folder
 from harness.model import Model, OwnBase
 from harness.temper.classify import What
-from harness.temper.program import VARIANTS, TemperedProgram, self_contained, temper_each
+from harness.temper.edited import UNEDITED, read_edited, refuse_other_variables
+from harness.temper.program import TemperedProgram, self_contained, temper_each
+from harness.temper.templates import Variant
 
 
 def tempered_model(
@@ -22,6 +25,7 @@ def tempered_model(
     *,
     what: What = "likelihood",
     include_paths: Iterable[Path] = (),
+    edited: Path | None = None,
 ) -> Model:
     """Return the model of a Stan program with its data, for every method that tempers.
 
@@ -40,42 +44,62 @@ def tempered_model(
         What is tempered; see :func:`harness.temper.temper`.
     include_paths
         Folders in which ``#include`` lines are looked up, besides the program's own.
+    edited
+        A program that :func:`harness.temper.temper` wrote and that was edited since, to take the
+        place of the one that it would write now.
 
     Raises
     ------
     CompileError
-        If the program is not valid Stan.
+        If a program is not valid Stan.
     DataError
-        If it cannot be tempered, or its data are refused.
+        If it cannot be tempered, its data are refused, or the edited program does not belong to
+        it; see :mod:`harness.temper.edited`.
     ToolchainError
-        If stanli is not installed, which counts the unconstrained parameters.
+        If there is neither stanli nor a compiler to count the unconstrained parameters with.
     """
     folders = tuple(include_paths)
-    written = temper_each(path, VARIANTS, what=what, include_paths=folders, data=data)
-    programs = dict(zip(VARIANTS.values(), written, strict=True))
+    variants = get_args(Variant)
+    written = temper_each(path, variants, what=what, include_paths=folders, data=data)
+    programs = dict(zip(variants, written, strict=True))
     texts: dict[str, str] = {variant: each.text for variant, each in programs.items()}
     texts["original"] = self_contained(path, include_paths=folders)
+    given = None if edited is None else read_edited(edited, programs)
+    aliases: dict[str, Mapping[str, str]] = {form: each.names for form, each in programs.items()}
+    if given is not None:
+        texts |= {given.form: given.text, UNEDITED: texts[given.form]}
+        aliases[UNEDITED] = aliases[given.form]
     together = "\0".join(f"{name}\0{texts[name]}" for name in sorted(texts))
     digest = hashlib.sha256(together.encode()).hexdigest()
     folder = cache_folder("tempered") / digest[:32]
     for variant, text in texts.items():
         if not (folder / f"{variant}.stan").is_file():
             write_text(folder / f"{variant}.stan", text)
-    target = stan_model(StanProgram(folder / "target.stan"), data)
+    if given is not None:
+        refuse_other_variables(given, StanProgram(folder / f"{UNEDITED}.stan"))
+    target = stan_instance(StanProgram(folder / "target.stan"), data)
+    with_values = target.variables()
+    if not with_values:
+        raise DataError(f"{path}: with these data no parameter has a value")
     any_form = programs["pseudo_extended"]
     return Model(
         name=path.stem,
         folder=folder,
         data=data,
-        parameters=tuple(any_form.parameters),
-        dimension=int(target.n_unconstrained),
-        transforms=any_form.coordinates.transforms,
+        parameters=tuple(name for name in any_form.parameters if name in with_values),
+        dimension=target.dimension,
+        transforms={
+            name: each
+            for name, each in any_form.coordinates.transforms.items()
+            if name in with_values
+        },
         own_base=_own_base(any_form),
         prior_normalised=any_form.base_verdict == "normalised",
         flat=any_form.flat,
         questions=tuple(each.question for each in any_form.statements if each.unsure),
         no_gaussian_base=any_form.coordinates.reason,
-        aliases={variant: each.names for variant, each in programs.items()},
+        aliases=aliases,
+        edited=None if given is None else given.form,
         pseudo_names=any_form.parameters,
         pseudo_axis="first",
     )

@@ -8,13 +8,13 @@ from harness.temper.accumulate import TargetFunction, rewritten_functions
 from harness.temper.classify import Classification, Term
 from harness.temper.coordinates import is_jacobian
 from harness.temper.library import Names
+from harness.temper.marks import Marks
 from harness.temper.needed import needed
 from harness.temper.parameters import parameters
-from harness.temper.syntax import Syntax
-from harness.temper.text import StanText
+from harness.temper.syntax import WORDS, Syntax
 from harness.temper.transformed import LocalStatements
 from harness.temper.tree import Node, has_field, items, names, stmt, walk
-from harness.temper.write import Written
+from harness.temper.write import Written, assembled, own_block, own_statements, unchanged
 
 
 def write_prior(syntax: Syntax, classification: Classification) -> Written:
@@ -32,9 +32,10 @@ def write_prior(syntax: Syntax, classification: Classification) -> Written:
     DataError
         If something in the program cannot be written; the message says which line and why.
     """
+    marks = Marks()
     given = Names(names(tuple(syntax.blocks.values())))
     defined, functions = rewritten_functions(
-        syntax.blocks["function"], str(syntax.path), given.pick
+        syntax.blocks["function"], str(syntax.path), given.pick, marks
     )
     outside = any(map(is_jacobian, walk(syntax.blocks["transformedparameters"])))
     to = given.of("log_prior") if outside else "target"
@@ -49,25 +50,34 @@ def write_prior(syntax: Syntax, classification: Classification) -> Written:
         lambda node: str(syntax.line(node)),
         kept,
     )
+    writer.marks = marks
     body = "\n".join(
-        writer.statements(syntax.blocks[name]) for name in ("transformedparameters", "model")
+        filter(
+            None,
+            (
+                own_statements(syntax, marks, name, writer)
+                for name in ("transformedparameters", "model")
+            ),
+        )
     )
-    plain = StanText()
     base = given.of("log_base") if outside else ""
     blocks = {
-        "functions": defined,
-        "data": plain.statements(syntax.blocks["data"]),
-        "transformed data": plain.statements(syntax.blocks["transformeddata"]),
-        "parameters": plain.statements(syntax.blocks["parameters"]),
+        "functions": own_block(syntax, marks, "function", defined),
+        **{
+            name: own_block(syntax, marks, WORDS[name], unchanged(syntax, marks, WORDS[name]))
+            for name in ("data", "transformed data", "parameters")
+        },
         "transformed parameters": (
             f"real {base};\n{{\nreal {to} = 0;\n{body}\n{base} = {to};\n}}" if outside else ""
         ),
         "model": f"target += {base};" if outside else body,
     }
-    text = "\n".join(
-        f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body or name == "model"
+    return Written(
+        assembled(syntax, marks, blocks),
+        marks,
+        {},
+        {each.name: each.name for each in parameters(syntax)},
     )
-    return Written(text, {}, {each.name: each.name for each in parameters(syntax)})
 
 
 def _adds(node: Node, classification: Classification) -> bool:

@@ -2,62 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from harness.engine.toolchain import require_cmdstan
-from harness.errors import DataError
+from harness.errors import DataError, RewriteError
 from harness.temper.base import BaseVerdict
 from harness.temper.classify import Statement, What, classify
 from harness.temper.coordinates import BaseCoordinates, base_coordinates, is_jacobian
 from harness.temper.declared import declared
+from harness.temper.layout import laid_out
+from harness.temper.marks import Formatted
 from harness.temper.prior import write_prior
-from harness.temper.syntax import Stanc, Syntax, read_syntax
+from harness.temper.source import tokens, without_comments
+from harness.temper.syntax import Stanc, Syntax, read_syntax, written_out
 from harness.temper.templates import Variant
 from harness.temper.tree import walk
-from harness.temper.write import write_program
+from harness.temper.write import Written, write_program
 
-TemperMethod = Literal[
-    "pseudo-extended",
-    "continuous",
-    "collapsed",
-    "collapsed-zero-likelihood",
-    "collapsed-pseudo-extended",
-    "prior",
-    "none",
-]
-"""How a program is tempered.
+DEFAULT: Variant = "collapsed_tempering"
+"""The form that ``harness sample`` runs where plain NUTS is not enough."""
 
-``collapsed`` is ``continuous`` with the inverse temperature integrated out.
-``collapsed-zero-likelihood`` is the same for a likelihood that is zero in places: NUTS can pass
-through them at beta = 0, at up to twice the cost.  ``collapsed-pseudo-extended`` has the inverse
-temperatures of its instrumental densities integrated out.  ``prior`` holds only what is not
-tempered, and ``none`` is the original with all constants.
-"""
-
-VARIANTS: Mapping[TemperMethod, Variant] = {
-    "pseudo-extended": "pseudo_extended",
-    "continuous": "continuously_tempered",
-    "collapsed": "collapsed_tempered",
-    "collapsed-zero-likelihood": "collapsed_tempered_zero_likelihood",
-    "collapsed-pseudo-extended": "collapsed_pseudo_extended",
-    "prior": "prior",
-    "none": "target",
+_TITLES: Mapping[Variant, str] = {
+    "joint_tempering": "Joint tempering",
+    "collapsed_tempering": "Collapsed tempering",
+    "collapsed_tempering_zero_likelihood": "Collapsed tempering, with zero likelihoods,",
+    "pseudo_extended": "Pseudo-extended form",
+    "collapsed_pseudo_extended": "Collapsed pseudo-extended form",
+    "prior": "Prior",
+    "target": "Density with all constants",
 }
 
-_TITLES = {
-    "pseudo-extended": "Pseudo-extended form",
-    "continuous": "Continuously tempered form",
-    "collapsed": "Collapsed continuously tempered form",
-    "collapsed-zero-likelihood": "Collapsed continuously tempered form, with zero likelihoods,",
-    "collapsed-pseudo-extended": "Collapsed pseudo-extended form",
-    "prior": "Prior",
-    "none": "Form with all constants",
+_WHY_NOTHING: Mapping[What, str] = {
+    "likelihood": "because none gives data a density; mark those that should be tempered with "
+    '// temper: yes, or temper everything with --temper all (what="all" in Python)',
+    "all": "because none adds to the density, or each that does is marked with // temper: no",
 }
 
 
@@ -68,7 +53,8 @@ class TemperedProgram:
     Attributes
     ----------
     text
-        Its text, formatted by stanc; it includes nothing.
+        Its text; it includes nothing.  What the original has and need not change stands in it as it
+        was, comments and layout included; the rest is formatted by stanc.
     statements
         Which statements of the original are tempered and which not, in the program's order.
     source
@@ -101,7 +87,7 @@ class TemperedProgram:
     text: str
     statements: tuple[Statement, ...]
     source: Path
-    method: TemperMethod
+    method: Variant
     what: What
     names: Mapping[str, str] = field(repr=False)
     parameters: Mapping[str, str] = field(repr=False)
@@ -117,7 +103,7 @@ class TemperedProgram:
 def temper(
     path: Path,
     *,
-    method: TemperMethod,
+    method: Variant = DEFAULT,
     what: What = "likelihood",
     include_paths: Iterable[Path] = (),
 ) -> TemperedProgram:
@@ -143,13 +129,15 @@ def temper(
         If the program is not valid Stan; the message is stanc's.
     DataError
         If something in it cannot be tempered, or nothing is; the message says which line and why.
+    RewriteError
+        If a fault of ours keeps it from being rewritten.
     """
     return temper_each(path, [method], what=what, include_paths=include_paths)[0]
 
 
 def temper_each(
     path: Path,
-    methods: Iterable[TemperMethod],
+    methods: Iterable[Variant],
     *,
     what: What = "likelihood",
     include_paths: Iterable[Path] = (),
@@ -169,10 +157,41 @@ def temper_each(
 
     Raises
     ------
-    CompileError, DataError
+    CompileError, DataError, RewriteError
         As :func:`temper`.
     """
     path = Path(path)
+    with _faults_named(path):
+        return _temper_each(path, methods, what=what, include_paths=include_paths, data=data)
+
+
+@contextmanager
+def _faults_named(path: Path) -> Iterator[None]:
+    """Turn what our own checks raise about a program's tree or text into one of our errors."""
+    try:
+        yield
+    except _FAULTS as error:
+        said = (str(error).splitlines() or [""])[0].rstrip(":")
+        raise RewriteError(
+            f"{path}: harness cannot rewrite this program, which is a fault of harness "
+            f"({type(error).__name__}: {said}). Use --method nuts, and report the program"
+        ) from error
+
+
+_FAULTS = (
+    *(AssertionError, AttributeError, IndexError, KeyError, RecursionError, TypeError),
+    *(ValueError, StopIteration),
+)
+
+
+def _temper_each(
+    path: Path,
+    methods: Iterable[Variant],
+    *,
+    what: What,
+    include_paths: Iterable[Path],
+    data: Mapping[str, Any],
+) -> list[TemperedProgram]:
     stanc = _stanc(path, include_paths)
     syntax = read_syntax(path, stanc)
     if not syntax.blocks["parameters"]:
@@ -180,10 +199,7 @@ def temper_each(
     numbers = {name: int(each) for name, each in data.items() if _is_whole(each)}
     classification = classify(syntax, what, numbers)
     if not any(each.tempered for each in classification.statements):
-        raise DataError(
-            f"{path} has no statement to temper, because none gives data a density; mark those "
-            "that should be tempered with // temper: yes, or use --temper all"
-        )
+        raise DataError(f"{path} has no statement to temper, {_WHY_NOTHING[what]}")
     if what == "all":
         _refuse_jacobians(syntax)
     known = declared(syntax)
@@ -192,7 +208,7 @@ def temper_each(
         if method == "prior":
             written = write_prior(syntax, classification)
         else:
-            written = write_program(syntax, classification, VARIANTS[method], what)
+            written = write_program(syntax, classification, method, what)
         header = (
             f"// {_TITLES[method]} of {path.name} ({what} tempered), written by\n"
             f"//   harness temper {path.name} --method {method} --temper {what}\n"
@@ -201,7 +217,7 @@ def temper_each(
         )
         programs.append(
             TemperedProgram(
-                text=stanc.formatted(header + written.text),
+                text=_with_own_layout(stanc, syntax, header, written, part=method == "prior"),
                 statements=classification.statements,
                 source=path,
                 method=method,
@@ -218,6 +234,27 @@ def temper_each(
             )
         )
     return programs
+
+
+def _with_own_layout(
+    stanc: Stanc, syntax: Syntax, header: str, written: Written, *, part: bool
+) -> str:
+    """Return the text of what was written, with the original's comments and layout.
+
+    It is compared with what was written, token by token in stanc's form of both, and if there were
+    a difference it would be without them.
+    """
+    formatted = Formatted(stanc.formatted(header + written.text))
+    plain = formatted.plain()
+    text = laid_out(syntax, written.marks, formatted, part=part)
+    return text if _words(stanc, text) == _words(stanc, plain) else plain
+
+
+def _words(stanc: Stanc, text: str) -> list[str] | None:
+    """Return the tokens of a text with all braces; None if it is not valid."""
+    # stanc's formatter fails on some comments, which its compiler takes.
+    result = stanc.canonical(without_comments(text))
+    return None if result is None else [each.text for each in tokens(result)]
 
 
 def _is_whole(value: object) -> bool:
@@ -262,7 +299,8 @@ def self_contained(path: Path, *, include_paths: Iterable[Path] = ()) -> str:
     CompileError
         If the program is not valid Stan.
     """
-    return _stanc(path, include_paths).run(path, "--auto-format", "--canonicalize=includes")
+    path = Path(path)
+    return written_out(path, _stanc(path, include_paths))[0].text
 
 
 def _stanc(path: Path, include_paths: Iterable[Path]) -> Stanc:

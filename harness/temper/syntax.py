@@ -1,4 +1,4 @@
-"""The structure of a Stan program, from stanc: its syntax tree and the lines of statements."""
+"""The structure of a Stan program: its syntax tree, from stanc, and where statements are."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from harness.engine.program import as_argument, refuse_unreadable
 from harness.engine.toolchain import CmdStan
 from harness.errors import CompileError
-from harness.temper.tree import Node, items, parse, stmt, tag
+from harness.temper.source import Line, Source, read_source
+from harness.temper.tree import Node, items, name_of, parse, stmt, tag
 from harness.temper.tree import field as value_of
 
 BLOCKS = (
@@ -27,26 +29,33 @@ BLOCKS = (
 )
 
 _OVERRIDE = re.compile(r"//\s*temper:\s*(\w+)")
-_PLACE = re.compile(r"\{fname=(.*); line=(\d+)\}")
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line of a program, or of a file that it includes."""
+class Place:
+    """Which tokens a statement is made of.
 
-    file: Path
-    number: int
+    Attributes
+    ----------
+    start, stop
+        Number of its first token, and of the first behind it.
+    head
+        Number of the first token behind its own part: a loop without its body, a block's or a
+        function's first brace; :attr:`stop` of a simple statement.
+    """
 
-    def __str__(self) -> str:
-        return f"{self.file}, line {self.number}"
+    start: int
+    head: int
+    stop: int
 
 
 @dataclass(frozen=True)
-class Span:
-    """The lines of a statement: the first, and the last of its own part, without a loop's body."""
+class BlockPlace:
+    """Which tokens a block is made of: its name's first, the one behind its brace, the closing."""
 
-    first: Line
-    last: Line
+    start: int
+    inner: int
+    close: int
 
 
 @dataclass(frozen=True)
@@ -59,9 +68,12 @@ class Syntax:
         The program.
     blocks
         Statements of each of :data:`BLOCKS`, in their order.
-    spans
-        Where statements of transformed parameters and of the model are, by the identity of
-        their nodes.
+    source
+        Its text, with its includes written out.
+    outlines
+        Where each of those blocks is that it has, in their order.
+    places
+        Where statements are, by the identity of their nodes.
     files
         Lines of the program and of everything that it includes.
     digest
@@ -70,24 +82,30 @@ class Syntax:
 
     path: Path
     blocks: dict[str, tuple[Node, ...]]
-    spans: dict[int, Span] = field(repr=False)
+    source: Source = field(repr=False)
+    outlines: dict[str, BlockPlace] = field(repr=False)
+    places: dict[int, Place] = field(repr=False)
     files: dict[Path, list[str]] = field(repr=False)
     digest: str
 
     def line(self, node: Node) -> Line:
         """Line on which a statement begins."""
-        return self.spans[id(node)].first
+        return self._line_of(self.places[id(node)].start)
 
     def override(self, node: Node) -> str | None:
         """Word after ``// temper:`` on a statement's own lines, if there is one."""
-        span = self.spans[id(node)]
-        lines = self.files[span.first.file]
-        end = span.last.number if span.last.file == span.first.file else span.first.number
-        for text in lines[span.first.number - 1 : end]:
+        place = self.places[id(node)]
+        first, last = self._line_of(place.start), self._line_of(place.head - 1)
+        lines = self.files[first.file]
+        end = last.number if last.file == first.file else first.number
+        for text in lines[first.number - 1 : end]:
             found = _OVERRIDE.search(text)
             if found:
                 return found[1]
         return None
+
+    def _line_of(self, token: int) -> Line:
+        return self.source.line(self.source.tokens[token].start)
 
 
 class Stanc:
@@ -109,26 +127,61 @@ class Stanc:
         CompileError
             If it cannot be read or is not valid Stan; the message is stanc's, with its line.
         """
-        if not path.is_file():
-            raise CompileError(f"there is no Stan program {path}")
+        refuse_unreadable(path)
         # When stanc prints its internal tree, it also writes C++ next to the program.
         nowhere = [f"--o={os.devnull}"] if options[0].startswith("--debug") else []
-        command = [*self._command, *nowhere, *options, str(path)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [*self._command, *nowhere, *options, as_argument(path)]
+        result = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
         if result.returncode != 0:
             raise CompileError(f"{path} is not a valid Stan program:\n{result.stderr.strip()}")
         return result.stdout
 
     def formatted(self, text: str) -> str:
         """Return a text that we wrote, checked and formatted by stanc."""
-        for options in (["--info"], ["--auto-format", "--max-line-length=78"]):
-            command = [*self._command, *options, "-"]
-            result = subprocess.run(
-                command, input=text, capture_output=True, text=True, check=False
-            )
-            if result.returncode != 0:
-                raise AssertionError(f"what was written is not valid:\n{result.stderr}\n{text}")
+        result = self._format(text)
+        if result.returncode != 0:
+            raise AssertionError(f"what was written is not valid:\n{result.stderr}\n{text}")
         return result.stdout
+
+    def canonical(self, text: str) -> str | None:
+        """Return a text in stanc's format with all optional braces; None if it is not valid."""
+        result = self._format(text, "--canonicalize=braces")
+        return None if result.returncode else result.stdout
+
+    def _format(self, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+        command = [*self._command, "--auto-format", "--max-line-length=78", *options, "-"]
+        return subprocess.run(
+            command,
+            input=text,
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+        )
+
+
+def written_out(path: Path, stanc: Stanc) -> tuple[Source, dict[Path, list[str]]]:
+    """Read a program's text with its includes written out, and the lines of each of its files.
+
+    stanc writes them out as well, but it formats the program, and fails on some comments.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    """
+    described = json.loads(stanc.run(path, "--info"))
+    included = [Path(name) for name in described["included_files"]]
+    files = {
+        # Not splitlines(), for which a form feed in a comment would end the line.
+        each: each.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
+        for each in (path, *included)
+    }
+    lexed = stanc.run(path, "--debug-lex").splitlines()
+    opened = [Path(row.removeprefix(_OPENED)) for row in lexed if row.startswith(_OPENED)]
+    return read_source(path, files, opened), files
 
 
 def read_syntax(path: Path, stanc: Stanc) -> Syntax:
@@ -144,136 +197,124 @@ def read_syntax(path: Path, stanc: Stanc) -> Syntax:
     for name in BLOCKS:
         block = items(value_of(tree, f"{name}block"))
         blocks[name] = items(value_of(block[0], "stmts")) if block else ()
-    described = json.loads(stanc.run(path, "--info"))
-    included = [Path(name) for name in described["included_files"]]
-    files = {
-        each: each.read_text(encoding="utf-8", errors="replace").splitlines()
-        for each in (path, *included)
-    }
-    tokens = _tokens(stanc.run(path, "--debug-lex"), path, included)
-    spans: dict[int, Span] = {}
-    for name, word in (("transformedparameters", "transformed parameters"), ("model", "model")):
-        if blocks[name]:
-            _Spans(tokens, spans).read_block(word, blocks[name])
-    written_out = stanc.run(path, "--auto-format", "--canonicalize=includes")
-    digest = hashlib.sha256(written_out.encode()).hexdigest()
-    return Syntax(path, blocks, spans, files, digest)
+    source, files = written_out(path, stanc)
+    outlines = _outlines(source)
+    reader = _Places(source)
+    for name, place in outlines.items():
+        reader.read_block(place, blocks[name])
+    digest = hashlib.sha256(source.text.encode()).hexdigest()
+    return Syntax(path, blocks, source, outlines, reader.places, files, digest)
 
 
-def _tokens(lexed: str, path: Path, included: list[Path]) -> list[tuple[str, Line]]:
-    """Tokens with their lines.
-
-    stanc's lexer reports where identifiers, comments and ends of lines are; its parser reports
-    the places of what it has just put together.
-    """
-    tokens: list[tuple[str, Line]] = []
-    waiting: list[str] = []
-    event = ""
-    before = None
-    for row in lexed.splitlines():
-        place = _PLACE.fullmatch(row)
-        if place is None:
-            if row.startswith("Lexer: "):
-                event = row.removeprefix("Lexer: ")
-                if not event.startswith(_NO_TOKENS):
-                    waiting.append(event)
-        # Two places in a row: that of a comment, which takes the end of its line with it.
-        elif before or event == "newline" or event.startswith("identifier "):
-            line = Line(_file(place[1], path, included), int(place[2]))
-            tokens += [(token, line) for token in waiting]
-            waiting = []
-        before = place
-    last = Line(path, 0) if not tokens else tokens[-1][1]
-    return tokens + [(token, last) for token in waiting]
+_OPENED = "Lexer: opened "
+WORDS = {
+    "functions": "function",
+    "data": "data",
+    "parameters": "parameters",
+    "model": "model",
+    "transformed data": "transformeddata",
+    "transformed parameters": "transformedparameters",
+    "generated quantities": "generatedquantities",
+}
+"""Names in :data:`BLOCKS` of blocks, by their names in Stan."""
 
 
-_NO_TOKENS = (
-    "space",
-    "newline",
-    "eof",
-    "single comment",
-    "multicomment",
-    "start locating",
-    "end locating",
-    "include ",
-    "opened ",
-    "Switching ",
-)
+def _outlines(source: Source) -> dict[str, BlockPlace]:
+    """Return where the blocks are, by their names in :data:`BLOCKS`."""
+    found: dict[str, BlockPlace] = {}
+    depth, start, inner = 0, 0, 0
+    for number, token in enumerate(source.tokens):
+        if token.text == "{":
+            depth += 1
+            inner = number + 1 if depth == 1 else inner
+        elif token.text == "}":
+            depth -= 1
+            if depth == 0:
+                name = " ".join(each.text for each in source.tokens[start : inner - 1])
+                found[WORDS[name]] = BlockPlace(start, inner, number)
+                start = number + 1
+    return found
 
 
-def _file(name: str, path: Path, included: list[Path]) -> Path:
-    """Return the file of a place: of an included one stanc tells a zero byte and its number."""
-    return included[int(name[1:])] if name.startswith("\0") else path
-
-
-class _Spans:
+class _Places:
     """Follows a block's tokens along its tree, which says what comes next."""
 
-    def __init__(self, tokens: list[tuple[str, Line]], spans: dict[int, Span]) -> None:
-        self._tokens = tokens
-        self._spans = spans
+    def __init__(self, source: Source) -> None:
+        self.places: dict[int, Place] = {}
+        self._tokens = [each.text for each in source.tokens]
         self._at = 0
 
-    def read_block(self, word: str, statements: tuple[Node, ...]) -> None:
-        self._at = next(i for i, (token, _) in enumerate(self._tokens) if token == word) + 1
-        self._expect("{")
+    def read_block(self, place: BlockPlace, statements: tuple[Node, ...]) -> None:
+        self._at = place.inner
         for each in statements:
             self._read(each)
-        self._expect("}")
+        if self._at != place.close:
+            raise AssertionError(f"a block's tokens and its tree disagree: {self._peek()}")
 
     def _read(self, node: Node) -> None:
-        begin = self._at
+        start = self._at
         form = stmt(node)
         kind = tag(form)
         inner: list[Node] = []
-        if kind in ("Block", "Profile"):
+        braces = kind in ("Block", "Profile", "FunDef")
+        if kind == "FunDef":
+            self._function_head(name_of(value_of(form, "funname")))
+            body = stmt(value_of(form, "body"))
+            if tag(body) == "Skip":
+                braces = False
+                self._expect(_END)
+            else:
+                self._expect("{")
+                inner = list(items(items(body)[1]))
+        elif braces:
             while self._peek() != "{":
-                self._next()
-            last = self._next()
+                self._at += 1
+            self._expect("{")
             inner = list(items(items(form)[-1]))
         elif kind in ("For", "ForEach", "While", "IfThenElse"):
-            self._next()
-            last = self._balanced()
-            inner = list(_bodies(form))
+            self._at += 1
+            self._balanced()
+            inner = list(bodies(form))
         else:
-            last = self._simple()
-        self._spans[id(node)] = Span(self._tokens[begin][1], last)
+            self._simple()
+        head = self._at
         for number, each in enumerate(inner):
             if kind == "IfThenElse" and number == 1:
                 self._expect("else")
             self._read(each)
-        if kind in ("Block", "Profile"):
+        if braces:
             self._expect("}")
+        self.places[id(node)] = Place(start, head, self._at)
 
-    def _simple(self) -> Line:
+    def _function_head(self, name: str) -> None:
+        """Go past a function's arguments; a tuple that it returns has parentheses before them."""
+        while self._tokens[self._at : self._at + 2] != [name, "("]:
+            self._at += 1
+        self._at += 1
+        self._balanced()
+
+    def _simple(self) -> None:
         """Go past the semicolon; declarations may hold braces, of arrays."""
         depth = 0
-        while True:
-            token, line = self._tokens[self._at]
+        while depth or self._peek() != _END:
+            depth += (self._peek() in _OPEN) - (self._peek() in _CLOSE)
             self._at += 1
-            if depth == 0 and token == _END:
-                return line
-            depth += (token in _OPEN) - (token in _CLOSE)
+        self._at += 1
 
-    def _balanced(self) -> Line:
+    def _balanced(self) -> None:
         depth = 0
         while True:
-            token, line = self._tokens[self._at]
+            depth += (self._peek() in _OPEN) - (self._peek() in _CLOSE)
             self._at += 1
-            depth += (token in _OPEN) - (token in _CLOSE)
             if depth == 0:
-                return line
+                return
 
     def _peek(self) -> str:
-        return self._tokens[self._at][0]
-
-    def _next(self) -> Line:
-        self._at += 1
-        return self._tokens[self._at - 1][1]
+        return self._tokens[self._at]
 
     def _expect(self, token: str) -> None:
         if self._peek() != token:
-            raise AssertionError(f"stanc's lexer and its tree disagree: {token}, {self._peek()}")
+            raise AssertionError(f"a program's tokens and its tree disagree: {self._peek()}")
         self._at += 1
 
 
@@ -282,7 +323,7 @@ _OPEN = ("(", "[", "{")
 _CLOSE = (")", "]", "}")
 
 
-def _bodies(form: Node) -> Iterator[Node]:
+def bodies(form: Node) -> Iterator[Node]:
     """Yield the statements that a loop or a conditional holds."""
     if tag(form) == "For":
         yield value_of(form, "loop_body")

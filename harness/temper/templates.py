@@ -16,18 +16,22 @@ Variant = Literal[
     "target",
     "prior",
     "pseudo_extended",
-    "continuously_tempered",
-    "collapsed_tempered",
-    "collapsed_tempered_zero_likelihood",
+    "joint_tempering",
+    "collapsed_tempering",
+    "collapsed_tempering_zero_likelihood",
     "collapsed_pseudo_extended",
 ]
-"""The name by which methods know one of our programs.
+"""A program that we write: a form by its name, or one of two that are not tempered.
 
-``target`` has the original's density with all constants, ``prior`` only its untempered part, and
-``collapsed_tempered_zero_likelihood`` is ``collapsed_tempered`` for a likelihood that is zero in
-places: see :mod:`harness.temper.twice`."""
+``collapsed_tempering`` is ``joint_tempering`` with the inverse temperature integrated out.
+``collapsed_tempering_zero_likelihood`` is the same for a likelihood that is zero in places: NUTS
+can pass through them at beta = 0, at up to twice the cost (:mod:`harness.temper.twice`).
+``collapsed_pseudo_extended`` is ``pseudo_extended`` with the inverse temperatures of its
+instrumental distributions integrated out.  ``target`` has the original's density with all
+constants, and ``prior`` only the part that is not tempered.
+"""
 
-_FOLDER: Mapping[Variant, str] = {"collapsed_tempered_zero_likelihood": "collapsed_tempered"}
+_FOLDER: Mapping[Variant, str] = {"collapsed_tempering_zero_likelihood": "collapsed_tempering"}
 """Folder of a form in ``stan/`` where it does not have the form's name."""
 
 _NO_GAUSSIAN_BASE = {

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from harness.errors import DataError
 from harness.temper.expression_text import OPERATORS, ExpressionText
+from harness.temper.marks import Marks
 from harness.temper.tree import Node, field, items, name_of, stmt, tag
 
 
 class StanText(ExpressionText):
     """Writes syntax trees as Stan programs; stanc formats them afterwards."""
+
+    marks: Marks | None = None
+    """What notes the statements that are written, if their layout is to be the original's."""
 
     def statement(self, node: Node) -> str:
         """Text of a statement."""
@@ -22,22 +26,40 @@ class StanText(ExpressionText):
 
     def statements(self, nodes: Node) -> str:
         """Text of statements, one after the other."""
-        return "\n".join(map(self.statement, items(nodes)))
+        return "\n".join(filter(None, map(self.marked, items(nodes))))
+
+    def marked(self, node: Node) -> str:
+        """Text of a statement, between marks if there are any."""
+        text = self.statement(node)
+        return text if self.marks is None else self.marks.statement(node, text)
+
+    def head(self, node: Node, text: str) -> str:
+        """Return the head of a compound statement, and note that it is written."""
+        return text if self.marks is None else self.marks.head(node, text)
+
+    def beside(self, node: Node, where: str, text: str) -> str:
+        """Return what is added beside a statement's own text."""
+        return text if self.marks is None else self.marks.beside(node, where, text)
 
     def block(self, node: Node) -> str:
         """Text of a statement in braces."""
         form = stmt(node)
-        return self.statement(node) if tag(form) == "Block" else f"{{\n{self.statement(node)}\n}}"
+        return self.statement(node) if tag(form) == "Block" else f"{{\n{self.marked(node)}\n}}"
 
-    def _write_Block(self, form: Node, _: Node) -> str:
-        return f"{{\n{self.statements(items(form)[1])}\n}}"
+    def _write_Block(self, form: Node, node: Node) -> str:
+        return f"{self.head(node, '{')}\n{self.statements(items(form)[1])}\n}}"
 
-    def _write_Profile(self, form: Node, _: Node) -> str:
+    def _write_Profile(self, form: Node, node: Node) -> str:
         _, name, inner = items(form)
-        return f"profile({tag(name)}) {{\n{self.statements(inner)}\n}}"
+        head = self.head(node, f"profile({tag(name)}) {{")
+        return f"{head}\n{self.statements(inner)}\n}}"
 
     def _write_VarDecl(self, form: Node, _: Node) -> str:
         declared = self.sized(field(form, "decl_type"), field(form, "transformation"))
+        return self.declaration(declared, form)
+
+    def declaration(self, declared: str, form: Node) -> str:
+        """Text of a declaration whose type is given."""
         parts = []
         for each in items(field(form, "variables")):
             initial = items(field(each, "initial_value"))
@@ -67,22 +89,26 @@ class StanText(ExpressionText):
             return self._lvalue(first) + self.indices(rest[0])
         return f"{self._lvalue(first)}.{tag(rest[0])}"
 
-    def _write_For(self, form: Node, _: Node) -> str:
+    def _write_For(self, form: Node, node: Node) -> str:
         name = self.variable(field(form, "loop_variable"))
         low, high = (self.expression(field(form, f"{end}_bound")) for end in ("lower", "upper"))
-        return f"for ({name} in {low} : {high}) {self.block(field(form, 'loop_body'))}"
+        head = self.head(node, f"for ({name} in {low} : {high})")
+        return f"{head} {self.block(field(form, 'loop_body'))}"
 
-    def _write_ForEach(self, form: Node, _: Node) -> str:
+    def _write_ForEach(self, form: Node, node: Node) -> str:
         _, name, over, body = items(form)
-        return f"for ({self.variable(name)} in {self.expression(over)}) {self.block(body)}"
+        head = self.head(node, f"for ({self.variable(name)} in {self.expression(over)})")
+        return f"{head} {self.block(body)}"
 
-    def _write_While(self, form: Node, _: Node) -> str:
+    def _write_While(self, form: Node, node: Node) -> str:
         _, condition, body = items(form)
-        return f"while ({self.expression(condition)}) {self.block(body)}"
+        head = self.head(node, f"while ({self.expression(condition)})")
+        return f"{head} {self.block(body)}"
 
-    def _write_IfThenElse(self, form: Node, _: Node) -> str:
+    def _write_IfThenElse(self, form: Node, node: Node) -> str:
         _, condition, yes, no = items(form)
-        text = f"if ({self.expression(condition)}) {self.block(yes)}"
+        head = self.head(node, f"if ({self.expression(condition)})")
+        text = f"{head} {self.block(yes)}"
         if not items(no):
             return text
         other = items(no)[0]

@@ -69,6 +69,9 @@ class LocalStatements(Accumulating):
 
     def _write_VarDecl(self, form: Node, node: Node) -> str:
         declared = self.sized(field(form, "decl_type"), "Identity")
+        names = [name_of(field(each, "identifier")) for each in items(field(form, "variables"))]
+        if field(form, "is_global") != "true" or not self._outside.intersection(names):
+            return self.declaration(declared, form)
         rows = []
         for each in items(field(form, "variables")):
             name = name_of(field(each, "identifier"))

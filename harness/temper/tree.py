@@ -25,8 +25,14 @@ def parse(text: str) -> Node:
             done = tuple(stack.pop())
             stack[-1].append(done)
         else:
-            stack[-1].append(_ESCAPE.sub(_unescape, atom[1:-1]) if atom[0] == '"' else atom)
+            stack[-1].append(_string(atom) if atom[0] == '"' else atom)
     return stack[0][0]
+
+
+def _string(atom: str) -> str:
+    """Return what an atom in quotes stands for; stanc writes UTF-8 byte by byte."""
+    text = _ESCAPE.sub(_unescape, atom[1:-1])
+    return text.encode("latin-1").decode("utf-8", errors="replace")
 
 
 def _unescape(match: re.Match[str]) -> str:

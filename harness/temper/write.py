@@ -16,8 +16,9 @@ from harness.temper.coordinates import (
     is_jacobian,
 )
 from harness.temper.library import Names
+from harness.temper.marks import Marks
 from harness.temper.parameters import JACOBIANS, Parameter, Repeated, parameters
-from harness.temper.syntax import Syntax
+from harness.temper.syntax import WORDS, Syntax
 from harness.temper.templates import Variant, form_text
 from harness.temper.text import StanText
 from harness.temper.transformed import LocalStatements, kept_names
@@ -42,6 +43,8 @@ class Written:
     ----------
     text
         Its text, not formatted yet.
+    marks
+        Where what it has of the original is in it.
     names
         Its names for our data and variables, if the original uses ours for something else.
     parameters
@@ -49,6 +52,7 @@ class Written:
     """
 
     text: str
+    marks: Marks
     names: Mapping[str, str]
     parameters: Mapping[str, str]
 
@@ -66,6 +70,55 @@ def write_program(
     return _Writer(syntax, classification, variant, what).program()
 
 
+def unchanged(syntax: Syntax, marks: Marks, block: str) -> str:
+    """Text of the statements of a block that is written as it is."""
+    plain = StanText()
+    return "\n".join(marks.statement(node, plain.statement(node)) for node in syntax.blocks[block])
+
+
+def own_block(syntax: Syntax, marks: Marks, block: str, text: str) -> str:
+    """Return text that takes the place of what a block of the original holds, if it has one."""
+    return marks.own(f"in {block}", text) if block in syntax.outlines else ""
+
+
+def own_statements(syntax: Syntax, marks: Marks, block: str, writer: StanText) -> str:
+    """Text of a block's statements, moved to another block with the comments around it."""
+    if block not in syntax.outlines:
+        return ""
+    apart = marks.leading.get(block, 0)
+    text = marks.own(f"in {block}", writer.statements(syntax.blocks[block][apart:]))
+    before = "" if apart else marks.own(f"before {block}")
+    return "\n".join(filter(None, (before, text, marks.own(f"after {block}"))))
+
+
+def assembled(syntax: Syntax, marks: Marks, blocks: Mapping[str, str]) -> str:
+    """Text of a program made of blocks, those of the original with the comments around them.
+
+    Parameters
+    ----------
+    syntax
+        The original.
+    marks
+        Notes what is written.
+    blocks
+        What is in each block of the program, in their order; those with nothing are left out.
+    """
+    rows = [marks.own("before program")]
+    for name, body in blocks.items():
+        if not body.strip():
+            continue
+        block = WORDS[name]
+        around = block in UNMOVED and block in syntax.outlines
+        rows += [marks.own(f"before {block}")] if around or marks.leading.get(block) else []
+        rows.append(f"{name} {{\n{body}\n}}")
+        rows += [marks.own(f"after {block}")] if around else []
+    return "\n".join([*rows, marks.own("after program")])
+
+
+UNMOVED = ("function", "data", "transformeddata", "parameters")
+"""Blocks of the original that are the same blocks of what we write."""
+
+
 class _Writer:
     def __init__(
         self, syntax: Syntax, classification: Classification, variant: Variant, what: What
@@ -73,6 +126,7 @@ class _Writer:
         self._syntax = syntax
         self._classification = classification
         self._variant: Variant = variant
+        self._marks = Marks()
         self._names = Names(names(tuple(syntax.blocks.values())))
         self._each = variant.endswith("pseudo_extended")
         self._what = what
@@ -94,25 +148,28 @@ class _Writer:
             for name in kept_names(syntax, own)
         }
 
+        self._leading = self._leading_declarations()
+        if self._leading:
+            self._marks.leading["transformedparameters"] = len(self._leading)
+
         # Not possible if a pass adds to the target by itself, or a parameter cannot be copied.
         self._twice = (
-            variant == "collapsed_tempered_zero_likelihood"
+            variant == "collapsed_tempering_zero_likelihood"
             and all(map(can_be_copied, self._parameters))
             and not self._changes_variables()
         )
 
     def program(self) -> Written:
-        plain = StanText()
         ours = library.renaming(self._names)
         defined, functions = rewritten_functions(
-            self._syntax.blocks["function"], str(self._syntax.path), self._names.pick
+            self._syntax.blocks["function"], str(self._syntax.path), self._names.pick, self._marks
         )
-        transformed = plain.statements(self._syntax.blocks["transformeddata"])
         form = self._form
+        functions_of_own = own_block(self._syntax, self._marks, "function", defined)
         blocks = {
-            "functions": f"{self._library}\n{defined}",
-            "data": f"{plain.statements(self._syntax.blocks['data'])}\n{ours(form.data)}",
-            "transformed data": f"{transformed}\n{ours(form.prepared)}",
+            "functions": f"{self._library}\n{functions_of_own}",
+            "data": f"{self._unchanged('data')}\n{ours(form.data)}",
+            "transformed data": f"{self._unchanged('transformeddata')}\n{ours(form.prepared)}",
             "parameters": f"{self._declarations()}\n{ours(form.parameters)}",
             "transformed parameters": self._transformed(functions),
             "model": ours(form.model),
@@ -124,24 +181,33 @@ class _Writer:
                 "transformed parameters": "",
                 "model": self._statements(functions, lambda _: "target", {}),
             }
-        text = "\n".join(f"{name} {{\n{body}\n}}" for name, body in blocks.items() if body.strip())
+        text = assembled(self._syntax, self._marks, blocks)
         parameters = {
             each.name: self._variants.get(each.name, each.name) for each in self._parameters
         }
-        return Written(text, self._names.changed(form.public), parameters)
+        return Written(text, self._marks, self._names.changed(form.public), parameters)
+
+    def _unchanged(self, block: str) -> str:
+        text = unchanged(self._syntax, self._marks, block)
+        return own_block(self._syntax, self._marks, block, text)
 
     # Parameters
 
     def _declarations(self) -> str:
         if not self._each:
-            return StanText().statements(self._syntax.blocks["parameters"])
+            return self._unchanged("parameters")
         size = (self._names.of("N"),)
-        rows = ["// Pseudo-samples, one an element."]
-        for each in self._parameters:
-            transformation = "Identity" if each.depends else each.transformation
-            name = self._free(each) if each.depends else self._variants[each.name]
-            rows.append(f"{Repeated(size[0]).sized(each.kind, transformation, size)} {name};")
-        return "\n".join(rows)
+        rows = []
+        by_name = {each.name: each for each in self._parameters}
+        for node in self._syntax.blocks["parameters"]:
+            some = [by_name[name] for name in declared_names(node)]
+            first = some[0]
+            transformation = "Identity" if first.depends else first.transformation
+            kind = Repeated(size[0]).sized(first.kind, transformation, size)
+            called = (self._free(e) if e.depends else self._variants[e.name] for e in some)
+            rows.append(self._marks.statement(node, f"{kind} {', '.join(called)};"))
+        own = own_block(self._syntax, self._marks, "parameters", "\n".join(rows))
+        return f"// Pseudo-samples, one an element.\n{own}"
 
     def _free(self, parameter: Parameter) -> str:
         return self._names.of(f"{parameter.name}_free")
@@ -164,6 +230,20 @@ class _Writer:
 
     # Transformed parameters
 
+    def _leading_declarations(self) -> tuple[Node, ...]:
+        """Return declarations that are kept as they are, before anything is computed."""
+        found: list[Node] = []
+        if self._each:
+            return ()
+        for node in self._syntax.blocks["transformedparameters"]:
+            form = stmt(node)
+            if tag(form) != "VarDecl" or not set(declared_names(node)) <= set(self._kept):
+                break
+            if any(items(field(each, "initial_value")) for each in items(field(form, "variables"))):
+                break
+            found.append(node)
+        return tuple(found)
+
     def _transformed(self, functions: Mapping[str, TargetFunction]) -> str:
         ours = library.renaming(self._names)
         plain = StanText()
@@ -171,7 +251,10 @@ class _Writer:
         index = self._names.of("pseudo") if self._each else ""
         kept = self._kept
         rows = []
-        for node in self._syntax.blocks["transformedparameters"]:
+        if self._leading:
+            text = "\n".join(self._marks.statement(e, plain.statement(e)) for e in self._leading)
+            rows.append(self._marks.own("leading transformedparameters", text))
+        for node in self._syntax.blocks["transformedparameters"][len(self._leading) :]:
             form = stmt(node)
             if tag(form) != "VarDecl":
                 continue
@@ -275,9 +358,12 @@ class _Writer:
         writer = kind(functions, accumulator, self._terms_of, self._place, set(outside))
         if isinstance(writer, Guarded):
             writer.condition = self._names.of("possible")
-        blocks = self._syntax.blocks
-        transformed = writer.statements(blocks["transformedparameters"])
-        return f"{transformed}\n{between}\n{writer.statements(blocks['model'])}"
+        writer.marks = self._marks
+        transformed, model = (
+            own_statements(self._syntax, self._marks, name, writer)
+            for name in ("transformedparameters", "model")
+        )
+        return "\n".join(filter(None, (transformed, between, model)))
 
     def _changes_variables(self) -> bool:
         """Whether transformed parameters use Stan's Jacobians, which no other block may use."""

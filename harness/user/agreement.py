@@ -74,13 +74,35 @@ def disagreement(
     return difference(ours, theirs)
 
 
+def difference_by_editing(
+    program: StanProgram, edited: StanProgram, data: Mapping[str, Any], *, seed: int
+) -> str | None:
+    """Say how the log density of an edited program differs from the original's, if it does.
+
+    They are compared as in :func:`disagreement`, both by stanli.
+    """
+    points, ours = _finite_points(StanDensity(program, data), seed)
+    if len(points) < _POINTS:
+        return None
+    density = StanDensity(edited, data)
+    values, gradients = [], []
+    for point in points:
+        try:
+            value, gradient = density(point)
+        except RuntimeError:
+            return "one point, which only the edited program rejects"
+        values.append(value)
+        gradients.append(gradient)
+    return difference(ours, (np.array(values), np.array(gradients)))
+
+
 def difference(ours: Evaluated, theirs: Evaluated) -> str | None:
     """Say how two evaluations at the same points differ by more than one constant.
 
     Parameters
     ----------
     ours, theirs
-        Those of stanli and of CmdStan.
+        Those of two engines, or of two programs.
     """
     shift = ours[0] - theirs[0]
     apart = float(np.max(np.abs(shift - shift[0])))

@@ -36,6 +36,11 @@ class Clock:
         if self._steps is not None:
             self._steps.__exit__(*error)
 
+    def say(self, text: str) -> None:
+        """Say what the step is about now."""
+        if self._steps is not None:
+            self._steps.describe(text)
+
     @contextmanager
     def step(self, text: str, name: str) -> Iterator[None]:
         """Time a step under its name."""

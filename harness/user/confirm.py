@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from harness.engine.nuts import NutsSettings
-from harness.engine.stanli_nuts import run_stanli_nuts
+from harness.engine.short_nuts import run_short_nuts
 from harness.errors import SamplingError
 from harness.model import Model
+from harness.path import starting_values
 from harness.user.compare import Population, Region
-from harness.user.scout import starting_values
 
 _CHAINS = 4
 _SETTINGS = NutsSettings(chains=_CHAINS, warmup=150, draws=150, parallel_chains=2)
@@ -43,12 +43,12 @@ def nuts_stays(model: Model, region: Region, particles: Population, seed: int) -
         for name, value in particles.values.items()
     }
     try:
-        run = run_stanli_nuts(
+        run = run_short_nuts(
             model.program("target"),
             model.data,
             _SETTINGS,
             seed,
-            inits=starting_values(starts, _CHAINS),
+            inits=starting_values(starts, chains=_CHAINS),
         )
     except SamplingError:
         return False

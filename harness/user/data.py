@@ -11,8 +11,11 @@ import numpy as np
 
 from harness.engine.compile import Declared
 from harness.engine.program import StanProgram
-from harness.engine.stanli_package import stan_model
+from harness.engine.stan_source import stan_instance
+from harness.engine.stanli_package import UNSUPPORTED, stan_model, stanli_source
 from harness.errors import DataError
+
+NOTHING_TO_SAMPLE = "with these data no parameter has a value, so there is nothing to sample"
 
 
 def read_data(given: Path | str | Mapping[str, Any] | None) -> tuple[dict[str, Any], str]:
@@ -26,7 +29,7 @@ def read_data(given: Path | str | Mapping[str, Any] | None) -> tuple[dict[str, A
     Raises
     ------
     DataError
-        If the file is missing or does not hold a JSON object.
+        If the file is missing, does not hold a JSON object, or gives a name twice.
     """
     if given is None:
         return {}, "the data"
@@ -34,7 +37,11 @@ def read_data(given: Path | str | Mapping[str, Any] | None) -> tuple[dict[str, A
         return dict(given), "the data"
     path = Path(given)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
+    except RecursionError:
+        raise DataError(f"{path} is nested too deeply for data of a Stan program") from None
+    except _TwiceError as error:
+        raise DataError(f"{path} gives {error} twice: leave one of them out") from None
     except OSError as error:
         raise DataError(f"cannot read the data {path}: {error.strerror}") from error
     except ValueError as error:
@@ -42,6 +49,18 @@ def read_data(given: Path | str | Mapping[str, Any] | None) -> tuple[dict[str, A
     if not isinstance(content, dict):
         raise DataError(f"{path} must hold one JSON object, with data by name: {{...}}")
     return content, str(path)
+
+
+class _TwiceError(Exception):
+    """A name that a JSON object has twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+    return content
 
 
 def checked_data(
@@ -67,8 +86,8 @@ def checked_data(
     return {name: _checked(name, declared, given, where) for name, declared in inputs.items()}
 
 
-def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str) -> None:
-    """Let stanli check the sizes and bounds of the data, which needs no compiler.
+def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str) -> int:
+    """Let stanli, as the engine that runs NUTS, read the program and check its data.
 
     Parameters
     ----------
@@ -79,15 +98,56 @@ def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str
     where
         How messages refer to the data.
 
+    Returns
+    -------
+    int
+        How many numbers the program writes for each draw.
+
     Raises
     ------
     ToolchainError
         If stanli is not installed.
     DataError
-        If it refuses the data, or the program.
+        If it refuses the data, does not support something that the program uses, or has nothing to
+        sample.
     """
     try:
-        stan_model(program, data)
+        model = stan_model(program, data)
+        instance = stanli_source(program, data).instance()
+    except DataError as error:
+        said = str(error).removeprefix(f"{program.name}: ")
+        if UNSUPPORTED in said:
+            raise DataError(
+                f"{program.path}: stanli does not support this program; use --engine cmdstan. It "
+                f"says: {said.replace(UNSUPPORTED, '').strip()}"
+            ) from error
+        raise DataError(f"{where}: {said}") from error
+    if not model.n_unconstrained:
+        raise DataError(f"{program.path}: {NOTHING_TO_SAMPLE}")
+    if instance.renamed:
+        raise DataError(
+            f"{program.path}: stanli cannot start from values of the parameter "
+            f"{instance.renamed[0]}, whose name is a word of C++: call it something else, or use "
+            "--engine cmdstan"
+        )
+    written = instance.variables(transformed=True, generated=True).values()
+    return int(max(each.columns.stop for each in written))
+
+
+def accepted(program: StanProgram, data: Mapping[str, Any], where: str) -> None:
+    """Let what evaluates the program's density check the sizes and bounds of the data.
+
+    Parameters are those of :func:`accepted_by_stanli`.
+
+    Raises
+    ------
+    ToolchainError, CompileError
+        As :func:`harness.engine.stan_source.stan_instance`.
+    DataError
+        If the data are refused.
+    """
+    try:
+        stan_instance(program, data)
     except DataError as error:
         said = str(error).removeprefix(f"{program.name}: ")
         raise DataError(f"{where}: {said}") from error

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from harness import evidence
 from harness.diagnosis import Finding, Severity
 from harness.evidence import LogEvidence
@@ -16,10 +14,13 @@ _MATTERS = 0.3
 """Difference in nats that is worth reporting."""
 _NEGLIGIBLE_CONSTANT = 0.05
 
+PilotsEvidence = tuple[LogEvidence | None, list[Finding]]
+"""Log Z as the pilots have it, None if they have none, and findings about it."""
+
 
 def pilots_evidence(
     model: Model, scouted: Scouted, *, search_is_sound: bool, nuts_is_sound: bool
-) -> tuple[LogEvidence | None, list[Finding]]:
+) -> PilotsEvidence:
     """Combine the estimates of log Z from both legs.
 
     Parameters
@@ -36,8 +37,8 @@ def pilots_evidence(
 
     Returns
     -------
-    tuple
-        Log Z, None if neither leg has one, and findings about it.
+    PilotsEvidence
+        None in log Z's place if neither leg has one.
     """
     findings = [*_about_the_prior(model, scouted)]
     search = list(scouted.estimates.get(scouted.origin, ()))
@@ -100,20 +101,13 @@ def _with_constant(
     found = evidence.combined_log_evidence([*search, *near]).estimate
     if not near or scouted.constant is None:
         return found
-    return LogEvidence(found.value, float(np.hypot(found.mcse, scouted.constant.mcse)))
+    # The constant itself is already taken out of the near leg's estimates.
+    return found.minus(LogEvidence(0.0, scouted.constant.mcse))
 
 
 def _about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
     if model.own_base == "improper":
-        where = f" (it is flat in {_listed(model.flat)})" if model.flat else ""
-        return [
-            Finding(
-                Severity.WARNING,
-                f"The prior is improper{where}, so log Z is not the evidence: it is the integral "
-                "of the program's density, which depends on an arbitrary constant.",
-                "Give every parameter a proper prior, or do not compare log Z between models.",
-            )
-        ]
+        return [improper_prior(model)]
     found, prior = [], scouted.prior
     if prior is not None and not prior.reliable:
         found.append(
@@ -136,17 +130,34 @@ def _about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
                 "Write the prior with Stan's distributions.",
             )
         )
-    elif abs(scouted.constant.value) > max(_NEGLIGIBLE_CONSTANT, 4 * scouted.constant.mcse):
-        constant = scouted.constant
-        found.append(
-            Finding(
-                Severity.FINE,
-                f"The prior as written integrates to exp({constant.value:.3f} ± "
-                f"{constant.mcse:.3f}), not to 1; log Z is for the prior divided by that. The "
-                "integral of the program's density is log Z plus this logarithm.",
-            )
-        )
+    else:
+        found += written_prior(scouted.constant)
     return found
+
+
+def improper_prior(model: Model) -> Finding:
+    """Warn that log Z is no evidence, because the prior is improper."""
+    where = f" (it is flat in {_listed(model.flat)})" if model.flat else ""
+    return Finding(
+        Severity.WARNING,
+        f"The prior is improper{where}, so log Z is not the evidence: it is the integral "
+        "of the program's density, which depends on an arbitrary constant.",
+        "Give every parameter a proper prior, or do not compare log Z between models.",
+    )
+
+
+def written_prior(constant: LogEvidence) -> list[Finding]:
+    """Report the log of the integral of the prior as the program writes it, unless that is 0."""
+    if abs(constant.value) <= max(_NEGLIGIBLE_CONSTANT, 4 * constant.mcse):
+        return []
+    return [
+        Finding(
+            Severity.FINE,
+            f"The prior as written integrates to exp({constant.value:.3f} ± "
+            f"{constant.mcse:.3f}), not to 1; log Z is for the prior divided by that. The "
+            "integral of the program's density is log Z plus this logarithm.",
+        )
+    ]
 
 
 def zero_likelihood(scouted: Scouted) -> list[Finding]:

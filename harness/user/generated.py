@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import cmdstanpy
@@ -14,11 +16,14 @@ import pandas as pd
 from stanio import parse_header
 
 from harness.arrays import FloatArray
+from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import CompiledProgram, Declared
+from harness.engine.program import StanProgram
 from harness.engine.stan_csv import EXACT
 from harness.engine.stan_data import plain_data
 from harness.errors import SamplingError
+from harness.files import write_text
 from harness.fit import PSEUDO_SAMPLE, Fit, build_fit, in_extended, target_draws
 from harness.fit.weighting import GENERATED
 from harness.model import Model
@@ -26,7 +31,33 @@ from harness.model import Model
 ORIGINAL = "original"
 """Variant of a tempered model that is the user's program itself."""
 
+WITHOUT_GENERATED = "without_generated"
+"""The same without its generated quantities, so that these cannot disturb the draws."""
+
 _EXACT_DIGITS = 17
+_NAMED = 5
+
+_HIDDEN = re.compile(r'//[^\n]*|/\*.*?\*/|"[^"\n]*"', re.DOTALL)
+_BLOCK = re.compile(r"\bgenerated\s+quantities\s*\{")
+
+
+def without_generated(text: str) -> str:
+    """Return a program's text, its includes written out, without its generated quantities.
+
+    They are the last block that a program can have.
+    """
+    code = _HIDDEN.sub(lambda hidden: re.sub(r"[^\n]", " ", hidden[0]), text)
+    block = _BLOCK.search(code)
+    return text if block is None else text[: block.start()]
+
+
+def program_without_generated(model: Model) -> StanProgram:
+    """Return a user's program without its generated quantities, written beside the original."""
+    path = model.folder / f"{WITHOUT_GENERATED}.stan"
+    if not path.is_file():
+        original = model.program(ORIGINAL).path.read_text(encoding="utf-8")
+        write_text(path, without_generated(original))
+    return StanProgram(path)
 
 
 def kept_names(blocks: Mapping[str, Mapping[str, Declared]]) -> tuple[list[str], list[str]]:
@@ -39,18 +70,80 @@ def kept_names(blocks: Mapping[str, Mapping[str, Declared]]) -> tuple[list[str],
     return kept, [name for name in declared if name not in kept]
 
 
-def with_generated(
-    fit: Fit, model: Model, names: Iterable[str], *, compiled: CompiledProgram | None, seed: int
-) -> Fit:
-    """Add what the original program computes from its parameters to a tempered fit.
+def not_numbers(fit: Fit, names: Iterable[str]) -> list[Finding]:
+    """Report the transformed parameters and generated quantities that are NaN in some draws."""
+    counts = {}
+    for name in names:
+        if name in fit.posterior:
+            values = fit.posterior[name].transpose("chain", "draw", ...).to_numpy()
+            missing = np.isnan(values).reshape(*values.shape[:2], -1).any(axis=2)
+            counts[name] = int(missing.sum())
+    found = [f"{name} in {count:,}" for name, count in counts.items() if count]
+    if not found:
+        return []
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    draws = fit.posterior.sizes["chain"] * fit.posterior.sizes["draw"]
+    return [
+        Finding(
+            Severity.WARNING,
+            f"Quantities are NaN in some of the {draws:,} draws, because the program rejects them "
+            f"or computes NaN there: {', '.join(found[:_NAMED])}{more}. The parameters themselves "
+            "are not affected.",
+            "Look at what the program computes for such draws; means of these quantities are NaN.",
+        )
+    ]
 
-    It is evaluated for every raw draw, so that the weights apply to it as to the parameters, and
-    ``posterior`` is drawn again from the raw draws.
+
+def absent(
+    fit: Fit, names: Iterable[str], containers: Container[str], left_out: Sequence[str]
+) -> list[Finding]:
+    """Report the transformed parameters and generated quantities that are not in the results.
 
     Parameters
     ----------
     fit
-        Fit of a tempered form.
+        The fit with all that could be added.
+    names
+        What it should have.
+    containers
+        Those of them that are no single numbers, so that they may have no values at all.
+    left_out
+        What results cannot hold.
+    """
+    found = []
+    if left_out:
+        sentence = f"Complex numbers and tuples are left out of the results: {', '.join(left_out)}."
+        found.append(Finding(Severity.FINE, sentence))
+    missing = [name for name in names if name not in fit.posterior]
+    empty = [name for name in missing if name in containers]
+    if empty:
+        # A container that stanli could not evaluate would be here too; none is known.
+        sentence = f"Not in the results, as they have no values: {', '.join(empty)}."
+        found.append(Finding(Severity.FINE, sentence))
+    unknown = ", ".join(name for name in missing if name not in containers)
+    if unknown:
+        sentence = f"Missing from the results, because stanli cannot evaluate them: {unknown}."
+        found.append(Finding(Severity.WARNING, sentence, "Use --engine cmdstan."))
+    return found
+
+
+def with_generated(
+    fit: Fit,
+    model: Model,
+    names: Iterable[str],
+    *,
+    compiled: CompiledProgram | None,
+    seed: int,
+) -> Fit:
+    """Add what the original program computes from its parameters to a fit.
+
+    It is evaluated for every raw draw.  Where draws are weighted, the weights apply to it as to the
+    parameters, and ``posterior`` is drawn again from the raw draws.
+
+    Parameters
+    ----------
+    fit
+        Fit of a tempered form, or of unweighted draws of the posterior.
     model
         From :func:`harness.temper.tempered_model`.
     names
@@ -58,15 +151,10 @@ def with_generated(
     compiled
         The compiled original, for CmdStan's standalone generated quantities; None for stanli's.
     seed
-        Seed, from which each chain derives its own.
-
-    Raises
-    ------
-    SamplingError
-        If the original program rejects a draw.
+        Seed of the run, from which each chain derives its own.
     """
     raw = fit.raw
-    extended = fit.tree["extended"].to_dataset()
+    extended = fit.extended
     pseudo = fit.weighting == "within draws"
     last = (PSEUDO_SAMPLE,) if pseudo else ()
     values = {
@@ -82,21 +170,22 @@ def with_generated(
         made = generate(model, rows, compiled=compiled, seed=seed)
         for name in [each for each in wanted if each in made]:
             array = made[name]
-            if pseudo:
+            if pseudo and extended is not None:
                 shape = (len(array), -1, extended.sizes[PSEUDO_SAMPLE], *array.shape[2:])
                 array = np.moveaxis(array.reshape(shape), 2, -1)
             values[name] = array
     rng = np.random.default_rng(fit.tree.attrs["seed"])
     order = ("chain", "draw")
-    path = {
-        name: extended[name].transpose(*order, ..., *last).to_numpy()
-        for name in GENERATED
-        if name in extended
-    }
+    weighted = None
+    if extended is not None:
+        path = [name for name in GENERATED if name in extended]
+        weighted = in_extended(values) | {
+            name: extended[name].transpose(*order, ..., *last).to_numpy() for name in path
+        }
     stats = fit.sample_stats
     return build_fit(
         posterior=target_draws(values, fit.log_weight, fit.weighting, rng),
-        extended=in_extended(values) | path,
+        extended=weighted,
         sample_stats={str(n): stats[n].transpose(*order).to_numpy() for n in stats},
         constant_data=model.data,
         attrs={str(key): value for key, value in fit.tree.attrs.items()}
@@ -112,12 +201,16 @@ def _rows(value: FloatArray) -> FloatArray:
 
 
 def generate(
-    model: Model, draws: Mapping[str, FloatArray], *, compiled: CompiledProgram | None, seed: int
+    model: Model,
+    draws: Mapping[str, FloatArray],
+    *,
+    compiled: CompiledProgram | None,
+    seed: int,
 ) -> dict[str, FloatArray]:
     """Evaluate the original program's later blocks at draws of its parameters.
 
     CmdStan's standalone generated quantities do not include transformed parameters, so these always
-    come from stanli.
+    come from stanli.  If the program rejects a draw, its generated quantities are NaN there.
 
     Parameters
     ----------
@@ -132,27 +225,30 @@ def generate(
     -------
     dict
         By name, shape (chain, draw, ...).
-
-    Raises
-    ------
-    SamplingError
-        If a draw is rejected.
     """
     chains = len(next(iter(draws.values())))
     seeds = [int(s) for s in np.random.SeedSequence([seed, 3]).generate_state(chains)]
-    by_chain = [{name: draws[name][c] for name in model.parameters} for c in range(chains)]
-    made = [_by_stanli(model, one, s) for one, s in zip(by_chain, seeds, strict=True)]
+    names = [name for name in model.parameters if name in draws]
+    by_chain = [{name: draws[name][c] for name in names} for c in range(chains)]
+    # The run itself has seeded transformed data with its own seed.
+    density = BatchedDensity(model.program(ORIGINAL), model.data, data_seed=seed)
+    points = [density.unconstrain_draws(one) for one in by_chain]
+    made = [
+        density.constrain(each, transformed=True, seed=s, rejected="nan")
+        for each, s in zip(points, seeds, strict=True)
+    ]
+    if any(np.isnan(value).any() for one in made for value in one.values()):
+        earlier = BatchedDensity(program_without_generated(model), model.data, data_seed=seed)
+        made = [
+            one | earlier.constrain(each, transformed=True, rejected="nan")
+            for one, each in zip(made, points, strict=True)
+        ]
     if compiled is not None:
-        theirs = _by_cmdstan(model, by_chain, seeds, compiled)
-        made = [ours | more for ours, more in zip(made, theirs, strict=True)]
+        # CmdStan gives up at some errors, such as an index out of range; ours are NaN then.
+        with contextlib.suppress(SamplingError):
+            theirs = _by_cmdstan(model, by_chain, seeds, compiled)
+            made = [ours | more for ours, more in zip(made, theirs, strict=True)]
     return {name: np.stack([each[name] for each in made]) for name in made[0]}
-
-
-def _by_stanli(model: Model, draws: Mapping[str, FloatArray], seed: int) -> dict[str, FloatArray]:
-    program = model.program(ORIGINAL)
-    density = BatchedDensity(program, model.data)
-    points = density.unconstrain_draws(draws)
-    return density.constrain(points, transformed=True, seed=seed)
 
 
 def _by_cmdstan(

@@ -137,7 +137,7 @@ def missed_by_tempered(compared: Comparison, scouted: Scouted) -> Finding | None
         "The tempered run misses a region that plain NUTS found, so both sets of draws may be "
         f"incomplete: {lost} has probability {lost.nuts:.2f} by NUTS and {lost.other:.2f} by the "
         "tempered draws.",
-        "Run longer (--draws, --warmup), try --method pe, and compare.",
+        "Run longer (--draws, --warmup), try --method pseudo_extended, and compare.",
     )
 
 
@@ -149,9 +149,8 @@ def higher_than(fit: Fit, scouted: Scouted, found: LogEvidence | None) -> list[F
         own = fit.log_evidence
     except DataError:  # a fit without one
         return []
-    apart = found.value - own.value
-    error = float(np.hypot(found.mcse, own.mcse))
-    if not apart > max(_HIGHER * error, ROUGH):
+    apart = found.minus(own)
+    if not apart.value > max(_HIGHER * apart.mcse, ROUGH):
         return []
     return [
         Finding(
@@ -159,9 +158,37 @@ def higher_than(fit: Fit, scouted: Scouted, found: LogEvidence | None) -> list[F
             "The tempered run misses part of the posterior, or the pilots' errors are too small: "
             f"log Z is {found.value:.2f} ± {found.mcse:.2f} by the pilots but only "
             f"{own.value:.2f} ± {own.mcse:.2f} by the run.",
-            "Run longer (--draws, --warmup), and compare with --method pe.",
+            "Run longer (--draws, --warmup), and compare with --method pseudo_extended.",
         )
     ]
+
+
+def edited_density(differ: str) -> Finding:
+    """Report that an edited tempered program has another density than the one we would write."""
+    return Finding(
+        Severity.WARNING,
+        "The edited tempered program has another density than the one that harness temper writes: "
+        f"they differ in {differ}. The draws and log Z are the edited program's; the pilots "
+        "followed the original.",
+        "If you did not mean to change the density, compare the two programs.",
+    )
+
+
+def took_over(trouble: Finding) -> Finding:
+    """Report that parallel tempering took over, and from what."""
+    return Finding(
+        Severity.FINE,
+        f"Parallel tempering took over from a fit with this finding: {trouble.sentence}",
+    )
+
+
+def no_relief(reason: str) -> Finding:
+    """Report that parallel tempering has not helped either."""
+    return Finding(
+        Severity.WARNING,
+        f"Parallel tempering was tried as well, and did not help: {reason}",
+        "Give it more time (--budget), or more scans (--draws, --warmup).",
+    )
 
 
 def from_both(
@@ -251,14 +278,14 @@ def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
             f"probabilities: {apart} has {apart.nuts:.2f} ± {apart.nuts_error:.2f} by NUTS, whose "
             f"chains agree, and {apart.other:.2f} ± {apart.other_error:.2f} by pilots that start "
             f"from {scouted.origin}.",
-            "Run longer (--draws), and compare with --method ct.",
+            "Run longer (--draws), and compare with --method collapsed_tempering.",
         )
     if rough:
         return Finding(
             Severity.WARNING,
             "The search for further modes was too rough to tell whether plain NUTS misses any: the "
             f"standard error of its log Z is {max(each.mcse for each in estimates):.1f}.",
-            "Run --method ct or pe, and compare.",
+            "Run --method collapsed_tempering or pseudo_extended, and compare.",
         )
     return Finding(
         Severity.FINE,

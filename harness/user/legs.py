@@ -52,9 +52,7 @@ class Leg:
     @property
     def log_weight(self) -> FloatArray:
         """Log weight of each of those populations, shape (populations,)."""
-        return np.concatenate(
-            [each.population_log_weight + _largest_log_z(each) for each in self.pilots]
-        )
+        return np.concatenate([each.population_log_weight + _offset(each) for each in self.pilots])
 
     @property
     def gradients(self) -> int:
@@ -62,8 +60,8 @@ class Leg:
         return sum(each.gradients for each in self.pilots)
 
 
-def _largest_log_z(found: Pilot) -> float:
-    """Log Z of the population with the largest; weights are relative to it."""
+def _offset(found: Pilot) -> float:
+    """What a pilot's population weights are short of on the scale of log Z."""
     mean = np.logaddexp.reduce(found.population_log_weight) - np.log(
         len(found.population_log_weight)
     )

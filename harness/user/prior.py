@@ -11,7 +11,7 @@ from harness import evidence
 from harness.arrays import FloatArray, LogDensity
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
-from harness.engine.stanli_nuts import run_stanli_nuts
+from harness.engine.short_nuts import run_short_nuts
 from harness.errors import SamplingError
 from harness.model import Model
 from harness.path import GaussianBase
@@ -116,7 +116,7 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
     """
     program = model.program(PRIOR)
     settings = NutsSettings(chains=CHAINS, warmup=_WARMUP, draws=_DRAWS, parallel_chains=2)
-    run = run_stanli_nuts(program, model.data, settings, seed)
+    run = run_short_nuts(program, model.data, settings, seed)
     density = BatchedDensity(program, model.data)
     flat = {
         name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])

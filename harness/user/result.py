@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from harness import evidence
-from harness.diagnosis import Finding, diagnose
+from harness.diagnosis import Finding, Severity, diagnose, remember
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
@@ -33,13 +34,13 @@ class UserFit:
         Draws of the posterior under the program's own names, with its transformed parameters and
         generated quantities.  A tempered fit also has the raw draws and weights.
     method
-        The method that made it: ``nuts``, ``ct`` or ``pe``, never ``auto``.
+        The method that made it: ``nuts`` or a form's name, never ``auto``.
     timings
         Seconds of wall time by step.
     nuts
         The fit of plain NUTS, if ``auto`` chose the tempered one.
     tempered
-        The tempered fit, if ``auto`` made one and chose that of plain NUTS all the same.
+        The tempered fit, if ``auto`` made one and chose another.
     """
 
     fit: Fit
@@ -71,6 +72,20 @@ class UserFit:
         """Findings, the worst first."""
         return diagnose(self.fit)
 
+    def troubles(self, known: Iterable[Finding] = ()) -> list[Finding]:
+        """Return problems and warnings, the worst first, except those that are known."""
+        left_out = {each.sentence for each in known}
+        return [
+            each
+            for each in self.diagnosis
+            if each.severity > Severity.FINE and each.sentence not in left_out
+        ]
+
+    def adding(self, finding: Finding) -> UserFit:
+        """Return the result with one more finding."""
+        remember(self.fit, [finding])
+        return self
+
     @property
     def gradients(self) -> dict[str, int]:
         """Gradient evaluations by phase, including those of the fit that was not chosen."""
@@ -83,6 +98,27 @@ class UserFit:
         if self.tempered is not None:
             counted["tempered"] = self.tempered.gradients
         return counted | {"total": sum(counted.values())}
+
+    @property
+    def replicas(self) -> dict[str, dict[str, Any]]:
+        """How parallel tempering's replicas travelled, by the reference that they came from.
+
+        Round trips of each chain, the communication barrier Lambda, and of each ladder the inverse
+        temperatures, the rates at which neighbours rejected swaps, step sizes, and whether (1)
+        slice sampling has replaced the steps, from the reference to the target.  Empty for every
+        other method.
+        """
+        attrs = self.fit.tree.attrs
+        if "round_trips" not in attrs:
+            return {}
+        parts = (
+            *("round_trips", "communication_barrier", "ladder", "swap_rejection"),
+            *("step_size", "sliced"),
+        )
+        return {
+            name: {part: np.asarray(attrs[f"{part}{of}"]).tolist() for part in parts}
+            for name, of in zip(json.loads(attrs["references"]), ("", "_2"), strict=True)
+        }
 
     def summary(self) -> dict[str, dict[str, float]]:
         """Mean, its Monte Carlo error, standard deviation, quantiles and R-hat of each number.
@@ -122,6 +158,7 @@ class UserFit:
                 name: {key: _number(value) for key, value in row.items()}
                 for name, row in self.summary().items()
             },
+            **({"replicas": self.replicas} if self.replicas else {}),
             "diagnosis": [
                 {
                     "severity": each.severity.name.lower(),
@@ -151,6 +188,7 @@ class UserFit:
             lines += ["", "Log evidence: no estimate"]
         else:
             lines += ["", f"Log evidence: {found.value:.3f} ± {found.mcse:.3f}"]
+        lines += [f"Replicas: {_ladder(name, each)}" for name, each in self.replicas.items()]
         lines += ["", *(f"{each.severity.name:<8}{each}" for each in self.diagnosis)]
         return "\n".join(lines)
 
@@ -192,6 +230,23 @@ class UserFit:
     def _repr_html_(self) -> str:
         """Return a summary of the fit for notebooks."""
         return FitReport(self.fit)._repr_html_()
+
+
+def _ladder(reference: str, found: Mapping[str, Any]) -> str:
+    """Describe how replicas travelled along a ladder, in a line."""
+    rejection, sliced = found["swap_rejection"], sum(found["sliced"])
+    step = [
+        one
+        for one, by_slice in zip(found["step_size"], found["sliced"], strict=True)
+        if not by_slice
+    ]
+    steps = f"; step sizes {min(step):.2g} to {max(step):.2g}" if step else ""
+    slices = f"; slice sampling at {sliced} rungs" if sliced else ""
+    return (
+        f"{sum(found['round_trips']):,} round trips from {reference}; barrier "
+        f"{found['communication_barrier']:.2f} over {len(found['ladder'])} rungs; swaps rejected "
+        f"{min(rejection):.2f} to {max(rejection):.2f}{steps}{slices}"
+    )
 
 
 def _number(value: float) -> float | None:

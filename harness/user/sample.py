@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from operator import itemgetter
@@ -14,52 +15,59 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding
+from harness.diagnosis import Finding, Severity, remember
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.forms.common import Engine
+from harness.samplers.non_reversible import TemperingSettings
+from harness.samplers.parallel_tempering import METHOD
+from harness.samplers.rung_replicas import Explorer
 from harness.temper import What
 from harness.user.clock import Clock, quiet
 from harness.user.compare import Population, compare
 from harness.user.confirm import nuts_stays
-from harness.user.evidence import open_questions, pilots_evidence, zero_likelihood
-from harness.user.generated import ORIGINAL
-from harness.user.job import Job, Tempered, prepare, tempered_form
+from harness.user.evidence import PilotsEvidence, open_questions, pilots_evidence, zero_likelihood
+from harness.user.generated import ORIGINAL, absent, not_numbers
 from harness.user.judge import (
     Judgement,
     cannot_temper,
+    edited_density,
     from_both,
     higher_than,
     judge,
     judge_alone,
     missed_by_tempered,
+    no_relief,
     no_search,
     search_failed,
+    took_over,
 )
+from harness.user.parallel import parallel_tempering
+from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
-from harness.user.scout import BUDGET, Path, Scouted, scout_program
+from harness.user.scout import BUDGET, FoundPath, Scouted, scout_program
 
-Method = Literal["auto", "nuts", "pe", "ct"]
+Method = Literal["auto", "nuts", "parallel_tempering"] | Tempered
 """How a program is sampled.
 
-``nuts``: Stan's NUTS on the program itself; ``ct``: continuous tempering along a pilot's path, with
-the inverse temperature integrated out; ``pe``: pseudo-extended MCMC; ``auto``: NUTS, then pilots,
-and then ``ct`` if NUTS's chains disagree or NUTS stays in a region that it had missed.
+``nuts``: Stan's NUTS on the program itself; a form's name: that form along a pilot's path;
+``parallel_tempering``: replicas between the prior, the posterior and a Gaussian near it;
+``auto``: NUTS, then pilots, and then collapsed tempering if NUTS's chains disagree or NUTS stays in
+a region that it had missed; parallel tempering takes over where that fails or leaves warnings.
 """
+METHODS: tuple[Method, ...] = ("auto", "nuts", *get_args(Tempered), "parallel_tempering")
 
-_STEPS: Mapping[Method, int] = {"auto": 10, "nuts": 3, "pe": 6, "ct": 6}
-"""The largest number of steps; those that turn out not to be needed are skipped."""
+_MOST_PSEUDO_SAMPLES = 1000
+_STEPS: Mapping[Method, int] = {"auto": 13, "nuts": 3, "parallel_tempering": 5}
+"""The largest number of steps, 6 for a form; those that turn out not to be needed are skipped."""
+_AUTO: Tempered = "collapsed_tempering"
+"""The form that ``auto`` goes on to."""
+_LEAST_SHARE = 0.5
+"""Share of the budget that parallel tempering has left if it takes over."""
 # Pseudo-samples move together and one of them is near the prior.  At Stan's .8 a step that suits
 # one diverges for another in the neck of a hierarchical prior, and log Z is too high without it.
-_TARGET_ACCEPT: Mapping[Method, float] = {"pe": 0.95}
-_TEMPERED: Mapping[Method, Literal["no", "if possible", "yes"]] = {
-    "nuts": "no",
-    "auto": "if possible",
-    "pe": "yes",
-    "ct": "yes",
-}
-"""Whether a method needs the program's tempered forms."""
+_TARGET_ACCEPT: Mapping[Method, float] = {"pseudo_extended": 0.95}
 
 
 def sample(
@@ -74,8 +82,10 @@ def sample(
     target_accept: float | None = None,
     max_treedepth: int = 10,
     num_pseudo_samples: int = 2,
+    explorer: Explorer = "auto",
     what: What = "likelihood",
     include_paths: Iterable[File] = (),
+    tempered: File | str | None = None,
     engine: Engine = "auto",
     budget: float = BUDGET,
     progress: bool = True,
@@ -96,24 +106,35 @@ def sample(
     method
         How it is sampled; see :data:`Method`.
     seed
-        Seed, 0 to 2^32 - 1.  The same seed gives the same result unless a pilot runs out of time.
+        Seed, 0 to 2^32 - 1.  The same seed gives the same result unless a pilot or parallel
+        tempering runs out of time.
     chains, warmup, draws
-        Number of chains, and of warm-up iterations and draws in each.
+        Number of chains, and of warm-up iterations and draws in each.  A chain of
+        ``parallel_tempering`` is an independent system of replicas.
     target_accept, max_treedepth
-        Of NUTS, as Stan has them.  If the first is not given it is Stan's .8, and .95 for ``pe``.
+        Of NUTS, as Stan has them.  If the first is not given it is Stan's .8, and .95 for
+        ``pseudo_extended``.
     num_pseudo_samples
-        N of ``pe``.
+        N of ``pseudo_extended``.
+    explorer
+        What moves the replicas of ``parallel_tempering``; see
+        :data:`harness.samplers.rung_replicas.Explorer`.
     what
         What is tempered; see :func:`harness.temper.temper`.
     include_paths
         Folders in which ``#include`` lines are looked up, besides the program's own.
+    tempered
+        A tempered program that ``harness temper`` wrote from this one and that was edited since.
+        It is run after the pilots, in place of the program that would be written; ``method`` is
+        its form, or ``auto``.
     engine
-        ``cmdstan`` compiles the program.  ``stanli`` does not, and does the same, except that
-        transformed parameters have only about ten correct digits.  ``auto`` takes CmdStan, or
-        stanli if there is no compiler.
+        ``cmdstan`` compiles the program.  ``stanli`` does not, and does the same.  ``auto`` takes
+        CmdStan, or stanli if there is no compiler.
     budget
         Seconds of wall time for pilots, which look for further modes and estimate log Z.  A pilot
-        that does not finish within its share is left out, and a finding reports that.
+        that does not finish within its share is left out, and a finding reports that.  For
+        ``parallel_tempering``, of the run: it goes on beyond the draws that are asked for while
+        there are too few round trips and time is left.
     progress
         Whether to show progress on standard error.
 
@@ -126,40 +147,64 @@ def sample(
     ToolchainError, SamplingError
         If a tool is missing that is needed, or a run does not finish.
     """
-    if method not in get_args(Method):
-        raise DataError(f"the method must be one of {', '.join(get_args(Method))}; got '{method}'")
+    if method not in METHODS:
+        raise DataError(f"the method must be one of {', '.join(METHODS)}; got '{method}'")
     if not 0 <= seed < 2**32:
         raise DataError(f"the seed must be between 0 and 2^32 - 1; got {seed}")
-    if num_pseudo_samples < 2:
-        raise DataError(f"pe needs at least 2 pseudo-samples; got {num_pseudo_samples}")
+    if not 2 <= num_pseudo_samples <= _MOST_PSEUDO_SAMPLES:
+        raise DataError(
+            f"pseudo_extended takes from 2 to {_MOST_PSEUDO_SAMPLES:,} pseudo-samples; got "
+            f"{num_pseudo_samples}"
+        )
     if not budget > 0:
         raise DataError(f"the budget must be more than 0 seconds; got {budget:g}")
-    parallel = min(os.cpu_count() or 1, chains)
-    if target_accept is None:
-        target_accept = _TARGET_ACCEPT.get(method, NutsSettings.target_accept)
-    nuts = NutsSettings(
+    given = NutsSettings(
         chains=chains,
         warmup=warmup,
         draws=draws,
-        target_accept=target_accept,
+        target_accept=NutsSettings.target_accept if target_accept is None else target_accept,
         max_treedepth=max_treedepth,
-        parallel_chains=parallel,
+        parallel_chains=min(os.cpu_count() or 1, chains),
     )
     began = time.perf_counter()
-    with Clock(_STEPS[method], show=progress) as clock, quiet():
+    with Clock(_STEPS.get(method, 6), show=progress) as clock, quiet():
         with clock.step("reading and tempering", "temper"):
-            job = prepare(
-                File(path), data, what, tuple(include_paths), engine, tempered=_TEMPERED[method]
+            program = prepare(
+                File(path),
+                data,
+                what,
+                tuple(include_paths),
+                engine,
+                tempered="yes" if tempered is not None else _needs_forms(method),
+                edited=None if tempered is None else File(tempered),
             )
-        with job.named_errors():
-            run = _Run(job, clock, nuts, seed, num_pseudo_samples, budget)
+        if program.edited_method is not None:
+            if method not in ("auto", program.edited_method):
+                raise DataError(f"{tempered} has the form {program.edited_method}, not {method}")
+            method = program.edited_method
+        nuts = given
+        if target_accept is None and method in _TARGET_ACCEPT:
+            nuts = replace(given, target_accept=_TARGET_ACCEPT[method])
+        points = num_pseudo_samples if method == "pseudo_extended" else 1
+        nuts.refuse_too_large(points * program.numbers)
+        with program.named_errors():
+            run = _Run(program, clock, nuts, seed, num_pseudo_samples, budget)
             if method == "nuts":
                 result = UserFit(run.finished(run.plain(), []), "nuts")
             elif method == "auto":
-                result = run.auto()
+                result = run.auto(explorer)
+            elif method == "parallel_tempering":
+                result = run.parallel(explorer)
             else:
                 result = run.tempered_alone(method)
     return replace(result, timings={**clock.seconds, "total": time.perf_counter() - began})
+
+
+def _needs_forms(method: Method) -> Literal["no", "if possible", "yes"]:
+    """Whether a method needs the program's tempered forms."""
+    if method == "nuts":
+        return "no"
+    return "if possible" if method == "auto" else "yes"
 
 
 class _Run:
@@ -167,75 +212,135 @@ class _Run:
 
     def __init__(
         self,
-        job: Job,
+        program: UserProgram,
         clock: Clock,
         nuts: NutsSettings,
         seed: int,
         num_pseudo_samples: int,
         budget: float,
     ) -> None:
-        self._job, self._clock, self._nuts, self._seed = job, clock, nuts, seed
+        self._program, self._clock, self._nuts, self._seed = program, clock, nuts, seed
         self._num, self._budget = num_pseudo_samples, budget
 
     # The methods
 
     def plain(self) -> Fit:
         """Run plain NUTS on the program itself."""
-        self._job.compile([ORIGINAL], self._clock)
+        self._program.compile([ORIGINAL], self._clock)
         with self._clock.step("plain NUTS", "nuts"):
-            return self._job.plain(self._nuts, self._seed)
+            return self._program.plain(self._nuts, self._seed)
 
     def tempered_alone(self, method: Tempered) -> UserFit:
         """Run pilots and a tempered form, without plain NUTS first."""
         with self._clock.step("pilots along the path", "pilot"):
-            scouted = scout_program(self._job.model, budget=self._budget, seed=self._seed)
+            scouted = scout_program(self._program.model, budget=self._budget, seed=self._seed)
         if scouted.path is None:
             raise SamplingError(
-                f"{self._job.path}: the pilots found no path to temper along: "
-                f"{scouted.failures.get('search') or self._job.model.no_gaussian_base}. Use "
+                f"{self._program.path}: the pilots found no path to temper along: "
+                f"{scouted.failures.get('search') or self._program.model.no_gaussian_base}. Use "
                 "--method nuts, or auto, which keeps the fit of plain NUTS"
             )
         fit = self._tempered(method, scouted.path, scouted.starts)
+        differ = self._program.difference_by_editing(method, scouted.path, self._seed, self._num)
         found, findings = pilots_evidence(
-            self._job.model, scouted, search_is_sound=True, nuts_is_sound=False
+            self._program.model, scouted, search_is_sound=True, nuts_is_sound=False
         )
         findings += higher_than(fit, scouted, found)
+        if differ is not None:
+            findings.append(edited_density(differ))
         return UserFit(self.finished(fit, findings, scouted), method)
 
-    def auto(self) -> UserFit:
+    def parallel(self, explorer: Explorer) -> UserFit:
+        """Run parallel tempering between the prior, the posterior and a Gaussian."""
+        program = self._program
+        program.compile([ORIGINAL] if program.generates else [], self._clock)
+        with self._clock.step("comparing densities", "check"):
+            self._refuse(program.disagreement(self._seed))
+        fit, findings = self._replicas(explorer, self._budget)
+        return UserFit(self.finished(fit, findings), METHOD)
+
+    def auto(self, explorer: Explorer) -> UserFit:
         """Run plain NUTS, look for further modes, and temper where NUTS misses something."""
         plain = self.plain()
-        if self._job.why_not_tempered is not None:
-            finding = search_failed(self._job.why_not_tempered)
+        if self._program.why_not_tempered is not None:
+            finding = search_failed(self._program.why_not_tempered)
             return UserFit(self.finished(plain, [finding]), "nuts")
         with self._clock.step("comparing densities", "check"):
-            differ = self._job.disagreement(self._seed)
+            differ = self._program.disagreement(self._seed)
         if differ is not None:
             return UserFit(self.finished(plain, [no_search(differ)]), "nuts")
         draws = _parameters(plain)
         try:
             with self._clock.step("a search for further modes", "pilot"):
                 scouted = scout_program(
-                    self._job.model, draws=draws, budget=self._budget, seed=self._seed
+                    self._program.model, draws=draws, budget=self._budget, seed=self._seed
                 )
         except HarnessError as error:
             return UserFit(self.finished(plain, [search_failed(str(error))]), "nuts")
         judged = self._judged(draws, scouted)
         if not judged.temper:
             return UserFit(self._with_plain(plain, scouted, judged), "nuts")
+        found = self._after_search(plain, scouted, judged)
+        return self._relieved(found, plain, scouted, judged, explorer)
+
+    # Their steps
+
+    def _after_search(self, plain: Fit, scouted: Scouted, judged: Judgement) -> UserFit:
+        """Run the tempered form along the search's path, and return the better fit."""
         if scouted.path is None:
-            reason = scouted.failures.get("search") or self._job.model.no_gaussian_base
+            reason = scouted.failures.get("search") or self._program.model.no_gaussian_base
             judged = judged.adding(cannot_temper(str(reason)))
             return UserFit(self._with_plain(plain, scouted, judged), "nuts")
         try:
-            starts = from_both(scouted.starts, draws)
-            fit = self._tempered("ct", scouted.path, starts)
+            starts = from_both(scouted.starts, _parameters(plain))
+            fit = self._tempered(_AUTO, scouted.path, starts)
         except HarnessError as error:
             judged = judged.adding(cannot_temper(str(error)))
             return UserFit(self._with_plain(plain, scouted, judged), "nuts")
         return self._chosen(plain, fit, scouted, judged)
 
-    # Their steps
+    def _relieved(
+        self,
+        found: UserFit,
+        plain: Fit,
+        scouted: Scouted,
+        judged: Judgement,
+        explorer: Explorer,
+    ) -> UserFit:
+        """Let parallel tempering take over from a fit with troubles; return the better one."""
+        troubles = found.troubles(judged.findings)
+        if not troubles:
+            return found
+        left = max(self._budget - scouted.seconds, _LEAST_SHARE * self._budget)
+        try:
+            fit, findings = self._replicas(explorer, left)
+        except HarnessError as error:
+            return found.adding(no_relief(str(error)))
+        missed = self._missed(plain, fit, scouted)
+        told = [*judged.findings, *findings, *([] if missed is None else [missed])]
+        other = UserFit(self.finished(fit, told, scouted), METHOD)
+        others = other.troubles(judged.findings)
+        if _severities(others) >= _severities(troubles):
+            return found.adding(no_relief(others[0].sentence))
+        tempered = found.fit if found.method == _AUTO else found.tempered
+        return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
+
+    def _replicas(self, explorer: Explorer, seconds: float) -> tuple[Fit, tuple[Finding, ...]]:
+        """Run parallel tempering, then the original's quantities; return findings with the fit."""
+        program = self._program
+        settings = TemperingSettings(
+            chains=self._nuts.chains,
+            draws=self._nuts.draws,
+            warmup=self._nuts.warmup,
+            explorer=explorer,
+            most_seconds=seconds,
+        )
+        with self._clock.step("parallel tempering", "parallel"):
+            made = parallel_tempering(
+                program.model, settings, seed=self._seed, begin_round=self._clock.say
+            )
+        with self._clock.step("generated quantities", "generate"):
+            return program.generated(made.fit, self._seed), made.findings
 
     def _judged(self, draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
         if scouted.search is None:
@@ -245,37 +350,41 @@ class _Run:
         if compared.missed_by_nuts is not None:
             with self._clock.step("NUTS from the pilot's particles", "confirm"):
                 stays = nuts_stays(
-                    self._job.model, compared.missed_by_nuts, scouted.search, self._seed
+                    self._program.model, compared.missed_by_nuts, scouted.search, self._seed
                 )
         return judge(compared, scouted, nuts_stays=stays)
 
-    def _tempered(self, method: Tempered, path: Path, starts: Mapping[str, FloatArray]) -> Fit:
-        """Run a tempered form, then the original's transformed parameters and quantities."""
-        job = self._job
-        form = tempered_form(method, path, self._num)
-        variants = [form.program, *([ORIGINAL] if job.generates else [])]
-        job.compile(variants, self._clock)
-        with self._clock.step("comparing densities", "check"):
-            differ = job.tempered_disagreement(method, path, self._seed, self._num)
+    def _refuse(self, differ: str | None) -> None:
+        """Refuse to go on if stanli and CmdStan differ in a density."""
         if differ is not None:
             raise ToolchainError(
-                f"{job.path}: stanli, which runs the pilots, and CmdStan disagree on the log "
-                f"density: they differ in {differ}. Use --method nuts, and report the program to "
-                "the authors of stanli"
+                f"{self._program.path}: stanli, which evaluates densities in Python, and CmdStan "
+                f"disagree on the log density: they differ in {differ}. Use --method nuts, and "
+                "report the program to the authors of stanli"
             )
-        with self._clock.step("the tempered run", "sampling"):
-            fit = job.tempered(method, path, starts, self._nuts, self._seed, self._num)
-        with self._clock.step("generated quantities", "generate"):
-            return job.generated(fit, self._seed)
 
-    def _with_plain(self, plain: Fit, scouted: Scouted, judged: Judgement) -> Fit:
+    def _tempered(self, method: Tempered, path: FoundPath, starts: Mapping[str, FloatArray]) -> Fit:
+        """Run a tempered form, then the original's transformed parameters and quantities."""
+        program = self._program
+        form = program.form(method, path, self._num)
+        variants = [form.program, *([ORIGINAL] if program.generates else [])]
+        program.compile(variants, self._clock)
+        with self._clock.step("comparing densities", "check"):
+            self._refuse(program.tempered_disagreement(method, path, self._seed, self._num))
+        with self._clock.step("the tempered run", "sampling"):
+            fit = program.tempered(method, path, starts, self._nuts, self._seed, self._num)
+        with self._clock.step("generated quantities", "generate"):
+            return program.generated(fit, self._seed)
+
+    def _with_plain(
+        self,
+        plain: Fit,
+        scouted: Scouted,
+        judged: Judgement,
+        pilots: PilotsEvidence | None = None,
+    ) -> Fit:
         """Return NUTS's fit with the pilots' log Z and all findings."""
-        found, findings = pilots_evidence(
-            self._job.model,
-            scouted,
-            search_is_sound=judged.search_is_sound,
-            nuts_is_sound=not judged.nuts_misses,
-        )
+        found, findings = pilots or self._pilots_evidence(scouted, judged)
         if found is not None:
             plain.tree.attrs |= {"log_evidence": found.value, "log_evidence_mcse": found.mcse}
         told = [*judged.findings, *findings, *zero_likelihood(scouted)]
@@ -283,46 +392,50 @@ class _Run:
 
     def _chosen(self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement) -> UserFit:
         """Compare NUTS once more, with the tempered draws, and return the better of the two."""
-        found, findings = pilots_evidence(
-            self._job.model,
+        pilots = self._pilots_evidence(scouted, judged)
+        found, findings = pilots
+        missed = self._missed(plain, fit, scouted)
+        if missed is not None:
+            judged = judged.adding(missed)
+            if not judged.nuts_misses:
+                kept = self._with_plain(plain, scouted, judged, pilots)
+                return UserFit(kept, "nuts", tempered=fit)
+        else:
+            findings = [*findings, *higher_than(fit, scouted, found)]
+        told = [*judged.findings, *findings]
+        return UserFit(self.finished(fit, told, scouted), _AUTO, nuts=plain)
+
+    def _missed(self, plain: Fit, fit: Fit, scouted: Scouted) -> Finding | None:
+        """Report a region that NUTS has visited and a tempered fit has not."""
+        chains = fit.posterior.sizes["chain"]
+        tempered = Population(_parameters(fit), np.zeros(chains), _fewest_effective(fit))
+        return missed_by_tempered(compare(_parameters(plain), tempered), scouted)
+
+    def _pilots_evidence(self, scouted: Scouted, judged: Judgement) -> PilotsEvidence:
+        return pilots_evidence(
+            self._program.model,
             scouted,
             search_is_sound=judged.search_is_sound,
             nuts_is_sound=not judged.nuts_misses,
         )
-        chains = fit.posterior.sizes["chain"]
-        tempered = Population(_parameters(fit), np.zeros(chains), _fewest_effective(fit))
-        missed = missed_by_tempered(compare(_parameters(plain), tempered), scouted)
-        if missed is None:
-            findings += higher_than(fit, scouted, found)
-            told = [*judged.findings, *findings]
-            return UserFit(self.finished(fit, told, scouted), "ct", nuts=plain)
-        judged = judged.adding(missed)
-        if judged.nuts_misses:
-            told = [*judged.findings, *findings]
-            return UserFit(self.finished(fit, told, scouted), "ct", nuts=plain)
-        return UserFit(self._with_plain(plain, scouted, judged), "nuts", tempered=fit)
 
     def finished(
         self, fit: Fit, findings: Iterable[Finding], scouted: Scouted | None = None
     ) -> Fit:
         """Add to a fit what its draws do not show: programs, findings, the pilots' results."""
-        job = self._job
-        missing = [name for name in job.names if name not in fit.posterior]
-        everything = [*findings, *open_questions(job.model)]
-        told = [(int(each.severity), each.sentence, each.what_to_try) for each in everything]
-        if job.left_out:
-            names = ", ".join(job.left_out)
-            told.append(
-                (0, f"Complex numbers and tuples are left out of the results: {names}.", "")
-            )
-        if missing:
-            names = ", ".join(missing)
-            sentence = f"Missing from the results, because stanli cannot evaluate them: {names}."
-            told.append((1, sentence, "Use --engine cmdstan."))
+        program = self._program
+        remember(
+            fit,
+            [
+                *findings,
+                *open_questions(program.model),
+                *not_numbers(fit, program.names),
+                *absent(fit, program.names, program.containers, program.left_out),
+            ],
+        )
         fit.tree.attrs |= {
-            "model": job.path.stem,
-            "findings": json.dumps(told),
-            "programs": json.dumps(job.programs(fit)),
+            "model": program.path.stem,
+            "programs": json.dumps(program.programs(fit)),
         }
         if scouted is not None:
             fit.tree.attrs |= {
@@ -333,6 +446,12 @@ class _Run:
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
         return fit
+
+
+def _severities(troubles: Iterable[Finding]) -> tuple[int, ...]:
+    """Return how many findings there are of each severity, the worst first."""
+    counted = Counter(each.severity for each in troubles)
+    return tuple(counted[each] for each in sorted(Severity, reverse=True))
 
 
 def _parameters(fit: Fit) -> dict[str, Any]:

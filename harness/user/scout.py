@@ -11,19 +11,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from harness import evidence
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
-from harness.engine.nuts import NutsSettings
-from harness.engine.stanli_nuts import run_stanli_nuts
+from harness.engine.nuts import NutsRun, NutsSettings
+from harness.engine.short_nuts import run_short_nuts
 from harness.errors import DataError, HarnessError, SamplingError
 from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
 from harness.forms.common import variant_data
-from harness.forms.continuous_tempering import ZERO_LIKELIHOOD_VARIANT, tempering_data
+from harness.forms.continuous_tempering import ZERO_LIKELIHOOD, tempering_data
 from harness.forms.from_pilot import scouted_ladder
 from harness.model import Model
 from harness.path import GaussianBase, Pilot
@@ -31,7 +30,7 @@ from harness.user.compare import Population
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import CHAINS, PriorDraws, prior_draws
 
-_WIDER, _NEAR = (2.0, 3.0), (1.2, 2.0)
+WIDER, NEAR = (2.0, 3.0), (1.2, 2.0)
 """How much wider than draws of NUTS the Gaussian bases are, for the search and for the near leg.
 
 The pilots of a leg have bases of two widths, and so two ladders.  Their spread then includes the
@@ -45,7 +44,7 @@ _SEARCH, _OTHER = 0.5, 0.25
 
 
 @dataclass(frozen=True)
-class Path:
+class FoundPath:
     """What a tempered run along the search's path needs.
 
     Attributes
@@ -111,7 +110,7 @@ class Scouted:
 
     search: Population | None
     near: Population | None
-    path: Path | None
+    path: FoundPath | None
     origin: str
     estimates: Mapping[str, tuple[LogEvidence, ...]]
     constant: LogEvidence | None
@@ -151,6 +150,41 @@ def scout_program(
     return _Scout(model, draws, budget, seed).scouted()
 
 
+def starts_from_prior(model: Model) -> bool:
+    """Whether a path starts from the program's own prior, and not from a wide Gaussian."""
+    flat_box = model.own_base == "flat" and model.no_gaussian_base is not None
+    return model.own_base == "prior" or flat_box
+
+
+def short_nuts(model: Model, seed: int) -> NutsRun:
+    """Run NUTS shortly from random starting points, many chains.
+
+    Raises
+    ------
+    SamplingError
+        If it does not finish.
+    """
+    return run_short_nuts(model.program("target"), model.data, _SHORT, seed)
+
+
+def prior_constant(prior: PriorDraws, *, most_seconds: float, seed: int) -> Leg:
+    """Run pilots whose log Z is the log of the integral of the prior as the program writes it.
+
+    Raises
+    ------
+    DataError, SamplingError
+        As :func:`harness.user.legs.run_leg`.
+    """
+    flat = prior.points.reshape(-1, prior.points.shape[2])
+    return run_leg(
+        prior.density,
+        [fitted_gaussian(flat, widened=width) for width in NEAR],
+        origin="a Gaussian fitted to draws of the prior",
+        most_seconds=most_seconds,
+        seed=seed,
+    )
+
+
 class _Scout:
     def __init__(
         self,
@@ -172,8 +206,8 @@ class _Scout:
         prior: PriorDraws | None = None
         constant: LogEvidence | None = LogEvidence(0.0, 0.0)
         search: Leg | None = None
-        path: Path | None = None
-        from_prior = self._starts_from_prior()
+        path: FoundPath | None = None
+        from_prior = starts_from_prior(self._model)
         origin = "the prior" if from_prior else "a wide Gaussian"
         try:
             if from_prior:
@@ -183,7 +217,7 @@ class _Scout:
                 bases: Sequence[GaussianBase] = [prior.base(half) for half in halves]
             else:
                 positive = WHOLE_BASE
-                bases = self._fitted(self._short_draws(), _WIDER)
+                bases = self._fitted(self._short_draws(), WIDER)
             search = run_leg(
                 self._density,
                 bases,
@@ -194,7 +228,7 @@ class _Scout:
             self._remember(search)
             base = None if from_prior else search.pilots[0].base
             if from_prior or self._model.no_gaussian_base is None:
-                path = Path(search.pilots[0], base, positive)
+                path = FoundPath(search.pilots[0], base, positive)
                 if prior is not None and path.zero_likelihood:
                     path = replace(path, reached=self._reached(prior, path.found))
         except HarnessError as error:
@@ -217,10 +251,6 @@ class _Scout:
             starts={} if search is None else self._starts(search),
         )
 
-    def _starts_from_prior(self) -> bool:
-        flat_box = self._model.own_base == "flat" and self._model.no_gaussian_base is not None
-        return self._model.own_base == "prior" or flat_box
-
     def _prior(self) -> PriorDraws:
         drawn = prior_draws(self._model, self._seeds[0])
         self._gradients += drawn.gradients
@@ -234,7 +264,7 @@ class _Scout:
 
     def _reached(self, prior: PriorDraws, found: Pilot) -> LogMass:
         """Estimate the share of the prior that the collapsed form reaches on a ladder from 0."""
-        variant = ZERO_LIKELIHOOD_VARIANT
+        variant = ZERO_LIKELIHOOD
         data = tempering_data(self._model, None, found.base.log_zeta, scouted_ladder(found))
         everything = variant_data(self._model, variant, data | {"ladder": 1})
         density = BatchedDensity(self._model.program(variant), everything)
@@ -245,15 +275,8 @@ class _Scout:
 
     def _constant(self, prior: PriorDraws) -> LogEvidence | None:
         """Estimate the integral of the prior as the program writes it."""
-        flat = prior.points.reshape(-1, prior.points.shape[2])
         try:
-            leg = run_leg(
-                prior.density,
-                [fitted_gaussian(flat, widened=width) for width in _NEAR],
-                origin="a Gaussian fitted to draws of the prior",
-                most_seconds=_OTHER * self._budget,
-                seed=self._seeds[3],
-            )
+            leg = prior_constant(prior, most_seconds=_OTHER * self._budget, seed=self._seeds[3])
         except (DataError, SamplingError) as error:
             self._failures["constant"] = _said(error)
             return None
@@ -265,7 +288,7 @@ class _Scout:
             draws = self._short_draws() if self._draws is None else self._draws
             leg = run_leg(
                 self._density,
-                self._fitted(draws, _NEAR),
+                self._fitted(draws, NEAR),
                 origin="a Gaussian fitted to draws of NUTS",
                 most_seconds=_OTHER * self._budget,
                 seed=self._seeds[4],
@@ -283,8 +306,7 @@ class _Scout:
     def _short_draws(self) -> Mapping[str, FloatArray]:
         """Return draws of short runs of NUTS from random starting points."""
         if self._short is None:
-            program = self._model.program("target")
-            run = run_stanli_nuts(program, self._model.data, _SHORT, self._seeds[2])
+            run = short_nuts(self._model, self._seeds[2])
             self._gradients += int(run.gradients.sum())
             self._short = {name: run.variables[name] for name in self._model.parameters}
         return self._short
@@ -308,47 +330,6 @@ class _Scout:
     def _starts(self, leg: Leg) -> dict[str, FloatArray]:
         """Return equally weighted particles of the search by parameter, pilot after pilot."""
         return self._density.constrain(np.concatenate([each.points for each in leg.pilots]))
-
-
-def starting_values(
-    starts: Mapping[str, FloatArray],
-    chains: int,
-    num_pseudo_samples: int | None = None,
-) -> list[dict[str, Any]]:
-    """Return initial values for each chain; no two chains share a point.
-
-    Parameters
-    ----------
-    starts
-        Points by parameter, shape (n, ...).
-    chains
-        Number of chains.
-    num_pseudo_samples
-        N of a pseudo-extended form, whose values have a last axis over pseudo-samples.
-
-    Raises
-    ------
-    DataError
-        If there are too few points.
-    """
-    each = num_pseudo_samples or 1
-    count = len(next(iter(starts.values())))
-    if chains * each > count:
-        raise DataError(
-            f"{chains} chains of {each} points need {chains * each} starting points; there are "
-            f"{count}"
-        )
-    inits = []
-    for chain in range(chains):
-        rows = slice(chain * each, (chain + 1) * each)
-        values = {name: value[rows] for name, value in starts.items()}
-        inits.append(
-            {
-                name: value[0] if num_pseudo_samples is None else np.moveaxis(value, 0, -1)
-                for name, value in values.items()
-            }
-        )
-    return inits
 
 
 def _said(error: HarnessError) -> str:

@@ -17,7 +17,7 @@ transformed parameters {
   vector[F] log_weight;
   {
     vector[F] along = centre * y;
-    vector[F] log_base; // but for what all share
+    vector[F] log_base; // without what all of them share
     for (f in 1 : F) {
       log_base[f] = log_sum_exp(
                                 apart[ : , f]

@@ -12,7 +12,7 @@ transformed data {
   #include pseudo_extended/prepared.stanblock
 }
 parameters {
-  // Pseudo-samples, one an entry or a column.
+  // Pseudo-samples, one per entry or column.
   vector[N] beta0; // intercepts
   matrix[d, N] z; // standardised coefficients
   matrix<lower=0>[d, N] lambda; // local scales

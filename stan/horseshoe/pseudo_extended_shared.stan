@@ -9,14 +9,14 @@
 // y_i given s are right.  But the instrumental densities of those that are
 // not chosen integrate to constants that depend on s,
 //   C_beta(s) = integral of p(y) L(y, s)^beta dy,
-// so that the scales of weighted draws do not have their posterior density
-// p(s) C_1(s), up to a constant, but
-//   p(s) C_1(s) (1/N) sum_i prod_{j != i} C_{beta_j}(s)
-// with fixed inverse temperatures, and with sampled ones the same with each
-// C_{beta_j}(s) averaged over g: the data count more than once.  It is exact
-// for N = 1 and, as C_0 = 1, when all inverse temperatures are fixed at 0;
-// all fixed at 1, the data count N times for the scales.  Its log weights and
-// delta are those of y_i given s, and give no evidence.
+// so the scales of weighted draws do not have their posterior density
+// p(s) C_1(s), up to a constant.  With fixed inverse temperatures they have
+//   p(s) C_1(s) (1/N) sum_i prod_{j != i} C_{beta_j}(s),
+// and with sampled ones the same with each C_{beta_j}(s) averaged over g: the
+// data count more than once.  It is exact for N = 1 and, because C_0 = 1, if
+// all inverse temperatures are fixed at 0.  If all are fixed at 1, the data
+// count N times for the scales.  The log weights and delta are those of y_i
+// given s, and give no evidence.
 functions {
   #include tempering.stanfunctions
   #include horseshoe/density.stanfunctions
@@ -33,7 +33,7 @@ transformed data {
   }
 }
 parameters {
-  // Pseudo-samples, one an entry or a column, under one set of scales.
+  // Pseudo-samples, one per entry or column, with one set of scales for all.
   vector[N] beta0; // intercepts
   matrix[d, N] z; // standardised coefficients
   vector<lower=0>[d] lambda; // local scales

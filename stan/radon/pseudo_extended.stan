@@ -13,7 +13,7 @@ transformed data {
   #include pseudo_extended/prepared.stanblock
 }
 parameters {
-  // Pseudo-samples, one an entry or a column.
+  // Pseudo-samples, one per entry or column.
   vector[N] mu_a; // mean intercept
   vector[N] mu_b; // mean coefficient
   vector<lower=0>[N] sigma_a; // standard deviation of the intercepts

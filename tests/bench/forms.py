@@ -80,8 +80,8 @@ def _others(
     two = path_data(model, base) | {"ladder": 0, "N": 2}
     others: list[tuple[str, str, Mapping[str, Any]]] = [
         ("target", size, {}),
-        ("continuously_tempered", size, tempering | joint),
-        ("collapsed_tempered", size, tempering | {"ladder": 0}),
+        ("joint_tempering", size, tempering | joint),
+        ("collapsed_tempering", size, tempering | {"ladder": 0}),
         ("collapsed_pseudo_extended", f"{size}, N = 2", two),
     ]
     if fold is not None:
@@ -173,7 +173,7 @@ def radon_centred() -> Iterator[Comparison]:
     model = radon(centred=True)
     yield _compare(model, "85 counties", "target", {})
     data = tempering_data(model, _base(model.dimension)) | {"ladder": 0}
-    yield _compare(model, "85 counties", "collapsed_tempered", data)
+    yield _compare(model, "85 counties", "collapsed_tempering", data)
 
 
 def image_decoder() -> Iterator[Comparison]:

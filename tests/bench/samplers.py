@@ -118,7 +118,9 @@ def _parallel_tempering(rounds: int) -> None:
     taken, errors = np.empty((3, rounds)), []
     for r in range(rounds):
         fit, taken[1, r] = _timed(ours, model, r)
-        errors.append(fit.posterior["x"].mean(("chain", "draw")).to_numpy() - mixture.expected_x)
+        errors.append(
+            fit.posterior["x"].mean(("chain", "draw")).to_numpy() - mixture.truth.expected("x")
+        )
         ladder = np.asarray(fit.tree.attrs["ladder"])
         step = 3.0 * np.concatenate([[1.0], fit.tree.attrs["step_size"]])
         _, taken[0, r] = _timed(
@@ -184,7 +186,7 @@ def _annealed_importance(rounds: int) -> None:
 def _gibbs_tempering(rounds: int) -> None:
     """Gibbs continuous tempering from a pilot."""
     relaxation, base = _relaxation()
-    model, truth = relaxation.model("boltzmann-28"), relaxation.truth()
+    model, truth = relaxation.model("boltzmann-28"), relaxation.exact()
     errors, taken, pilots = [], [], []
     for seed in range(1, rounds + 1):
         found, seconds = _timed(

@@ -114,7 +114,7 @@ def print_temper(options: argparse.Namespace) -> None:
             model = tempered_model(path, data)
         programs = {
             _ORIGINAL: model.program("original"),
-            _TEMPERED: model.program(PseudoExtended.variant),
+            _TEMPERED: model.program(PseudoExtended.name),
         }
         made = compile_programs(programs.values(), require_cmdstan())
         compiled = {name: made[program] for name, program in programs.items()}

@@ -34,7 +34,7 @@ def choosing(names: dict[str, Any]) -> None:
 
 
 def adding_a_model(names: dict[str, Any]) -> None:
-    close_to(names["fit"].log_evidence, names["log_evidence"])
+    close_to(names["fit"].log_evidence, names["model"].truth.log_evidence.value)
 
 
 def adding_a_method(names: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ _PACKAGES = ("cmdstanpy", "arviz-base", "arviz-stats", "arviz-plots")
 class Facts:
     """Everything that ``harness doctor`` found; ``problems`` is empty if models can run here.
 
-    ``cmdstan`` is ``None`` while there is none; with no problem it can then be assembled.
+    ``cmdstan`` is ``None`` if none was found; if there are no problems, one can be assembled.
     """
 
     python: str

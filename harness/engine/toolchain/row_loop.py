@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import logging
-import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable
@@ -79,9 +78,8 @@ def built(compiler: Compiler) -> Path:
 
 
 def _compile(compiler: Compiler, library: Path) -> None:
-    words = [compiler.path, *shlex.split(compiler.command)[1:]]
     done = subprocess.run(
-        [*words, *_FLAGS, "-o", str(library), str(SOURCE)],
+        [*compiler.words, *_FLAGS, "-o", str(library), str(SOURCE)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

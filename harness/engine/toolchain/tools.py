@@ -39,6 +39,11 @@ class Compiler:
     version: str
     identity: str
 
+    @property
+    def words(self) -> list[str]:
+        """Its path, and the flags that its command has besides."""
+        return [self.path, *shlex.split(self.command)[1:]]
+
 
 @dataclass(frozen=True)
 class Make:
@@ -60,7 +65,13 @@ def find_compiler() -> Compiler:
     chosen = os.environ.get("CXX", "").strip()
     candidates = [chosen] if chosen else ["g++", "clang++"]
     for command in candidates:
-        words = shlex.split(command)
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise ToolchainError(
+                f"CXX, `{command}`, cannot be read as a command ({str(error).lower()}).\n"
+                "Correct or unset CXX."
+            ) from None
         path = shutil.which(words[0])
         if path is not None:
             return _describe_compiler(command, words, path)

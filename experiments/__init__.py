@@ -1,0 +1,1 @@
+"""The published experiments: each module or package here that has no underscore defines one."""

@@ -1,0 +1,81 @@
+"""Choose what evaluates a program's density in Python: stanli if it can, or a compiled library.
+
+stanli needs no compiler and is ready at once.  Compiling a library takes half a minute, but this
+works for every program that CmdStan reads, and needs no optional package.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness.engine.program import StanProgram
+from harness.engine.program_library import library_source
+from harness.engine.stan_library import DATA_SEED, StanInstance
+from harness.engine.stanli_package import (
+    HOW_TO_INSTALL_STANLI,
+    UNSUPPORTED,
+    stanli_is_installed,
+    stanli_source,
+)
+from harness.engine.toolchain import require_cmdstan, why_no_compiler
+from harness.errors import DataError, ToolchainError
+
+_log = logging.getLogger(__name__)
+
+
+def stan_instance(
+    program: StanProgram, data: Mapping[str, Any], *, data_seed: int = DATA_SEED
+) -> StanInstance:
+    """Return a program with its data, ready to be evaluated.
+
+    Parameters
+    ----------
+    program
+        The program.
+    data
+        All its data.
+    data_seed
+        Seed of random numbers in ``transformed data``.
+
+    Raises
+    ------
+    ToolchainError
+        If there is neither stanli nor a C++ compiler.
+    CompileError
+        If the program does not compile.
+    DataError
+        If the program or its data are refused; the message comes from whatever evaluates them.
+    """
+    # Compilers are looked for only where one is needed: each look starts two processes.
+    if not stanli_is_installed():
+        reason = why_no_compiler()
+        if reason is not None:
+            raise ToolchainError(
+                f"{reason}\nWithout a compiler the density of a Stan program is evaluated by the "
+                f"optional package stanli: {HOW_TO_INSTALL_STANLI}"
+            )
+        return _compiled(program, data, data_seed)
+    try:
+        instance = replace(stanli_source(program, data), data_seed=data_seed).instance()
+        # stanli cannot take values of parameters that it has renamed.
+        if not instance.renamed or why_no_compiler() is not None:
+            return instance
+        _log.info("%s: compiled instead, for its parameter %s", program.name, instance.renamed[0])
+    except DataError as error:
+        if not compiling_helps(error):
+            raise
+        _log.info("%s: compiled instead, because stanli does not read it: %s", program.name, error)
+    return _compiled(program, data, data_seed)
+
+
+def compiling_helps(error: Exception) -> bool:
+    """Whether stanli failed because it does not support the program, and there is a compiler."""
+    return UNSUPPORTED in str(error) and why_no_compiler() is None
+
+
+def _compiled(program: StanProgram, data: Mapping[str, Any], data_seed: int) -> StanInstance:
+    source = library_source(program, data, require_cmdstan())
+    return replace(source, data_seed=data_seed).instance()

@@ -1,0 +1,152 @@
+"""Moves of replicas at their rungs: Hamiltonian Monte Carlo and slice sampling, many at once.
+
+Each replica has its rung's powers, scales and step size.  A move leaves the density of its rung
+invariant, whatever those of other replicas are.
+
+References
+----------
+Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo, 113-162.
+
+Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.arrays import FloatArray
+from harness.samplers.rung_path import Densities, Places, Rows, log_height, slope
+
+JITTER = 0.3
+"""A step size is drawn between 1 - JITTER and 1 + JITTER times its rung's."""
+_MOST_WIDTHS = 16
+
+
+def hmc(
+    densities: Densities,
+    places: Places,
+    powers: FloatArray,
+    *,
+    step_size: FloatArray,
+    scale: FloatArray,
+    leapfrog_steps: npt.NDArray[np.intp],
+    rng: np.random.Generator,
+) -> tuple[Places, FloatArray]:
+    """Move each of n points by a trajectory of its own length, and accept it or stay.
+
+    Parameters
+    ----------
+    densities
+        What evaluates target and references.
+    places
+        Where the points are, with a density above zero.
+    powers
+        Powers at each point's rung, shape (n, 1 + R).
+    step_size
+        Shape (n,), in units of ``scale``; jittered, so that no length is a period of the target.
+    scale
+        Square roots of a diagonal inverse mass matrix, shape (n, D).
+    leapfrog_steps
+        Number of each, shape (n,), 1 or more.
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    tuple
+        Where they are then, and their acceptance probabilities, shape (n,).
+    """
+    count = len(places.points)
+    jittered = step_size * rng.uniform(1 - JITTER, 1 + JITTER, size=count)
+    reach = jittered[:, None] * scale
+    momentum = rng.standard_normal(places.points.shape)
+    before = log_height(places.values, powers) - 0.5 * np.square(momentum).sum(axis=1)
+    end = places.copy()
+    # A trajectory that has gone astray overflows, and is refused.
+    with np.errstate(over="ignore", invalid="ignore"):
+        momentum += 0.5 * reach * slope(end.gradients, powers)
+        for done in range(int(leapfrog_steps.max())):
+            rows = np.flatnonzero(leapfrog_steps > done)
+            there = densities(end.points[rows] + reach[rows] * momentum[rows])
+            end.put(rows, there)
+            kick = np.where(leapfrog_steps[rows] == done + 1, 0.5, 1.0)[:, None]
+            momentum[rows] += kick * reach[rows] * slope(there.gradients, powers[rows])
+        after = log_height(end.values, powers) - 0.5 * np.square(momentum).sum(axis=1)
+        change = after - before
+        acceptance = np.exp(np.minimum(0.0, np.where(np.isnan(change), -np.inf, change)))
+    accepted = rng.random(count) < acceptance
+    moved = places.copy()
+    moved.put(accepted, end.take(np.flatnonzero(accepted)))
+    return moved, acceptance
+
+
+def slice_sweep(
+    densities: Densities,
+    places: Places,
+    powers: FloatArray,
+    *,
+    width: FloatArray,
+    rng: np.random.Generator,
+) -> Places:
+    """Update each coordinate of each of n points once by slice sampling, in random order.
+
+    The interval is stepped out at random from either end, at most 16 widths in all, and shrunk
+    until a point on the slice is found (Neal 2003, figures 3 and 5).
+
+    Parameters
+    ----------
+    densities, places, powers, rng
+        As for :func:`hmc`.
+    width
+        First width of the interval in each coordinate, shape (n, D).
+    """
+    place = places.copy()
+    for axis in rng.permutation(places.points.shape[1]):
+        _along(densities, place, powers, int(axis), width[:, axis], rng)
+    return place
+
+
+def _along(
+    densities: Densities,
+    place: Places,
+    powers: FloatArray,
+    axis: int,
+    width: FloatArray,
+    rng: np.random.Generator,
+) -> None:
+    """Move points along one axis; those that are done take no part in later evaluations."""
+    count = len(width)
+    start = place.points.copy()
+    level = log_height(place.values, powers) - rng.standard_exponential(count)
+
+    def on_slice(rows: Rows, shift: FloatArray) -> tuple[Places, npt.NDArray[np.bool_]]:
+        points = start[rows]
+        points[:, axis] += shift
+        there = densities(points)
+        return there, log_height(there.values, powers[rows]) >= level[rows]
+
+    left = -width * rng.random(count)
+    right = left + width
+    most_left = np.floor(_MOST_WIDTHS * rng.random(count))
+    # Both ends at once: a row for each.
+    end = np.concatenate([left, right])
+    sign = np.repeat([-1.0, 1.0], count)
+    most = np.concatenate([most_left, _MOST_WIDTHS - 1 - most_left])
+    rows = np.flatnonzero(most > 0)
+    while rows.size:
+        rows = rows[on_slice(rows % count, end[rows])[1]]
+        end[rows] += sign[rows] * width[rows % count]
+        most[rows] -= 1
+        rows = rows[most[rows] > 0]
+    left, right = end[:count], end[count:]
+    rows = np.arange(count)
+    while rows.size:
+        shift = left[rows] + (right[rows] - left[rows]) * rng.random(rows.size)
+        there, found = on_slice(rows, shift)
+        place.put(rows[found], there.take(np.flatnonzero(found)))
+        # An interval that has shrunk to nothing is where the point stands.
+        found |= (shift == 0) | (left[rows] == right[rows])
+        rows, shift = rows[~found], shift[~found]
+        left[rows] = np.where(shift < 0, shift, left[rows])
+        right[rows] = np.where(shift < 0, right[rows], shift)

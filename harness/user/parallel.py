@@ -1,0 +1,352 @@
+"""Parallel tempering of a user's program: its references, the run, its fit and what to say of it.
+
+One reference is the prior, or a wide Gaussian where there is no prior to draw from.  The other is a
+Gaussian, first fitted to short runs of NUTS and then to the run's own draws.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.diagnosis import Finding, Severity
+from harness.engine.batched import BatchedDensity
+from harness.errors import DataError, SamplingError
+from harness.evidence import LogEvidence
+from harness.fit import Fit, build_fit, evidence_attributes
+from harness.model import Model
+from harness.path import GaussianBase
+from harness.samplers.non_reversible import (
+    TemperingRun,
+    TemperingSettings,
+    non_reversible_tempering,
+)
+from harness.samplers.parallel_tempering import METHOD
+from harness.samplers.rung_path import Reference
+from harness.user.evidence import improper_prior, written_prior
+from harness.user.legs import fitted_gaussian
+from harness.user.prior import PriorDraws, prior_draws
+from harness.user.scout import NEAR, WIDER, prior_constant, short_nuts, starts_from_prior
+
+_CONSTANT_SHARE = 0.25
+"""Share of the time for the integral of a prior that the program does not normalise."""
+_LEAST_SHARE = 0.5
+"""Share of the time for the run itself, whatever its references take."""
+_CANDIDATES = 1024
+_GAP_ERRORS, _GAP_MATTERS = 4.0, 0.3
+"""Standard errors, and nats, by which two ladders' estimates of log Z differ if one is wrong."""
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Result of parallel tempering.
+
+    Attributes
+    ----------
+    fit
+        Draws of the posterior by parameter.
+    findings
+        What its draws do not show.
+    """
+
+    fit: Fit
+    findings: tuple[Finding, ...]
+
+
+def parallel_tempering(
+    model: Model,
+    settings: TemperingSettings,
+    *,
+    seed: int,
+    begin_round: Callable[[str], None],
+) -> Parallel:
+    """Sample a tempered program by parallel tempering.
+
+    Parameters
+    ----------
+    model
+        From :func:`harness.temper.tempered_model`.
+    settings
+        Settings of the run; its time is that of everything here.
+    seed
+        Seed.
+    begin_round
+        Is given a few words as each step begins.
+
+    Raises
+    ------
+    DataError, SamplingError, ToolchainError
+        If stanli is missing, or there is nothing to start from.
+    """
+    return _Parallel(model, settings, seed, begin_round).result()
+
+
+class _Parallel:
+    def __init__(
+        self,
+        model: Model,
+        settings: TemperingSettings,
+        seed: int,
+        begin_round: Callable[[str], None],
+    ) -> None:
+        self._model, self._settings, self._begin = model, settings, begin_round
+        self._seeds = [int(s) for s in np.random.SeedSequence([seed, 9]).generate_state(4)]
+        self._seed = seed
+        self._threads = os.cpu_count() or 1
+        self._density = BatchedDensity(model.program("target"), model.data, threads=self._threads)
+        self._gradients = 0
+        self._prior: PriorDraws | None = None
+        self._nuts: FloatArray | None = None
+        self._findings: list[Finding] = []
+
+    def result(self) -> Parallel:
+        began = time.perf_counter()
+        rng = np.random.default_rng(self._seeds[0])
+        both = [self._first(rng)]
+        try:
+            both.append(self._second(rng))
+        except (DataError, SamplingError):  # the prior is enough, if the ladder from it is longer
+            self._findings.append(_ONE_LADDER)
+        constant = self._constant()
+        spent = time.perf_counter() - began
+        left = max(self._settings.most_seconds - spent, _LEAST_SHARE * self._settings.most_seconds)
+        run = non_reversible_tempering(
+            self._density,
+            [reference for reference, _ in both],
+            [points for _, points in both],
+            settings=replace(self._settings, most_seconds=left),
+            fitted=lambda points: gaussian_reference(fitted_gaussian(points, widened=NEAR[0])),
+            begin_round=self._begin,
+            seed=self._seeds[1],
+        )
+        found = self._log_evidence(run, constant)
+        if len(run.points[0]) < run.asked:
+            self._findings.append(_out_of_time(run))
+        return Parallel(self._fit(run, found, spent), tuple(self._findings))
+
+    # References
+
+    def _first(self, rng: np.random.Generator) -> tuple[Reference, FloatArray]:
+        """Return the prior, or the wide Gaussian, and draws from it."""
+        model = self._model
+        if model.own_base == "improper":
+            self._findings.append(improper_prior(model))
+        if not starts_from_prior(model):
+            return _drawn_from(fitted_gaussian(self._short_draws(), widened=WIDER[0]), rng)
+        self._begin("draws of the prior")
+        prior = self._prior = prior_draws(model, self._seeds[2])
+        self._gradients += prior.gradients
+        density = BatchedDensity(model.program("prior"), model.data, threads=self._threads)
+        points = prior.points.reshape(-1, prior.points.shape[2])
+        candidates = points
+        if not np.isfinite(self._density(points)[0]).any():
+            # The likelihood is zero at all of them: replicas above have to start elsewhere.
+            candidates = np.concatenate([points, self._short_draws()])
+        if prior.reliable:
+            return Reference(density, Dealt(points)), candidates
+        self._findings.append(
+            Finding(
+                Severity.WARNING,
+                "Draws of the prior disagree, so the prior's end of the ladder moves step by step "
+                f"like its other rungs: R-hat is {prior.r_hat:.2f}. The prior may be very vague, "
+                "or have several modes or a funnel.",
+                "Parametrise the prior so that it is easy to draw from, and look at the number of "
+                "round trips.",
+            )
+        )
+        return Reference(density), candidates
+
+    def _second(self, rng: np.random.Generator) -> tuple[Reference, FloatArray]:
+        """Return the Gaussian near the target, and draws from it."""
+        return _drawn_from(fitted_gaussian(self._short_draws(), widened=NEAR[0]), rng)
+
+    def _short_draws(self) -> FloatArray:
+        """Return draws of short runs of NUTS on the unconstrained space, shape (n, D)."""
+        if self._nuts is None:
+            self._begin("short runs of NUTS")
+            run = short_nuts(self._model, self._seeds[3])
+            self._gradients += int(run.gradients.sum())
+            flat = {
+                name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
+                for name in self._model.parameters
+                if name in run.variables
+            }
+            self._nuts = self._density.unconstrain_draws(flat)
+        return self._nuts
+
+    # Log Z
+
+    def _constant(self) -> LogEvidence | None:
+        """Return the log of the integral of the prior as written; None if it is not known."""
+        if self._prior is None or self._model.prior_normalised:
+            return LogEvidence(0.0, 0.0)
+        self._begin("the integral of the prior")
+        try:
+            leg = prior_constant(
+                self._prior,
+                most_seconds=_CONSTANT_SHARE * self._settings.most_seconds,
+                seed=self._seeds[2],
+            )
+        except (DataError, SamplingError):
+            return None
+        self._gradients += leg.gradients
+        constant = evidence.combined_log_evidence(leg.estimates).estimate
+        self._findings += written_prior(constant)
+        return constant
+
+    def _names(self) -> list[str]:
+        return ["the prior" if self._prior else "a wide Gaussian", "the fitted Gaussian"]
+
+    def _log_evidence(self, run: TemperingRun, constant: LogEvidence | None) -> LogEvidence | None:
+        first, *others = (each.evidence for each in run.ladders)
+        second = others[0] if others else None
+        if first is not None and second is not None and constant is not None:
+            joined = evidence.joined_evidence(first, second, constant)
+            gap, error = abs(float(joined.gap.value)), float(joined.gap.mcse)
+            if gap > max(_GAP_ERRORS * error, _GAP_MATTERS):
+                self._findings.append(_gap(first.log_evidence, gap, error))
+            return joined.log_evidence
+        if first is not None:
+            return first.log_evidence
+        if second is not None and constant is not None:
+            return second.log_evidence.minus(constant)
+        self._findings.append(
+            Finding(
+                Severity.PROBLEM,
+                "There is no estimate of log Z: neighbouring rungs have no draws in common.",
+                "Give the run more time (--budget, --warmup).",
+            )
+        )
+        return None
+
+    # The fit
+
+    def _fit(self, run: TemperingRun, found: LogEvidence | None, spent: float) -> Fit:
+        settings, chains = self._settings, len(run.points)
+        flat = run.points.reshape(-1, run.points.shape[2])
+        values = self._density.constrain(flat)
+        share = np.full(chains, 1 / chains)
+        program = self._model.program("target")
+        return build_fit(
+            posterior={
+                name: value.reshape(chains, -1, *value.shape[1:]) for name, value in values.items()
+            },
+            extended=None,
+            sample_stats={"lp": run.log_density, "acceptance_rate": run.acceptance},
+            constant_data=self._model.data,
+            attrs={
+                "method": METHOD,
+                "engine": self._density.engine,
+                "model": self._model.name,
+                "program": program.name,
+                "settings": {
+                    "chains": settings.chains,
+                    "draws": settings.draws,
+                    "warmup": settings.warmup,
+                    "explorer": settings.explorer,
+                },
+                "seed": self._seed,
+                "parameters": json.dumps(list(self._model.parameters)),
+                "references": json.dumps(self._names()[: len(run.ladders)]),
+                "gradients_warmup": share * (run.evaluations_warmup + self._gradients),
+                "gradients_sampling": share * run.evaluations,
+                "seconds_warmup": share * (run.seconds_warmup + spent),
+                "seconds_sampling": share * run.seconds,
+                "harness_version": version("harness"),
+            }
+            | evidence_attributes(found)
+            | run_attributes(run),
+        )
+
+
+def run_attributes(run: TemperingRun) -> dict[str, Any]:
+    """Return what a fit keeps of how the replicas travelled; the second ladder's as ``..._2``."""
+    kept: dict[str, Any] = {
+        "scans": run.scans,
+        "scans_warmup": run.warmup,
+    }
+    for number, (each, trips) in enumerate(zip(run.ladders, run.round_trips, strict=True)):
+        of = "" if number == 0 else f"_{number + 1}"
+        kept |= {
+            f"round_trips{of}": trips,
+            f"ladder{of}": each.inv_temp,
+            f"swap_rejection{of}": each.rejection,
+            f"communication_barrier{of}": each.barrier,
+            f"step_size{of}": each.step_size,
+            f"sliced{of}": each.sliced.astype(np.int64),
+        }
+        if each.evidence is not None:
+            for side in ("forward", "backward"):
+                estimate = getattr(each.evidence, side)
+                kept[f"log_evidence_{side}{of}"] = estimate.value
+                kept[f"log_evidence_{side}{of}_mcse"] = estimate.mcse
+    return kept
+
+
+class Dealt:
+    """Deals draws out in random order, and shuffles them again when all have been dealt.
+
+    Parameters
+    ----------
+    points
+        The draws, shape (n, D).
+    """
+
+    def __init__(self, points: FloatArray) -> None:
+        self._points = points
+        self._order = np.empty(0, dtype=np.intp)
+
+    def __call__(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Return the next draws, shape (count, D)."""
+        while len(self._order) < count:
+            self._order = np.append(self._order, rng.permutation(len(self._points)))
+        dealt, self._order = self._order[:count], self._order[count:]
+        return self._points[dealt]
+
+
+def gaussian_reference(base: GaussianBase) -> Reference:
+    """Return a Gaussian base as a reference that is drawn from exactly."""
+
+    def density(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return base.log_density(points), base.log_density_gradient(points)
+
+    return Reference(density, base.sample)
+
+
+def _drawn_from(base: GaussianBase, rng: np.random.Generator) -> tuple[Reference, FloatArray]:
+    return gaussian_reference(base), base.sample(rng, _CANDIDATES)
+
+
+_ONE_LADDER = Finding(
+    Severity.WARNING,
+    "Replicas have only one ladder, from the prior: NUTS did not find draws to fit a Gaussian to.",
+    "Look at the number of round trips.",
+)
+
+
+def _out_of_time(run: TemperingRun) -> Finding:
+    return Finding(
+        Severity.WARNING,
+        f"The time ran out, so there are only {len(run.points[0]):,} draws a chain of the "
+        f"{run.asked:,} that were asked for, after {run.warmup:,} scans of warm-up.",
+        "Give the run more time (--budget).",
+    )
+
+
+def _gap(first: LogEvidence, gap: float, error: float) -> Finding:
+    return Finding(
+        Severity.PROBLEM,
+        "Log Z is unreliable, because the two ladders disagree about it: they differ by "
+        f"{gap:.2f}, with a standard error of {error:.2f} ({first.value:.2f} ± {first.mcse:.2f} "
+        "along the first).",
+        "Run longer (--draws, --warmup), and compare with --method collapsed_tempering.",
+    )

@@ -1,0 +1,391 @@
+"""A user's program with its data: read, checked, tempered, compiled and run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from harness.arrays import FloatArray
+from harness.engine.compile import (
+    CompiledProgram,
+    Declared,
+    compile_programs,
+    declarations,
+    source_digest,
+)
+from harness.engine.nuts import NutsSettings
+from harness.engine.program import StanProgram
+from harness.engine.toolchain import require_cmdstan
+from harness.errors import DataError, HarnessError, RewriteError, ToolchainError
+from harness.files import write_text
+from harness.fit import Fit, build_fit, reserved_names
+from harness.folders import cache_folder
+from harness.forms.common import (
+    Engine,
+    Run,
+    VariantRun,
+    chosen_engine,
+    run_attributes,
+    run_variant,
+    variant_data,
+)
+from harness.forms.continuous_tempering import (
+    ZERO_LIKELIHOOD,
+    CollapsedTempering,
+    JointTempering,
+)
+from harness.forms.form import Form, sample
+from harness.forms.pseudo_extended import PseudoExtended
+from harness.model import Model
+from harness.path import starting_values
+from harness.path.data import TemperedPath
+from harness.temper import What, tempered_model
+from harness.temper.edited import UNEDITED
+from harness.temper.program import self_contained
+from harness.user.agreement import difference_by_editing, disagreement
+from harness.user.clock import Clock
+from harness.user.data import (
+    NOTHING_TO_SAMPLE,
+    accepted,
+    accepted_by_stanli,
+    checked_data,
+    read_data,
+)
+from harness.user.generated import (
+    ORIGINAL,
+    WITHOUT_GENERATED,
+    generate,
+    kept_names,
+    program_without_generated,
+    with_generated,
+)
+from harness.user.scout import FoundPath
+
+Tempered = Literal["collapsed_tempering", "joint_tempering", "pseudo_extended"]
+"""Methods that temper, each a form by its name; see :data:`harness.user.sample.Method`."""
+
+
+@dataclass
+class UserProgram:
+    """A program with its data and everything that is made from it.
+
+    Attributes
+    ----------
+    path
+        The program.
+    model
+        Its tempered forms and the program itself; only the latter if it cannot be tempered.
+    why_not_tempered
+        Why it cannot be tempered or why that was not tried; None if it can.
+    engine
+        What runs NUTS.
+    names, left_out
+        Transformed parameters and generated quantities that the results keep, and those that they
+        cannot hold.
+    containers
+        Those of the former that are no single numbers, so that they may have no values at all.
+    generates
+        Whether the program has generated quantities.
+    numbers
+        How many numbers the program writes for each draw, or fewer if that is not known.
+    compiled
+        Compiled programs by variant.
+    """
+
+    path: Path
+    model: Model
+    why_not_tempered: str | None
+    engine: Engine
+    names: list[str]
+    containers: frozenset[str]
+    left_out: list[str]
+    generates: bool
+    numbers: int
+    compiled: dict[str, CompiledProgram]
+
+    @contextmanager
+    def named_errors(self) -> Iterator[None]:
+        """Name the program in errors by its own name, not by that of a folder in the cache."""
+        try:
+            yield
+        except HarnessError as error:
+            named = str(error).replace(f"{self.model.folder.name}-", f"{self.path.name}, form ")
+            raise type(error)(named) from error
+
+    def compile(self, variants: Iterable[str], clock: Clock) -> None:
+        """Compile variants that are not compiled yet, several at once, if the engine is CmdStan."""
+        programs = {
+            self.model.program(each): each for each in variants if each not in self.compiled
+        }
+        if self.engine != "cmdstan" or not programs:
+            return
+        with clock.step("compiling", "compile"):
+            made = compile_programs(programs, require_cmdstan())
+        self.compiled |= {programs[program]: each for program, each in made.items()}
+
+    @property
+    def edited_method(self) -> Tempered | None:
+        """The method that runs the edited tempered program; None if there is no such program.
+
+        Raises
+        ------
+        DataError
+            If no method runs it.
+        """
+        edited = self.model.edited
+        if edited is None:
+            return None
+        for method in get_args(Tempered):
+            if edited == method or (edited == ZERO_LIKELIHOOD and method == "collapsed_tempering"):
+                return cast(Tempered, method)
+        raise DataError(f"no method of harness sample runs a tempered program of the form {edited}")
+
+    def form(self, method: Tempered, path: FoundPath, num: int) -> Form:
+        """Return the form that a method runs along the search's path, with N pseudo-samples.
+
+        Raises
+        ------
+        DataError
+            If the edited program cannot pass through points where the likelihood is zero, and there
+            are many.
+        """
+        match method:
+            case "pseudo_extended":
+                return PseudoExtended(num)
+            case "joint_tempering":
+                return JointTempering()
+            case "collapsed_tempering":
+                if path.zero_likelihood and self.model.edited == method:
+                    raise DataError(
+                        f"{self.path}: the likelihood is zero on a share of the prior, where the "
+                        f"edited program cannot pass: edit the one of --method {ZERO_LIKELIHOOD}"
+                    )
+                zero_likelihood = path.zero_likelihood or self.model.edited == ZERO_LIKELIHOOD
+                return CollapsedTempering(zero_likelihood=zero_likelihood)
+
+    def disagreement(self, seed: int) -> str | None:
+        """Say how stanli's density of the original differs from the compiled program's.
+
+        Returns None if they agree, and also if nothing is compiled.
+        """
+        compiled = self.compiled.get(ORIGINAL)
+        if compiled is None or self.why_not_tempered is not None:
+            return None
+        return disagreement(compiled, self.model.program("target"), self.model.data, seed=seed)
+
+    def tempered_disagreement(
+        self, method: Tempered, path: FoundPath, seed: int, num: int
+    ) -> str | None:
+        """Say the same of a tempered form, along the search's path."""
+        form, along = self.form(method, path, num), tempered_path(method, path)
+        compiled = self.compiled.get(form.program)
+        if compiled is None:
+            return None
+        everything = variant_data(self.model, form.program, form.data(self.model, along))
+        return disagreement(compiled, self.model.program(form.program), everything, seed=seed)
+
+    def difference_by_editing(
+        self, method: Tempered, path: FoundPath, seed: int, num: int
+    ) -> str | None:
+        """Say how the density of an edited tempered program differs from the one we would write."""
+        form, along = self.form(method, path, num), tempered_path(method, path)
+        if self.model.edited != form.program:
+            return None
+        everything = variant_data(self.model, form.program, form.data(self.model, along))
+        unedited, edited = map(self.model.program, (UNEDITED, form.program))
+        return difference_by_editing(unedited, edited, everything, seed=seed)
+
+    def plain(self, nuts: NutsSettings, seed: int) -> Fit:
+        """Run NUTS on the original program."""
+        compiled = self.compiled.get(ORIGINAL)
+        run = Run(seed=seed, nuts=nuts, compiled=compiled, engine=self.engine)
+        # stanli gives no parameters either where a generated quantity is rejected.
+        apart = self.engine == "stanli" and self.generates
+        if apart:
+            program_without_generated(self.model)
+        ran = run_variant(self.model, WITHOUT_GENERATED if apart else ORIGINAL, {}, run)
+        if apart:
+            ran = self._with_generated_quantities(ran, seed)
+        later = [name for name in self.names if name in ran.run.variables]
+        # Parameters without values, such as a vector of length 0, are in no results.
+        parameters = [name for name in self.model.parameters if name in ran.run.variables]
+        if not parameters:
+            raise DataError(f"{self.path}: {NOTHING_TO_SAMPLE}")
+        names = [*parameters, *later]
+        return build_fit(
+            posterior={name: ran.run.variables[name] for name in names},
+            extended=None,
+            sample_stats=ran.run.sample_stats,
+            constant_data=self.model.data,
+            attrs=run_attributes("nuts", self.model, ran, {}, seed)
+            | {"parameters": json.dumps(parameters)},
+        )
+
+    def _with_generated_quantities(self, ran: VariantRun, seed: int) -> VariantRun:
+        """Add generated quantities to a run of the program without them: it is then the original's.
+
+        Parameters
+        ----------
+        ran, seed
+            The run, and its seed.
+        """
+        found = ran.run.variables
+        made = generate(self.model, found, compiled=None, seed=seed)
+        original = self.model.program(ORIGINAL)
+        return replace(
+            ran,
+            run=replace(ran.run, variables=made | found),
+            program=original.name,
+            digest=source_digest(original),
+        )
+
+    def tempered(
+        self,
+        method: Tempered,
+        path: FoundPath,
+        starts: Mapping[str, FloatArray],
+        nuts: NutsSettings,
+        seed: int,
+        num: int,
+    ) -> Fit:
+        """Run a tempered form along the search's path, its chains from the starting points."""
+        form = self.form(method, path, num)
+        run = Run(
+            seed=seed,
+            nuts=nuts,
+            inits=starting_values(starts, chains=nuts.chains, num_pseudo_samples=form.points),
+            compiled=self.compiled.get(form.program),
+            engine=self.engine,
+        )
+        return sample(self.model, form, tempered_path(method, path), run)
+
+    def programs(self, fit: Fit) -> list[tuple[str, str]]:
+        """Return names and texts of the original program and of the form that made a fit."""
+        variant = fit.tree.attrs["program"].rpartition("-")[2]
+        kept = {ORIGINAL: self.path.name}
+        if variant != ORIGINAL:
+            kept[variant] = f"{self.path.stem}-{variant}.stan"
+        return [
+            (name, self.model.program(each).path.read_text(encoding="utf-8"))
+            for each, name in kept.items()
+        ]
+
+    def generated(self, fit: Fit, seed: int) -> Fit:
+        """Add the original's transformed parameters and generated quantities."""
+        # CmdStan refuses to generate quantities if a program has none.
+        compiled = self.compiled.get(ORIGINAL) if self.generates else None
+        return with_generated(fit, self.model, self.names, compiled=compiled, seed=seed)
+
+
+def tempered_path(method: Tempered, path: FoundPath) -> TemperedPath:
+    """Return the search's path as the method's form takes it."""
+    on_ladder = method == "collapsed_tempering"
+    return TemperedPath(
+        base=path.base,
+        log_zeta=path.found.base.log_zeta,
+        log_g=path.ladder if on_ladder else path.found.log_g_by_rung,
+        ladder=on_ladder,
+        base_mass=path.reached if on_ladder else path.positive,
+    )
+
+
+def prepare(
+    path: Path,
+    data: Path | str | Mapping[str, Any] | None,
+    what: What,
+    include_paths: tuple[Path, ...],
+    engine: Engine,
+    *,
+    tempered: Literal["no", "if possible", "yes"],
+    edited: Path | None = None,
+) -> UserProgram:
+    """Read, check and temper a program; nothing is compiled yet.
+
+    Parameters
+    ----------
+    path, data, what, include_paths, engine
+        As for :func:`harness.user.sample`.
+    tempered
+        Whether the program's tempered forms are needed.  If they are not, neither stanli nor a
+        statement to temper is needed either.
+    edited
+        A tempered program that is run in place of ours; see :func:`harness.temper.tempered_model`.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    DataError, ToolchainError
+        If the data do not fit the program, a tool is missing that is needed, or the program cannot
+        be tempered and ``tempered`` is ``"yes"``.
+    """
+    given, where = read_data(data)
+    program = StanProgram(path, (*include_paths, path.parent))
+    blocks = declarations(program, require_cmdstan())
+    kept, left_out = kept_names(blocks)
+    _refuse(path, blocks, kept)
+    chosen = chosen_engine(engine)
+    checked = checked_data(blocks["inputs"], given, where)
+    model = original_model(path, checked, blocks["parameters"], include_paths)
+    numbers = len(blocks["parameters"])
+    reason: str | None = "only plain NUTS was asked for"
+    if chosen == "stanli":
+        numbers = accepted_by_stanli(program, checked, where)
+    elif tempered == "yes":
+        accepted(program, checked, where)
+    if tempered != "no":
+        try:
+            model = tempered_model(
+                path, checked, what=what, include_paths=include_paths, edited=edited
+            )
+            reason = None
+        except (DataError, RewriteError, ToolchainError) as error:
+            if tempered == "yes":
+                raise
+            reason = str(error)
+    generates = bool(blocks["generated quantities"])
+    later = {**blocks["transformed parameters"], **blocks["generated quantities"]}
+    containers = frozenset(name for name in kept if later[name].dimensions)
+    return UserProgram(
+        path, model, reason, chosen, kept, containers, left_out, generates, numbers, {}
+    )
+
+
+def original_model(
+    path: Path,
+    data: Mapping[str, Any],
+    parameters: Mapping[str, Declared],
+    include_paths: tuple[Path, ...],
+) -> Model:
+    """Return a model whose only variant is the program itself, with its includes written out."""
+    text = self_contained(path, include_paths=include_paths)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    folder = cache_folder("original") / digest[:32]
+    if not (folder / f"{ORIGINAL}.stan").is_file():
+        write_text(folder / f"{ORIGINAL}.stan", text)
+    # The dimension is not needed to run the program itself.
+    return Model(path.stem, folder, data, tuple(parameters), dimension=0)
+
+
+def _refuse(path: Path, blocks: Mapping[str, Mapping[str, Declared]], kept: Iterable[str]) -> None:
+    parameters = blocks["parameters"]
+    if not parameters:
+        raise DataError(f"{path} has no parameters, so that there is nothing to sample")
+    declared = {name: each for block in blocks.values() for name, each in block.items()}
+    for names in ([*parameters, *kept], blocks["inputs"]):
+        for name in reserved_names({each: declared[each].dimensions for each in names}):
+            raise DataError(
+                f"{path}: an axis of the results has the name {name}, so no variable can have it; "
+                "call the variable something else"
+            )
+    strange = [name for name, each in parameters.items() if each.type != "real"]
+    if strange:
+        raise DataError(
+            f"{path}: results cannot hold the parameter {strange[0]}, which is a complex number or "
+            "a tuple; declare its parts as separate parameters"
+        )

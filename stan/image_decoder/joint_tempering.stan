@@ -1,0 +1,34 @@
+// Image decoder, joint tempering (Graham and Storkey 2017, eq. 16).
+// docs/adding-a-model.md explains its data.
+functions {
+  #include tempering.stanfunctions
+  #include image_decoder/density.stanfunctions
+}
+data {
+  #include image_decoder/data.stanblock
+  #include joint_tempering/data.stanblock
+}
+transformed data {
+  #include joint_tempering/prepared.stanblock
+}
+parameters {
+  vector[L] z;
+  #include joint_tempering/parameters.stanblock
+}
+transformed parameters {
+  // The base is the prior, or a Gaussian such as the encoder's.
+  real log_base = std_normal_lpdf(z);
+  real log_gamma = log_base
+                   + image_lpmf(y | z, weight_1, bias_1, weight_2, bias_2,
+                                weight_3, bias_3);
+  if (B) {
+    log_base = gaussian_base_lpdf(z | whitened_mean, whiten, base_constant);
+  }
+}
+model {
+  #include joint_tempering/model.stanblock
+}
+generated quantities {
+  #include joint_tempering/generated.stanblock
+}
+

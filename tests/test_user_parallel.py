@@ -1,0 +1,263 @@
+"""Parallel tempering of a user's program: log Z, modes, zero likelihood, what it reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from calibration import mean_square_bounds
+from click.testing import CliRunner
+from scipy.stats import multivariate_normal, norm
+from stan_density import stanli
+from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth, check_evidence
+
+from harness.cli import main
+from harness.diagnosis import Severity, diagnose
+from harness.errors import SamplingError
+from harness.fit import Fit
+from harness.user import UserFit, sample
+from harness.user.parallel import Dealt
+
+assert stanli is not None
+
+HERE = Path(__file__).parent
+CONJUGATE = """data {
+  int<lower=0> n;
+  vector[n] y;
+}
+parameters {
+  real mu;
+}
+model {
+  //PRIOR
+  y ~ normal(mu, 1);
+}
+"""
+Y = np.random.default_rng(1).normal(1, 1, 20)
+
+
+def tempered(program: Path, data: dict[str, Any], **settings: Any) -> UserFit:
+    given: dict[str, Any] = {"draws": 500, "warmup": 300, "seed": 1} | settings
+    return sample(
+        *(program, data), method="parallel_tempering", engine="stanli", progress=False, **given
+    )
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "program.stan"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def bimodal(tmp_path_factory: pytest.TempPathFactory) -> UserFit:
+    """The half-normal prior of b integrates to a half as it is written."""
+    return tempered(written(tmp_path_factory.mktemp("bimodal"), BIMODAL), BIMODAL_DATA)
+
+
+def test_both_modes_log_z_and_what_the_program_computes(bimodal: UserFit) -> None:
+    log_evidence, below = bimodal_truth()
+    check_evidence(bimodal, log_evidence, 0.1)
+    share = bimodal.fit.expectation(lambda draws: draws["a"] < 0)
+    assert share.mcse < 0.05
+    assert abs(share.value - below) < 4 * share.mcse
+    posterior = bimodal.posterior
+    assert list(posterior) == ["a", "b", "square_a", "y_rep"]
+    np.testing.assert_allclose(posterior["square_a"], posterior["a"] ** 2)
+    noise = (posterior["y_rep"] - posterior["square_a"] - posterior["b"]).to_numpy()
+    assert noise.std() == pytest.approx(BIMODAL_DATA["s"], rel=0.1)
+    told = [each.sentence for each in bimodal.diagnosis]
+    assert any("integrates to exp(-0.6" in each for each in told)
+
+
+def test_how_replicas_travel_is_reported(bimodal: UserFit, tmp_path: Path) -> None:
+    told = bimodal.as_json()["replicas"]
+    assert list(told) == ["the prior", "the fitted Gaussian"]
+    for ladder in told.values():
+        assert len(ladder["round_trips"]) == 4
+        assert ladder["ladder"][0] == 0
+        assert ladder["ladder"][-1] == 1
+        assert len(ladder["swap_rejection"]) + 1 == len(ladder["step_size"])
+        assert ladder["communication_barrier"] == pytest.approx(sum(ladder["swap_rejection"]))
+    json.dumps(told, allow_nan=False)
+    text = bimodal.as_text()
+    assert f"Replicas: {sum(told['the prior']['round_trips']):,} round trips from the prior" in text
+    bimodal.save(tmp_path / "fit.nc")
+    kept = Fit.load(tmp_path / "fit.nc")
+    assert any("Replicas make" in each.sentence for each in diagnose(kept))
+    assert UserFit(kept, "parallel_tempering").replicas == bimodal.replicas
+    bimodal.report(tmp_path / "fit.html")
+    page = (tmp_path / "fit.html").read_text()
+    for part in ("Parallel tempering", "round trips 2", "communication barrier", "step size"):
+        assert part in page
+
+
+@pytest.mark.parametrize(
+    ("trips", "severity", "says"),
+    [
+        (([3, 2, 2, 2], [0, 0, 0, 0]), Severity.PROBLEM, "9 round trips in all."),
+        (([9, 9, 9, 0], [5, 5, 5, 0]), Severity.PROBLEM, "none in 1 of 4 chains"),
+        (([9, 9, 9, 0], [5, 5, 5, 1]), Severity.WARNING, "27 round trips from there, and 16"),
+        (([9, 9, 9, 9], [0, 0, 0, 0]), Severity.FINE, "9 round trips per chain"),
+    ],
+)
+def test_few_round_trips_are_a_finding(
+    bimodal: UserFit, trips: tuple[list[int], list[int]], severity: Severity, says: str
+) -> None:
+    tree = bimodal.fit.tree.copy()
+    tree.attrs |= {"round_trips": np.array(trips[0]), "round_trips_2": np.array(trips[1])}
+    (finding,) = [each for each in diagnose(Fit(tree)) if "round trips" in each.sentence]
+    assert finding.severity is severity
+    assert says in finding.sentence
+    assert bool(finding.what_to_try) == (severity is not Severity.FINE)
+
+
+@pytest.mark.parametrize("prior", ["mu ~ normal(0, 3);", ""])
+def test_log_z_in_closed_form(tmp_path: Path, prior: str) -> None:
+    """Of a flat prior it is the integral of the program's density, as the diagnosis says."""
+    path = written(tmp_path, CONJUGATE.replace("//PRIOR", prior))
+    result = tempered(path, {"n": 20, "y": Y})
+    if prior:
+        exact = float(multivariate_normal(np.zeros(20), np.eye(20) + 9).logpdf(Y))
+    else:
+        exact = -0.5 * (19 * np.log(2 * np.pi) + np.log(20) + 20 * Y.var())
+    check_evidence(result, exact, 0.05)
+    improper = any("is improper" in each.sentence for each in result.diagnosis)
+    assert improper == (not prior)
+    precision = 20 + (1 / 9 if prior else 0)
+    mean = result.fit.expectation(lambda draws: draws["mu"])
+    assert abs(mean.value - Y.sum() / precision) < 4 * mean.mcse
+
+
+def test_a_likelihood_that_is_zero_nearly_everywhere() -> None:
+    """Nine tenths of the prior's draws have none; the truth is the integral of four Gaussians."""
+    k = np.array([[0.4, 0.5], [0.6, 0.4], [0.5, 0.7]])
+    data = {"K": 3, "k": k.tolist(), "seen": [1, 1, 1]}
+    result = tempered(HERE / "zero_likelihood" / "seen.stan", data, draws=800)
+    spread = np.square(k - k.mean(axis=0)).sum() / 0.02
+    peak = multivariate_normal(np.zeros(2), (100 + 0.01 / 3) * np.eye(2)).logpdf(k.mean(axis=0))
+    exact = peak - spread + np.log(2 * np.pi * 0.01 / 3)
+    assert exact == pytest.approx(-13.645, abs=1e-3)
+    check_evidence(result, exact, 0.05)
+    assert result.diagnosis[0].severity is Severity.FINE
+    assert result.replicas["the prior"]["swap_rejection"][0] > 0.8
+
+
+def test_a_likelihood_that_is_zero_at_every_draw_of_the_prior(tmp_path: Path) -> None:
+    """The ladder from the prior never joins up, and the fitted Gaussian's alone gives log Z."""
+    seen = (HERE / "zero_likelihood" / "seen.stan").read_text()
+    path = written(tmp_path, seen.replace("normal(0, 10)", "normal(0, 3000)"))
+    data = {"K": 3, "k": [[0.5, 0.5]] * 3, "seen": [1, 1, 1]}
+    result = tempered(path, data, draws=100, warmup=60, budget=8.0)
+    exact = np.log(2 * np.pi * 0.01 / 3) - np.log(2 * np.pi * 9e6)
+    check_evidence(result, exact, 0.05)
+    told = [each for each in result.diagnosis if "0 round trips from there" in each.sentence]
+    assert [each.severity for each in told] == [Severity.WARNING]
+
+
+def test_errors_of_log_z_are_honest(tmp_path: Path) -> None:
+    """Twelve runs of the closed form: z scores are standard normal."""
+    path = written(tmp_path, CONJUGATE.replace("//PRIOR", "mu ~ normal(0, 3);"))
+    exact = float(multivariate_normal(np.zeros(20), np.eye(20) + 9).logpdf(Y))
+    z = []
+    for seed in range(12):
+        found = tempered(path, {"n": 20, "y": Y}, draws=100, warmup=60, seed=seed).log_evidence
+        assert found is not None
+        z.append((found.value - exact) / found.mcse)
+    low, high = mean_square_bounds(12)
+    assert low < np.mean(np.square(z)) < high
+
+
+def test_time_that_runs_out_is_a_finding(tmp_path: Path) -> None:
+    path = written(tmp_path, CONJUGATE.replace("//PRIOR", "mu ~ normal(0, 3);"))
+    result = tempered(path, {"n": 20, "y": Y}, draws=200_000, budget=2.0)
+    (finding,) = [each for each in result.diagnosis if "The time ran out" in each.sentence]
+    assert finding.severity is Severity.WARNING
+    assert "of the 200,000 that were asked for" in finding.sentence
+    assert 20 <= result.posterior.sizes["draw"] < 200_000
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    path = written(tmp_path, CONJUGATE.replace("//PRIOR", "mu ~ normal(0, 3);"))
+    data = tmp_path / "data.json"
+    data.write_text(json.dumps({"n": 20, "y": Y.tolist()}))
+    options = ["--method", "parallel_tempering", "--engine", "stanli", "--explorer", "slice"]
+    options += ["--draws", "100", "--warmup", "50", "--chains", "2"]
+    done = CliRunner().invoke(main, ["sample", str(path), "--data", str(data), *options])
+    assert done.exit_code == 0, done.output
+    assert "round trips from the fitted Gaussian" in done.output
+    assert "slice sampling at" in done.output
+    assert "step sizes" not in done.output
+
+
+def test_draws_of_the_prior_are_dealt_once_each_before_any_is_dealt_again() -> None:
+    points = np.arange(10.0)[:, None]
+    dealt, rng = Dealt(points), np.random.default_rng(1)
+    first = np.concatenate([dealt(rng, 4), dealt(rng, 4), dealt(rng, 2)])
+    np.testing.assert_array_equal(np.sort(first, axis=0), points)
+    assert not np.array_equal(first, points)
+    assert len(dealt(rng, 25)) == 25
+
+
+TWO_MODES = """data {
+  int<lower=1> D;
+}
+parameters {
+  vector[D] x;
+}
+model {
+  x ~ normal(0, 5);
+  target += log_mix(0.3, normal_lpdf(rep_vector(-4, D) | x, 1),
+                    normal_lpdf(rep_vector(4, D) | x, 1));
+}
+"""
+
+
+def two_modes_truth(dimension: int) -> tuple[float, float]:
+    """Log evidence, and the posterior probability of the first mode: both likelihoods conjugate.
+
+    The evidence of each is the product of N(+-4; 0, 1 + 25), so that the modes keep their weights.
+    """
+    return float(dimension * norm.logpdf(4, 0, np.sqrt(26))), 0.3
+
+
+def test_auto_lets_it_take_over_where_the_tempered_run_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> Fit:
+        raise SamplingError("the tempered run was stopped")
+
+    monkeypatch.setattr("harness.user.program.UserProgram.tempered", fails)
+    program = written(tmp_path, TWO_MODES)
+    result = sample(program, {"D": 2}, seed=1, draws=500, engine="stanli", progress=False)
+    assert result.method == "parallel_tempering"
+    log_evidence, below = two_modes_truth(2)
+    check_evidence(result, log_evidence, 0.2)
+    share = result.fit.expectation(lambda draws: draws["x"][..., 0] < 0)
+    assert abs(share.value - below) < 4 * share.mcse
+    told = [each.sentence for each in result.diagnosis]
+    assert any("the tempered run was stopped" in each for each in told)
+    assert result.nuts is not None
+    assert result.tempered is None
+    out = tmp_path / "fit.nc"
+    result.save(out)
+    assert Fit.load(out).tree["nuts_posterior"]["x"].shape[2:] == (2,)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_auto_in_ten_dimensions(tmp_path: Path, seed: int) -> None:
+    """Collapsed tempering mixes slowly here, and says so."""
+    program = written(tmp_path, TWO_MODES)
+    result = sample(program, {"D": 10}, seed=seed, engine="stanli", progress=False)
+    assert all(each.severity < Severity.PROBLEM for each in result.diagnosis)
+    log_evidence, below = two_modes_truth(10)
+    check_evidence(result, log_evidence, 0.3)
+    share = result.fit.expectation(lambda draws: draws["x"][..., 0] < 0)
+    assert abs(share.value - below) < 4 * share.mcse
+    if result.method == "parallel_tempering":
+        assert result.tempered is not None
+        assert any(each.sentence.startswith("Parallel tempering took") for each in result.diagnosis)
