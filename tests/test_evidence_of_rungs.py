@@ -36,6 +36,36 @@ def test_errors_are_honest() -> None:
         assert abs(scores.mean()) < 4 / np.sqrt(runs)
 
 
+STOCK = 100
+
+
+def from_a_stock(rng: np.random.Generator, draws: int) -> tuple[FloatArray, FloatArray]:
+    """As above, but the first rung has each of a few draws many times."""
+    up, down = differences(rng, draws)
+    x = rng.permutation(np.repeat(rng.standard_normal(STOCK), 2 * draws // STOCK))
+    up[0] = (LADDER[1] * (0.4 - 2 * x**2 - norm.logpdf(x))).reshape(2, draws)
+    return up, down
+
+
+def test_a_stock_of_draws_is_worth_no_more_than_itself() -> None:
+    """Its draws alone give a ratio with a large error, which their number would hide."""
+    rng = np.random.default_rng(6)
+    runs = 150
+    known, hidden = np.empty((4, runs)), np.empty(runs)
+    for each in range(runs):
+        up, down = from_a_stock(rng, 2000)
+        found = rung_evidence(up, down, distinct=STOCK)
+        other = rung_evidence(*differences(rng, 2000))
+        estimates = (*found[:3], joined_evidence(found, other).log_evidence)
+        known[:, each] = [(one.value - LOG_Z) / one.mcse for one in estimates]
+        one = rung_evidence(up, down).log_evidence
+        hidden[each] = (one.value - LOG_Z) / one.mcse
+    low, high = mean_square_bounds(runs)
+    for scores in known:
+        assert low < np.mean(scores**2) < high
+    assert np.mean(hidden**2) > high
+
+
 def test_both_neighbours_together_are_best_for_a_step() -> None:
     """Bennett's estimate has the least variance of all that use the same draws (his section 4)."""
     rng = np.random.default_rng(4)

@@ -20,6 +20,7 @@ estimation for Bayesian phylogenetic model selection. Systematic Biology 60, 150
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -46,9 +47,16 @@ class RungEvidence(NamedTuple):
     """Each step by the draws of its upper rung: an estimate of the ratio's inverse."""
     series: FloatArray
     """Contribution of each iteration to the error of ``log_evidence``, shape (chains, draws)."""
+    repetition: float = 0.0
+    """Error of ``log_evidence`` because draws of the first rung are dealt out repeatedly, in nats.
+
+    Its square is part of the variance; ``series`` does not show it.
+    """
 
 
-def rung_evidence(up: npt.ArrayLike, down: npt.ArrayLike) -> RungEvidence:
+def rung_evidence(
+    up: npt.ArrayLike, down: npt.ArrayLike, *, distinct: float = math.inf
+) -> RungEvidence:
     """Estimate the log ratio of normalising constants along a ladder.
 
     Of each step both neighbours have equally many draws, so that its ratio r = exp(c) solves
@@ -64,6 +72,9 @@ def rung_evidence(up: npt.ArrayLike, down: npt.ArrayLike) -> RungEvidence:
         the upper rung has no density.
     down
         The same difference at draws of rung k + 1; +inf where the lower rung has no density.
+    distinct
+        How many independent draws those of the first rung are worth at most.  Where they are dealt
+        out repeatedly from a stock, the error of their mean is that of the stock's.
 
     Raises
     ------
@@ -81,6 +92,12 @@ def rung_evidence(up: npt.ArrayLike, down: npt.ArrayLike) -> RungEvidence:
         raise DataError("a draw of a rung has no density there, or one that is not a number")
     value = {"both": 0.0, "forward": 0.0, "backward": 0.0}
     series = {name: np.zeros(above.shape[1:]) for name in value}
+    repetition = dict.fromkeys(value, 0.0)
+
+    def dealt(terms: FloatArray) -> float:
+        """Error of a mean over draws of the first rung that the number of terms hides."""
+        return float(terms.std()) * math.sqrt(max(0.0, 1 / distinct - 1 / terms.size))
+
     for k, (u, d) in enumerate(zip(above, below, strict=True)):
         if not (np.any(np.isfinite(u)) and np.any(np.isfinite(d))):
             raise DataError(f"no draw of rungs {k} and {k + 1} has density at both of them")
@@ -89,18 +106,29 @@ def rung_evidence(up: npt.ArrayLike, down: npt.ArrayLike) -> RungEvidence:
         slope = float(np.mean(a * (1 - a)) + np.mean(b * (1 - b)))
         value["both"] += log_ratio
         series["both"] += (a - b) / slope
+        if k == 0:
+            repetition["both"] = dealt(a / slope)
         # Down leads only to the part of the lower rung where the upper one has density.
         possible = np.isfinite(u)
         value["backward"] += float(np.log(possible.mean()))
         series["backward"] += possible / possible.mean() - 1
+        if k == 0:
+            repetition["backward"] = dealt(possible / possible.mean())
         for name, log_weight, sign in (("forward", u, 1.0), ("backward", -d, -1.0)):
             largest = float(log_weight.max())
             weight = np.exp(log_weight - largest)
             mean = float(weight.mean())
             value[name] += sign * (largest + np.log(mean))
             series[name] += sign * (weight / mean - 1)
-    found = {name: LogEvidence(value[name], _error(series[name])) for name in value}
-    return RungEvidence(found["both"], found["forward"], found["backward"], series["both"])
+            if k == 0 and name == "forward":
+                repetition[name] = dealt(weight / mean)
+    found = {
+        name: LogEvidence(value[name], math.hypot(_error(series[name]), repetition[name]))
+        for name in value
+    }
+    return RungEvidence(
+        found["both"], found["forward"], found["backward"], series["both"], repetition["both"]
+    )
 
 
 def _bennett(up: FloatArray, down: FloatArray) -> float:
@@ -139,7 +167,9 @@ def joined_evidence(
     constant
         What the second one is too large by, with an error of its own.
     """
-    between = float(np.hypot(_error(other.series - one.series), constant.mcse))
+    between = math.hypot(
+        _error(other.series - one.series), one.repetition, other.repetition, constant.mcse
+    )
     first = one.log_evidence
     second = other.log_evidence.minus(constant)
     # The variance of w one + (1 - w) other, whose covariance follows from that of the difference.
@@ -151,7 +181,12 @@ def joined_evidence(
     return JoinedEvidence(
         LogEvidence(
             weight * first.value + (1 - weight) * second.value,
-            float(np.hypot(error, (1 - weight) * constant.mcse)),
+            math.hypot(
+                error,
+                weight * one.repetition,
+                (1 - weight) * other.repetition,
+                (1 - weight) * constant.mcse,
+            ),
         ),
         Estimate(np.asarray(second.value - first.value), np.asarray(between)),
     )

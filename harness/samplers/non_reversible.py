@@ -317,7 +317,7 @@ class _Round:
             return otherwise
         return 1 / _root(self._slopes / count, 1 / otherwise)
 
-    def evidence(self, ladder: int) -> RungEvidence | None:
+    def evidence(self, ladder: int, reference: Reference) -> RungEvidence | None:
         """Log of the target's normalising constant over that of a ladder's reference."""
         up = np.stack([each.up for each in self.scans], axis=-1)
         down = np.stack([each.down for each in self.scans], axis=-1)
@@ -325,7 +325,9 @@ class _Round:
             up, down = -down, -up
         try:
             return rung_evidence(
-                self._rungs.of_ladder(ladder, up), self._rungs.of_ladder(ladder, down)
+                self._rungs.of_ladder(ladder, up),
+                self._rungs.of_ladder(ladder, down),
+                distinct=reference.distinct,
             )
         except DataError:
             return None
@@ -529,7 +531,7 @@ class _Tempering:
                     rungs.of_ladder(j, rejection),
                     tuned.step_size[of],
                     tuned.sliced[of],
-                    made.evidence(j),
+                    made.evidence(j, self._references[j]),
                 )
             )
         kept = slice(every - 1, None, every)

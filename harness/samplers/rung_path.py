@@ -8,6 +8,7 @@ power 0 counts as 1, also where it is zero.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -32,10 +33,14 @@ class Reference:
     sample
         Draws n points from it, shape (n, D), given a source of randomness; None if they are not to
         be had, so that its rung moves as the others do.
+    distinct
+        How many independent draws all that ``sample`` returns are worth at most: a stock of draws
+        that is dealt out repeatedly is worth no more than the stock.
     """
 
     density: LogDensity
     sample: Callable[[np.random.Generator, int], FloatArray] | None = None
+    distinct: float = math.inf
 
 
 @dataclass(frozen=True)

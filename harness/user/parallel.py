@@ -152,7 +152,7 @@ class _Parallel:
             # The likelihood is zero at all of them: replicas above have to start elsewhere.
             candidates = np.concatenate([points, self._short_draws()])
         if prior.reliable:
-            return Reference(density, Dealt(points)), candidates
+            return Reference(density, Dealt(points), prior.effective), candidates
         self._findings.append(
             Finding(
                 Severity.WARNING,

@@ -86,6 +86,13 @@ class PriorDraws:
     gradients: int
 
     @property
+    def effective(self) -> float:
+        """Effective number of draws, of the coordinate that has the fewest."""
+        shape = self.points.shape[:2]
+        effective = evidence.effective_draws(self.points, np.zeros(shape))
+        return float(np.fmin.reduce(effective, initial=np.prod(shape)))
+
+    @property
     def reliable(self) -> bool:
         """Whether the chains agree, so that these are draws of the prior."""
         return self.r_hat <= DRIFTS
