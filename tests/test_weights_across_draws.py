@@ -12,7 +12,14 @@ from scipy.stats import chi2, norm
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.evidence import LogEvidence, expectation, log_evidence, resample, weighted_expectation
+from harness.evidence import (
+    LogEvidence,
+    expectation,
+    log_evidence,
+    resample,
+    standard_error,
+    weighted_expectation,
+)
 
 RUNS = 200
 # Of RUNS squares of standard normals, the mean lies outside with probability 1e-4.
@@ -210,6 +217,17 @@ def test_nothing_is_changed_in_place() -> None:
     resample(one, rng)
     for array, kept in zip((values, one, zero), before, strict=True):
         assert np.array_equal(array, kept)
+
+
+def test_the_standard_error_of_a_series() -> None:
+    """Of a first-order autoregression the variance of the mean is (1 + rho) / (1 - rho) / n."""
+    series = autoregression(np.random.default_rng(15), 0.6, 5000)[:4]
+    exact = np.sqrt(1.6 / 0.4 / series.size)
+    # Over the other chains, four by four, the estimate scatters by 2.7 %; five times that.
+    assert standard_error(series) == pytest.approx(exact, rel=0.14)
+    assert standard_error(np.full((2, 8), 1e5)) == 0
+    with pytest.raises(DataError, match="4 draws"):
+        standard_error(np.zeros((2, 3)))
 
 
 def test_log_evidence_by_hand() -> None:

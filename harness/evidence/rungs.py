@@ -29,7 +29,7 @@ from scipy.special import expit
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.evidence.estimates import Estimate, expectation
+from harness.evidence.estimates import Estimate, standard_error
 from harness.evidence.evidence import LogEvidence
 
 _FAR = 40.0  # beyond all log ratios, so that the equation for their mean has its root between
@@ -99,7 +99,7 @@ def rung_evidence(up: npt.ArrayLike, down: npt.ArrayLike) -> RungEvidence:
             mean = float(weight.mean())
             value[name] += sign * (largest + np.log(mean))
             series[name] += sign * (weight / mean - 1)
-    found = {name: LogEvidence(value[name], _error(series[name])) for name in value}
+    found = {name: LogEvidence(value[name], standard_error(series[name])) for name in value}
     return RungEvidence(found["both"], found["forward"], found["backward"], series["both"])
 
 
@@ -139,7 +139,7 @@ def joined_evidence(
     constant
         What the second one is too large by, with an error of its own.
     """
-    between = float(np.hypot(_error(other.series - one.series), constant.mcse))
+    between = float(np.hypot(standard_error(other.series - one.series), constant.mcse))
     first = one.log_evidence
     second = other.log_evidence.minus(constant)
     # The variance of w one + (1 - w) other, whose covariance follows from that of the difference.
@@ -147,7 +147,7 @@ def joined_evidence(
     if between > 0:
         weight = (second.mcse**2 - first.mcse**2 + between**2) / (2 * between**2)
         weight = float(np.clip(weight, 0, 1))
-    error = _error(weight * one.series + (1 - weight) * other.series)
+    error = standard_error(weight * one.series + (1 - weight) * other.series)
     return JoinedEvidence(
         LogEvidence(
             weight * first.value + (1 - weight) * second.value,
@@ -155,8 +155,3 @@ def joined_evidence(
         ),
         Estimate(np.asarray(second.value - first.value), np.asarray(between)),
     )
-
-
-def _error(series: FloatArray) -> float:
-    """Monte Carlo standard error of the mean of a series (chains, draws); 0 if constant."""
-    return float(expectation(series).mcse) if np.ptp(series) > 0 else 0.0
