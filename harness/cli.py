@@ -390,6 +390,7 @@ def temper(
 @click.option("--max-treedepth", type=click.IntRange(1, 30), default=10, show_default=True)
 @click.option(
     "--pseudo-samples",
+    "num_pseudo_samples",
     type=click.IntRange(2, 1000),
     default=2,
     show_default=True,
@@ -463,7 +464,7 @@ def sample(
     seed: int,
     target_accept: float | None,
     max_treedepth: int,
-    pseudo_samples: int,
+    num_pseudo_samples: int,
     explorer: Literal["auto", "hmc", "slice", "both"],
     what: What,
     tempered: Path | None,
@@ -503,7 +504,7 @@ def sample(
             draws=draws,
             target_accept=target_accept,
             max_treedepth=max_treedepth,
-            num_pseudo_samples=pseudo_samples,
+            num_pseudo_samples=num_pseudo_samples,
             explorer=explorer,
             what=what,
             tempered=tempered,

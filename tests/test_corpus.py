@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,10 @@ import pytest
 from corpus_data import corpus_data, names
 from corpus_oracle import COMPILED_ONLY, CORPUS, Reference, marked_lines, reference_program, source
 from scipy import stats
+
+from harness.errors import DataError
+from harness.temper import temper
+from harness.temper.constraints import CONSTRAINTS
 
 INTERPRETED = [name for name in names() if name not in COMPILED_ONLY]
 
@@ -22,12 +27,21 @@ def test_every_program_has_data_and_every_type_a_program() -> None:
     declared = "\n".join(source(name).split("parameters {", 1)[1] for name in names())
     for kind in (
         "real<lower=0>", "real<lower=-1, upper=1>", "real<upper=", "vector", "row_vector", "matrix",
-        "simplex", "ordered", "positive_ordered", "unit_vector", "sum_to_zero_vector",
-        "sum_to_zero_matrix", "cov_matrix", "corr_matrix", "cholesky_factor_cov",
-        "cholesky_factor_corr", "row_stochastic_matrix", "column_stochastic_matrix",
-        "offset=", "multiplier=", "complex", "tuple", "array[",
+        "complex", "tuple", "array[",
     ):  # fmt: skip
         assert kind in declared, kind
+    for each in CONSTRAINTS.values():
+        for word in filter(None, (each.word, each.matrix_word)):
+            assert re.search(rf"\b{word}\[", declared), word
+        for word in each.arguments:
+            assert re.search(rf"[<,] *{word} *=", declared), word
+
+
+def test_a_constraint_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its constraint the parameter would be another one."""
+    monkeypatch.delitem(CONSTRAINTS, "SumToZero")
+    with pytest.raises(DataError, match=r"constraint \(SumToZero\) that cannot be tempered"):
+        temper(CORPUS / "sum_to_zero_effects.stan", method="pseudo_extended")
 
 
 @pytest.mark.parametrize("name", names())

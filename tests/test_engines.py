@@ -74,7 +74,7 @@ def cases() -> dict[str, Case]:
     digits = digits_autoencoder()
     image = digits.decoder.generate(rng, 1).image[0]
     return {
-        "mixture": Case(
+        "gaussian_mixture": Case(
             line.model("line", lower=-20, upper=20), gaussian_base([-0.8], [[4.0]], log_zeta=0.2)
         ),
         "boltzmann": Case(relaxation().model("boltzmann-8"), relaxation_base()),
@@ -84,7 +84,7 @@ def cases() -> dict[str, Case]:
         "banana": Case(Banana(v=4.0).model("banana"), Banana(v=4.0).base()),
         "flower": Case(Flower().model("flower"), Flower().base()),
         "radon": Case(load_radon().subset(load_radon().county_names[:4]).model("radon-4"), None),
-        "image": Case(
+        "image_decoder": Case(
             digits.decoder.model(image, "digit"),
             digits.encode(image, np.random.default_rng(2)),
         ),
@@ -98,7 +98,11 @@ SAMPLERS: dict[str, Sample] = {
     "continuously tempered": JOINT_TEMPERING.sample,
     "collapsed tempered": COLLAPSED_TEMPERING.sample,
 }
-MODELS = ("mixture", "boltzmann", "horseshoe", "banana", "flower", "radon", "image")
+OTHER_PARAMETRISATIONS = {"radon_centred"}
+MODELS = sorted(
+    {path.parent.name for path in shipped("stan").glob("*/target.stan")} - OTHER_PARAMETRISATIONS
+)
+"""Every shipped model, by its folder; each has a case."""
 
 
 def run(model: str, sampler: str, **settings: Any) -> Fit:
@@ -114,13 +118,17 @@ VARIANTS = {
     "continuously tempered": "joint_tempering",
     "collapsed tempered": "collapsed_tempering",
 }
-FOLDERS = {"mixture": "gaussian_mixture", "image": "image_decoder"}
 PROGRAMS = [
     (model, sampler)
     for model in MODELS
     for sampler, variant in VARIANTS.items()
-    if (shipped("stan") / FOLDERS.get(model, model) / f"{variant}.stan").is_file()
+    if (shipped("stan") / model / f"{variant}.stan").is_file()
 ]
+
+
+def test_every_shipped_model_has_a_case() -> None:
+    assert {case.model.folder.name for case in cases().values()} == set(MODELS) == set(AGREEMENT)
+    assert all(case.model.folder.name == name for name, case in cases().items())
 
 
 @pytest.mark.parametrize(("model", "sampler"), PROGRAMS)
@@ -157,13 +165,13 @@ def test_every_program_runs_in_stanli(model: str, sampler: str) -> None:
 
 
 AGREEMENT = {
-    "mixture": "collapsed pseudo-extended",
+    "gaussian_mixture": "collapsed pseudo-extended",
     "boltzmann": "collapsed tempered",
     "horseshoe": "collapsed tempered",
     "banana": "pseudo-extended",
     "flower": "collapsed tempered",
     "radon": "collapsed tempered",
-    "image": "continuously tempered",
+    "image_decoder": "continuously tempered",
 }
 
 
@@ -336,7 +344,7 @@ def scores_of(fit: Fit, mean: FloatArray, log_z: float) -> FloatArray:
 )
 def test_bad_input(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        run("mixture", "target", **({"seed": 1} | settings))
+        run("gaussian_mixture", "target", **({"seed": 1} | settings))
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -347,7 +355,7 @@ def test_nan_in_data_is_refused_before_compiling(
         pytest.fail("compiled before the data were checked")
 
     monkeypatch.setattr("harness.forms.common.compiled_variant", compile_now)
-    model = cases()["mixture"].model
+    model = cases()["gaussian_mixture"].model
     data = {**model.data, "sigma": np.array([0.5, np.nan])}
     broken = Model("broken", model.folder, data, ("x",), 1, bounds=model.bounds)
     with pytest.raises(DataError, match="sigma in the data of broken holds NaN"):
@@ -356,7 +364,7 @@ def test_nan_in_data_is_refused_before_compiling(
 
 def test_what_stan_rejects_is_a_sampling_error() -> None:
     """A density that is nowhere finite: stanli says what Stan said."""
-    model = cases()["mixture"].model
+    model = cases()["gaussian_mixture"].model
     data = {**model.data, "mu": np.array([[1e300, -1e300]])}
     broken = Model("broken", model.folder, data, ("x",), 1, bounds=model.bounds)
     with pytest.raises(SamplingError, match="gaussian_mixture-target"):
@@ -370,9 +378,9 @@ def test_without_a_compiler_stanli_runs_and_says_so(
     for variable in ("CXX", "MAKE"):
         monkeypatch.delenv(variable, raising=False)
     with caplog.at_level(logging.WARNING):
-        fit = run("mixture", "target", nuts=SHORT, seed=1)
+        fit = run("gaussian_mixture", "target", nuts=SHORT, seed=1)
     assert fit.provenance()["engine"] == "stanli"
     assert "Running in the stanli engine, which needs none." in caplog.text
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ToolchainError, match=r"(?s)make.*pip install 'stanli"):
-        run("mixture", "target", nuts=SHORT, seed=1)
+        run("gaussian_mixture", "target", nuts=SHORT, seed=1)

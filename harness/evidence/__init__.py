@@ -32,6 +32,7 @@ from harness.evidence.estimates import (
     Estimate,
     expectation,
     normalised_weights,
+    standard_error,
     weighted_expectation,
 )
 from harness.evidence.evidence import (
@@ -80,6 +81,7 @@ __all__ = [
     "resample",
     "round_trips",
     "rung_evidence",
+    "standard_error",
     "times_delta",
     "two_sided_log_evidence",
     "weighted_expectation",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from harness.errors import DataError
 from harness.evidence.diagnostics import effective_draws
-from harness.evidence.estimates import expectation
+from harness.evidence.estimates import standard_error
 from harness.evidence.evidence import LogEvidence
 
 _ITERATIONS = 200
@@ -63,7 +63,7 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
             break
     over, under = (np.exp(each) for each in _terms(base, target, log_share, log_z))
     variance = (over.std(ddof=1) / over.mean()) ** 2 / base.size
-    variance += float(expectation(under / under.mean()).mcse) ** 2
+    variance += standard_error(under / under.mean()) ** 2
     return LogEvidence(log_z, float(np.sqrt(variance)))
 
 

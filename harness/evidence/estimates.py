@@ -81,6 +81,25 @@ def expectation(values: npt.ArrayLike) -> Estimate:
     return Estimate(series.mean(axis=(0, 1)), np.asarray(mcse, dtype=np.float64))
 
 
+def standard_error(series: FloatArray) -> float:
+    """Return the Monte Carlo standard error of a series' mean; 0 if the series is constant.
+
+    Errors of log Z come from here: each is the error of a series that linearises the estimate.
+
+    Parameters
+    ----------
+    series
+        Shape (chains, draws).
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 4 draws.
+    """
+    error = float(expectation(series).mcse)
+    return error if np.ptp(series) > 0 else 0.0
+
+
 def weighted_expectation(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> Estimate:
     """Return a self-normalised weighted mean over chains and draws, with its Monte Carlo error.
 

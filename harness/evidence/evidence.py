@@ -12,7 +12,7 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence.conditionals import LogG, log_path_weight
-from harness.evidence.estimates import Estimate, expectation
+from harness.evidence.estimates import Estimate, standard_error
 
 # The fewest draws of a stepping stone, and the largest number of stones.
 _DRAWS_A_STONE, _MOST_STONES = 50, 20
@@ -84,7 +84,7 @@ def log_evidence(
         one, zero = one[..., None], zero[..., None]
     (up, value1), (down, value0) = _linearised(one), _linearised(zero)
     value = log_zeta - log_g_ratio + value1 - value0
-    return LogEvidence(float(value), float(expectation(up - down).mcse))
+    return LogEvidence(float(value), standard_error(up - down))
 
 
 def part_shares() -> FloatArray:
@@ -197,10 +197,11 @@ def two_sided_log_evidence(
         backward += possible[0] - everything[0]
         total["backward"] += possible[1] - everything[1]
     return TwoSidedLogEvidence(
-        LogEvidence(float(total["forward"]), float(expectation(forward).mcse)),
-        LogEvidence(float(total["backward"]), float(expectation(backward).mcse)),
+        LogEvidence(float(total["forward"]), standard_error(forward)),
+        LogEvidence(float(total["backward"]), standard_error(backward)),
         Estimate(
-            np.asarray(total["backward"] - total["forward"]), expectation(backward - forward).mcse
+            np.asarray(total["backward"] - total["forward"]),
+            np.asarray(standard_error(backward - forward)),
         ),
     )
 

@@ -30,7 +30,7 @@ from scipy.special import expit
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.evidence.estimates import Estimate, expectation
+from harness.evidence.estimates import Estimate, standard_error
 from harness.evidence.evidence import LogEvidence
 
 _FAR = 40.0  # beyond all log ratios, so that the equation for their mean has its root between
@@ -123,7 +123,7 @@ def rung_evidence(
             if k == 0 and name == "forward":
                 repetition[name] = dealt(weight / mean)
     found = {
-        name: LogEvidence(value[name], math.hypot(_error(series[name]), repetition[name]))
+        name: LogEvidence(value[name], math.hypot(standard_error(series[name]), repetition[name]))
         for name in value
     }
     return RungEvidence(
@@ -168,7 +168,7 @@ def joined_evidence(
         What the second one is too large by, with an error of its own.
     """
     between = math.hypot(
-        _error(other.series - one.series), one.repetition, other.repetition, constant.mcse
+        standard_error(other.series - one.series), one.repetition, other.repetition, constant.mcse
     )
     first = one.log_evidence
     second = other.log_evidence.minus(constant)
@@ -177,7 +177,7 @@ def joined_evidence(
     if between > 0:
         weight = (second.mcse**2 - first.mcse**2 + between**2) / (2 * between**2)
         weight = float(np.clip(weight, 0, 1))
-    error = _error(weight * one.series + (1 - weight) * other.series)
+    error = standard_error(weight * one.series + (1 - weight) * other.series)
     return JoinedEvidence(
         LogEvidence(
             weight * first.value + (1 - weight) * second.value,
@@ -190,8 +190,3 @@ def joined_evidence(
         ),
         Estimate(np.asarray(second.value - first.value), np.asarray(between)),
     )
-
-
-def _error(series: FloatArray) -> float:
-    """Monte Carlo standard error of the mean of a series (chains, draws); 0 if constant."""
-    return float(expectation(series).mcse) if np.ptp(series) > 0 else 0.0

@@ -240,8 +240,7 @@ def _log_evidence(path: GeometricPath, kept: Draws, bands: int, mass: LogMass) -
     """Integrate the fitted curve, and correct for the base's mass outside the target's support."""
     curve = integrand(-kept.delta, kept.inv_temp, bands)
     value = path.base.log_zeta + curve.integral[-1]
-    error = float(evidence.expectation(curve.residual).mcse)
-    return mass.added_to(LogEvidence(float(value), error))
+    return mass.added_to(LogEvidence(float(value), evidence.standard_error(curve.residual)))
 
 
 PATH_SAMPLING = python_method(METHOD, path_sampling)

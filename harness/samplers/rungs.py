@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
-from harness.evidence import LogEvidence, expectation
+from harness.evidence import LogEvidence, standard_error
 
 
 class SteppingStones(NamedTuple):
@@ -76,9 +76,9 @@ def stepping_stones(
     forward, backward = (up + share).T, (share - down).T
     value_up, value_down = at_base + log_up, at_base - log_down
     return SteppingStones(
-        LogEvidence((value_up + value_down) / 2, _error((forward + backward) / 2)),
-        LogEvidence(value_up, _error(forward)),
-        LogEvidence(value_down, _error(backward)),
+        LogEvidence((value_up + value_down) / 2, standard_error((forward + backward) / 2)),
+        LogEvidence(value_up, standard_error(forward)),
+        LogEvidence(value_down, standard_error(backward)),
     )
 
 
@@ -103,7 +103,7 @@ def thermodynamic_integration(
     correction = -float(np.sum(step**2 * np.diff(slope)) / 12)
     value = log_zeta + log_share + weight @ mean + correction
     series = share - np.einsum("k,tkc->tc", weight, delta + mean[:, None])
-    return Integral(LogEvidence(float(value), _error(series.T)), correction)
+    return Integral(LogEvidence(float(value), standard_error(series.T)), correction)
 
 
 def _linearised(log_w: FloatArray) -> tuple[FloatArray, float]:
@@ -125,8 +125,3 @@ def _share(inside: npt.NDArray[np.bool_]) -> tuple[FloatArray, float]:
     # Chains start within the support, so that the mass is not zero; of no hit, half a one.
     mean = max(float(inside.mean()), 0.5 / inside.size)
     return inside / mean - 1, float(np.log(mean))
-
-
-def _error(series: FloatArray) -> float:
-    """Monte Carlo standard error of the mean of a series (chains, draws); 0 if constant."""
-    return float(expectation(series).mcse) if np.ptp(series) > 0 else 0.0

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.temper.additions import Cell, Notes
+from harness.temper.constraints import constraint_of
 from harness.temper.elements import Box, Piece, told
 from harness.temper.entries import Entry, Kept, entries, settled
 from harness.temper.order import ordered
 from harness.temper.ranges import may_cut
 from harness.temper.supports import volume
 from harness.temper.syntax import Syntax
-from harness.temper.tree import tag
 
 BaseVerdict = Literal["normalised", "unknown_constant", "improper"]
 """What is known about the base's integral: it is 1, it is unknown, or it is infinite."""
@@ -63,12 +63,6 @@ def base_of(syntax: Syntax, notes: Notes, kept: Iterable[Kept]) -> Base:
         The part of that which is not tempered.
     """
     return _Judge(syntax, notes, tuple(kept)).base()
-
-
-_TOGETHER = ("Covariance", "CholeskyCov", "SumToZero")
-"""Unbounded constraints whose elements are not free one by one."""
-
-_MOVING = ("Identity", "Offset", "Multiplier", "OffsetMultiplier", "Lower", "Upper", "Ordered")
 
 
 class _Judge:
@@ -118,7 +112,7 @@ class _Judge:
                 return [whole], []
             return [whole], [f"{name}: no density, so that the volume of its support counts"]
         cells: list[Cell] | None = None
-        if tag(parameter.transformation) not in _TOGETHER:
+        if not constraint_of(parameter.transformation).together:
             cells = self._notes.cells(name, [each.box for each in touched])
         none = [each for each in cells or () if each.count == 0]
         missing = [each.box for each in none if each.certain]
@@ -171,7 +165,7 @@ class _Judge:
     def _moves(self, name: str, flat: Sequence[str]) -> bool:
         """Whether the base does not change if 1 is added to all elements of a parameter."""
         parameter = self._notes.declared.parameters[name]
-        if tag(parameter.transformation) not in _MOVING or name in flat:
+        if not constraint_of(parameter.transformation).moving or name in flat:
             return False
         depends = False
         for entry in self._entries:

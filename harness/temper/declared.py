@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness.temper.constraints import constraint_of
 from harness.temper.elements import Affine
 from harness.temper.flow import Value
 from harness.temper.parameters import Parameter, parameters
@@ -32,16 +33,6 @@ _TYPES = {
 }
 
 _LOWER, _UPPER = ("Lower", "LowerUpper"), ("Upper", "LowerUpper")
-
-_BOUNDED = {
-    "LowerUpper",
-    "Simplex",
-    "UnitVector",
-    "CholeskyCorr",
-    "Correlation",
-    "StochasticRow",
-    "StochasticColumn",
-}
 
 
 @dataclass(frozen=True)
@@ -193,4 +184,4 @@ _LOGICAL = ("Less", "Leq", "Greater", "Geq", "Equals", "NEquals", "And", "Or")
 def _is_bounded(transformation: Node) -> bool:
     if tag(transformation) == "TupleTransformation":
         return all(map(_is_bounded, items(items(transformation)[1])))
-    return tag(transformation) in _BOUNDED
+    return constraint_of(transformation).bounded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.errors import DataError
+from harness.temper.constraints import constraint_of
 from harness.temper.tree import Node, expr, items, name_of, tag
 
 OPERATORS = {
@@ -55,31 +56,6 @@ _SIZED = {
     "SComplexRowVector": "complex_row_vector",
     "SComplexMatrix": "complex_matrix",
 }
-
-_CONSTRAINED = {
-    "Ordered": "ordered",
-    "PositiveOrdered": "positive_ordered",
-    "Simplex": "simplex",
-    "UnitVector": "unit_vector",
-    "CholeskyCorr": "cholesky_factor_corr",
-    "CholeskyCov": "cholesky_factor_cov",
-    "Correlation": "corr_matrix",
-    "Covariance": "cov_matrix",
-    "StochasticRow": "row_stochastic_matrix",
-    "StochasticColumn": "column_stochastic_matrix",
-}
-
-_BOUNDS = {
-    "Lower": ("lower",),
-    "Upper": ("upper",),
-    "LowerUpper": ("lower", "upper"),
-    "Offset": ("offset",),
-    "Multiplier": ("multiplier",),
-    "OffsetMultiplier": ("offset", "multiplier"),
-}
-
-_ONE_SIZE = {"CholeskyCorr", "Correlation", "Covariance"}
-"""Constraints whose square matrices are declared with one size, and have two in the tree."""
 
 
 class ExpressionText:
@@ -190,12 +166,12 @@ class ExpressionText:
             _, node, size = items(node)
             sizes.append(self.expression(size))
         array = f"array[{', '.join(sizes)}] " if sizes else ""
-        kind, constraint = tag(node), tag(transformation)
+        kind = tag(node)
         if kind == "STuple":
             parts = items(items(node)[1])
             given = (
                 items(items(transformation)[1])
-                if constraint == "TupleTransformation"
+                if tag(transformation) == "TupleTransformation"
                 else (transformation,) * len(parts)
             )
             inner = ", ".join(map(self.sized, parts, given))
@@ -205,18 +181,17 @@ class ExpressionText:
             if not isinstance(node, str)
             else []
         )
-        if constraint in _CONSTRAINED:
-            if constraint in _ONE_SIZE or (constraint == "CholeskyCov" and own[0] == own[-1]):
-                own = own[:1]
-            word = _CONSTRAINED[constraint]
-        elif constraint == "SumToZero":
-            word = "sum_to_zero_vector" if kind == "SVector" else "sum_to_zero_matrix"
-        else:
+        known = constraint_of(transformation)
+        if known.sizes == "one" or (known.sizes == "one if square" and own[0] == own[-1]):
+            own = own[:1]
+        if known.word is None:
             word = _SIZED[kind] + self._bounds(transformation)
+        else:
+            word = known.word if kind == "SVector" else known.matrix_word or known.word
         return f"{array}{word}" + (f"[{', '.join(own)}]" if own else "")
 
     def _bounds(self, transformation: Node) -> str:
-        words = _BOUNDS.get(tag(transformation), ())
+        words = constraint_of(transformation).arguments
         if not words:
             return ""
         values = map(self.bound, items(transformation)[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness.temper.constraints import constraint_of
 from harness.temper.syntax import Syntax
 from harness.temper.text import StanText
 from harness.temper.tree import (
@@ -18,16 +19,6 @@ from harness.temper.tree import (
     tag,
     type_of,
 )
-
-JACOBIANS = {
-    "Lower": "lower_bound",
-    "Upper": "upper_bound",
-    "LowerUpper": "lower_upper_bound",
-    "Offset": "offset_multiplier",
-    "Multiplier": "offset_multiplier",
-    "OffsetMultiplier": "offset_multiplier",
-}
-"""Stan's functions that constrain and add the Jacobian, by constraint."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +49,12 @@ def parameters(syntax: Syntax) -> list[Parameter]:
 
 def _has_arrays(transformation: Node) -> bool:
     """Whether a bound is an array."""
-    return (
-        any(
-            tag(type_of(each)) == "UArray"
-            for each in items(transformation)[1:]
-            if has_field(each, "expr")
-        )
-        if tag(transformation) in JACOBIANS
-        else False
+    if not constraint_of(transformation).arguments:
+        return False
+    return any(
+        tag(type_of(each)) == "UArray"
+        for each in items(transformation)[1:]
+        if has_field(each, "expr")
     )
 
 
@@ -73,10 +62,7 @@ def is_checked(transformation: Node) -> bool:
     """Whether Stan checks a constraint of a transformed parameter, or of a part of a tuple."""
     if tag(transformation) == "TupleTransformation":
         return any(map(is_checked, items(items(transformation)[1])))
-    return tag(transformation) not in _UNCHECKED
-
-
-_UNCHECKED = {"Identity", "Offset", "Multiplier", "OffsetMultiplier"}
+    return not constraint_of(transformation).free
 
 
 class Repeated(StanText):

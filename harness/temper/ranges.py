@@ -7,8 +7,8 @@ text shows some facts for certain: ``exp(x)`` is positive, and so is a product o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
+from harness.temper.constraints import CONSTRAINTS, Range, constraint_of
 from harness.temper.parameters import is_checked
 from harness.temper.syntax import Syntax
 from harness.temper.tree import (
@@ -25,9 +25,6 @@ from harness.temper.tree import (
     tag,
     walk,
 )
-
-Range = Literal["positive", "unit"]
-"""0 and above, or between 0 and 1."""
 
 _POSITIVE = {
     *("exp", "exp2", "square", "abs", "fabs", "sqrt", "log1p_exp", "inv_sqrt", "inv_square"),
@@ -50,16 +47,6 @@ _KEEPS: Mapping[Range, set[str]] = {
 }
 """Functions whose value is in a range if all of their arguments are, except whole numbers."""
 _FILLED = {"rep_vector", "rep_row_vector", "rep_matrix", "rep_array"}
-_MADE = {
-    "Simplex": {"softmax"},
-    "Covariance": {"quad_form_diag", "multiply_lower_tri_self_transpose"},
-    "Correlation": {"multiply_lower_tri_self_transpose"},
-    "CholeskyCov": {"diag_pre_multiply", "cholesky_decompose"},
-    "CholeskyCorr": {"cholesky_decompose"},
-    "Ordered": {"sort_asc"},
-}
-"""Functions that are used to make what has a constraint."""
-_SHARES = {"Simplex", "StochasticRow", "StochasticColumn"}
 
 
 def may_cut(syntax: Syntax) -> list[str]:
@@ -133,7 +120,7 @@ class _Ranges:
         if tag(form) in ("Paren", "Indexed"):
             return self._has(items(form)[1], constraint)
         if tag(form) == "FunApp":
-            return name_of(items(form)[2]) in _MADE.get(constraint, ())
+            return name_of(items(form)[2]) in CONSTRAINTS[constraint].made_by
         return False
 
     def _within(self, node: Node, wanted: Range) -> bool:
@@ -168,11 +155,9 @@ class _Ranges:
         if name in self._counting:
             return wanted == "positive"
         constraint = self._constraints.get(name, "Identity")
-        kind = tag(constraint)
-        if kind in _SHARES:
-            return True
-        if kind == "PositiveOrdered":
-            return wanted == "positive"
+        kind, always = tag(constraint), constraint_of(constraint).range
+        if always is not None:
+            return always == "unit" or wanted == "positive"
         if kind not in ("Lower", "LowerUpper"):
             return False
         low, high = literal(items(constraint)[1]), literal(items(constraint)[-1])

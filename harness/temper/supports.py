@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness.temper.constraints import constraint_of
 from harness.temper.elements import Box, Piece
 from harness.temper.parameters import Parameter
 from harness.temper.sums import Density
@@ -57,8 +58,6 @@ _POSITIVE_GIVEN: Mapping[str, tuple[int, ...]] = {
     "student_t": (0, 2),
 }
 """Which of the arguments behind a density's bar are positive."""
-
-_UNCONSTRAINED = ("Identity", "Offset", "Multiplier", "OffsetMultiplier")
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ def problem(
         if "Cholesky" in constraint and len(set(whole[-2:])) == 2:
             fits = False
     elif family in _VECTORS:
-        fits = constraint in _UNCONSTRAINED
+        fits = constraint_of(parameter.transformation).free
     else:
         support = _support(density, cut)
         if support is None:
@@ -146,7 +145,7 @@ def may_fail(density: Density, known: Mapping[str, Parameter]) -> str | None:
 def declared_support(parameter: Parameter) -> tuple[End, End] | None:
     """Return the bounds of a parameter's elements; None for other constraints."""
     kind = tag(parameter.transformation)
-    if kind in _UNCONSTRAINED:
+    if constraint_of(parameter.transformation).free:
         return -math.inf, math.inf
     if kind not in ("Lower", "Upper", "LowerUpper"):
         return None

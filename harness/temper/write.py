@@ -9,6 +9,7 @@ from harness.errors import DataError
 from harness.temper import library
 from harness.temper.accumulate import TargetFunction, rewritten_functions
 from harness.temper.classify import Classification, Term, What
+from harness.temper.constraints import constraint_of
 from harness.temper.coordinates import (
     GAUSSIAN_NAMES,
     base_coordinates,
@@ -17,7 +18,7 @@ from harness.temper.coordinates import (
 )
 from harness.temper.library import Names
 from harness.temper.marks import Marks
-from harness.temper.parameters import JACOBIANS, Parameter, Repeated, parameters
+from harness.temper.parameters import Parameter, Repeated, parameters
 from harness.temper.syntax import WORDS, Syntax
 from harness.temper.templates import Variant, form_text
 from harness.temper.text import StanText
@@ -215,7 +216,8 @@ class _Writer:
     def _constrained(self, parameter: Parameter, index: str) -> str:
         """Text that constrains a parameter by others of the same pseudo-sample."""
         kind = tag(parameter.transformation)
-        if kind not in JACOBIANS:
+        jacobian = constraint_of(parameter.transformation).jacobian
+        if jacobian is None:
             raise DataError(
                 f"{self._syntax.path}: the constraint of parameter {parameter.name} depends on "
                 "other parameters inside a tuple, so that pseudo-samples of it cannot be declared"
@@ -226,7 +228,7 @@ class _Writer:
             given.append("1")
         if kind == "Multiplier":
             given.insert(0, "0")
-        return f"{JACOBIANS[kind]}_jacobian({self._free(parameter)}[{index}], {', '.join(given)})"
+        return f"{jacobian}_jacobian({self._free(parameter)}[{index}], {', '.join(given)})"
 
     # Transformed parameters
 
