@@ -40,6 +40,7 @@ from harness.evidence.evidence import (
     TwoSidedLogEvidence,
     log_evidence,
     log_evidence_by_parts,
+    log_mean_weight,
     part_shares,
     two_sided_log_evidence,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "log_base_mass",
     "log_evidence",
     "log_evidence_by_parts",
+    "log_mean_weight",
     "log_path_weight",
     "normalised_weights",
     "pareto_k",

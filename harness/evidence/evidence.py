@@ -35,6 +35,23 @@ class LogEvidence(NamedTuple):
         return LogEvidence(self.value - other.value, math.hypot(self.mcse, other.mcse))
 
 
+def log_mean_weight(log_weight: npt.ArrayLike) -> LogEvidence:
+    """Return the log of the mean of independent weights, with its error by the delta method.
+
+    Parameters
+    ----------
+    log_weight
+        Shape (n,), in nats; -inf is a weight of zero.  Of a single weight the error is not known
+        (NaN).
+    """
+    log_w = np.asarray(log_weight, dtype=np.float64)
+    largest = log_w.max()
+    weight = np.exp(log_w - largest)
+    mean = weight.mean()
+    error = weight.std(ddof=1) / np.sqrt(weight.size) / mean if weight.size > 1 else np.nan
+    return LogEvidence(float(largest + np.log(mean)), float(error))
+
+
 class TwoSidedLogEvidence(NamedTuple):
     """Log Z estimated from the base's side and from the target's, in nats."""
 

@@ -211,7 +211,7 @@ def sample_fold_importance(
     log_weight = log_weight.reshape(groups, draws, -1)
     log_ratio = np.logaddexp.reduce(log_weight, axis=-1)
     total = float(np.logaddexp.reduce(log_ratio, axis=None) - np.log(log_ratio.size))
-    relative = evidence.expectation(np.exp(log_ratio - total))
+    error = evidence.standard_error(np.exp(log_ratio - total))
     places = _parameters(target, found, y)
     # First a place is chosen for each y, and then values of y are resampled by their weights.
     one_place = target_draws(places, log_weight, "within draws", rng)
@@ -235,7 +235,7 @@ def sample_fold_importance(
             "harness_version": version("harness"),
         }
         | cost
-        | evidence_attributes(evidence.LogEvidence(total, float(relative.mcse))),
+        | evidence_attributes(evidence.LogEvidence(total, error)),
         weighting="across draws",
     )
 

@@ -22,13 +22,20 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError, SamplingError
-from harness.evidence import LogEvidence, normalised_weights, resample
+from harness.evidence import (
+    LogEvidence,
+    LogMass,
+    log_base_mass,
+    log_mean_weight,
+    normalised_weights,
+    resample,
+)
 from harness.model import Model
 from harness.model.coordinates import Shapes
 from harness.model.numpy_density import target_density
@@ -330,14 +337,6 @@ class _Path:
         return tempered
 
 
-class _Overlap(NamedTuple):
-    """The base's mass within the target's support."""
-
-    mass: float
-    relative_variance: float
-    """Variance of the estimate, divided by its square."""
-
-
 def _refuse(base: GaussianBase, settings: PilotSettings, dimension: int, name: str) -> None:
     if base.mean.size != dimension:
         raise DataError(f"the base has dimension {base.mean.size}, but {name} has {dimension}")
@@ -367,9 +366,10 @@ def _dimension(log_density: LogDensity, base: GaussianBase) -> int:
 
 def _start(
     path: _Path, settings: PilotSettings, rng: np.random.Generator
-) -> tuple[FloatArray, _Overlap]:
+) -> tuple[FloatArray, LogMass]:
     """Draw particles of the base within the target's support, and estimate its mass there."""
     accepted: list[FloatArray] = []
+    reached: list[npt.NDArray[np.bool_]] = []
     found = tried = 0
     while found < settings.particles:
         proposed = path.base.sample(rng, settings.particles)
@@ -377,13 +377,13 @@ def _start(
         tried += len(inside)
         found += int(inside.sum())
         accepted.append(proposed[inside])
+        reached.append(inside)
         if found < _LEAST_OVERLAP * tried:
             raise DataError(
                 "hardly any of the base lies within the target's support (its log density is "
                 "-inf at almost every draw of the base); choose a base inside it"
             )
-    mass = found / tried
-    overlap = _Overlap(mass, (1 - mass) / found)
+    overlap = log_base_mass(np.concatenate(reached)[None])
     return np.concatenate(accepted)[: settings.particles], overlap
 
 
@@ -462,25 +462,24 @@ def _summary(
     points: FloatArray,
     ladder: FloatArray,
     log_z: FloatArray,
-    overlap: _Overlap,
+    overlap: LogMass,
     acceptance: list[float],
     rng: np.random.Generator,
 ) -> Pilot:
     base, populations = path.base, log_z.shape[1]
-    along = np.log(overlap.mass) + np.logaddexp.reduce(log_z, axis=1) - np.log(populations)
-    log_evidence = float(along[-1] + base.log_zeta)
-    # The populations average Z itself; its relative error is the error of the logarithm.
-    relative = normalised_weights(log_z[-1]) * populations
-    variance = np.var(relative, ddof=1) / populations + overlap.relative_variance
+    along = overlap.value + np.logaddexp.reduce(log_z, axis=1) - np.log(populations)
+    # The populations average Z itself.
+    rise = overlap.added_to(log_mean_weight(log_z[-1]))
+    found = rise.plus(LogEvidence(base.log_zeta, 0.0))
     log_weight = np.repeat(log_z[-1], len(points) // populations)
     chosen = resample(log_weight[None, :], rng)[0]
     return Pilot(
-        base=replace(base, log_zeta=log_evidence),
+        base=replace(base, log_zeta=found.value),
         inv_temp=ladder,
         # A new zeta divides gamma_beta by (new / old)^beta.
         log_normaliser=along - ladder * along[-1],
         points=points[rng.permutation(chosen)],
-        log_evidence=LogEvidence(log_evidence, float(np.sqrt(variance))),
+        log_evidence=found,
         particles=points.reshape(populations, -1, points.shape[1]),
         population_log_weight=log_z[-1] - log_z[-1].max(),
         acceptance=np.array(acceptance),

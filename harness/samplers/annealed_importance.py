@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.evidence import LogEvidence, log_base_mass
+from harness.evidence import LogEvidence, log_base_mass, log_mean_weight
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
@@ -159,7 +159,7 @@ def bidirectional(
     run = _Run(what, base, ladder, up, kernel, step_size, seed)
     fit = run.forward()
     log_weight = run.reverse(exact)
-    down = _log_mean(-log_weight)
+    down = log_mean_weight(-log_weight)
     # Passes down end only in that part of the base which the target's support leaves, so they
     # estimate Z divided by the base's mass there.
     mass = log_base_mass(np.isfinite(fit.tree["extended"]["log_w1"].to_numpy()))
@@ -206,7 +206,7 @@ class _Run:
             raise DataError(
                 "no draw of the base lies within the target's support: choose a base inside it"
             )
-        rise = _log_mean(log_weight)
+        rise = log_mean_weight(log_weight)
         acceptance = end.acceptance / max(1, len(self._ladder) - 2)
         return weighted_fit(
             METHOD,
@@ -232,12 +232,3 @@ class _Run:
             "gradients_sampling": np.array([float(cost.gradients)]),
             "seconds_sampling": np.array([cost.seconds]),
         }
-
-
-def _log_mean(log_weight: FloatArray) -> LogEvidence:
-    """Return the log of the mean of independent weights, with its error by the delta method."""
-    largest = log_weight.max()
-    weight = np.exp(log_weight - largest)
-    mean = weight.mean()
-    error = weight.std(ddof=1) / np.sqrt(weight.size) / mean if weight.size > 1 else np.nan
-    return LogEvidence(float(largest + np.log(mean)), float(error))
