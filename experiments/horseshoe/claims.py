@@ -182,9 +182,9 @@ CLAIMS: tuple[tuple[Claim, Callable[[Results], Judgement]], ...] = (
         Claim(
             "shared-scales-biased",
             "ours",
-            "Ours: pseudo-samples that share λ, τ and c, as in the published program, have not the "
-            "posterior's scales but those that follow from counting the data more than once; with "
-            "scales of their own they are right.",
+            "Ours: pseudo-samples that share λ, τ and c, as in the published program, give biased "
+            "scales, because the data count more than once; pseudo-samples with scales of their "
+            "own are right.",
         ),
         _inexact,
     ),

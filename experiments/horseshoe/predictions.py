@@ -145,7 +145,7 @@ def held_out_density(fit: Fit, held_out: Classification) -> tuple[Estimate, Esti
     draws = fit.posterior if fit.extended is None else fit.extended
     each, together = log_p(draws), log_p(draws).sum("eta_dim_0")
     axes = [axis for axis in each.dims if axis != "eta_dim_0"]
-    # Shifts, lest a small probability underflow.
+    # Shifts, so that small probabilities do not underflow.
     highest, highest_together = each.max(axes), float(together.max())
 
     def shifted(parameters: xr.Dataset) -> xr.DataArray:
