@@ -1,0 +1,1 @@
+"""The modes of a posterior: regions of its draws with a barrier between them."""
