@@ -1,4 +1,4 @@
-"""Whether a log density has a barrier between two points: along a line, or along a path that bends."""
+"""Whether a log density has a barrier between two points, along a line or a path that bends."""
 
 from __future__ import annotations
 

@@ -55,9 +55,7 @@ class _Curvature:
         self._inverse: FloatArray = np.zeros((_MEMORY, count))
         self._first: FloatArray = np.zeros(count)
 
-    def learn(
-        self, rows: npt.NDArray[np.intp], step: FloatArray, bend: FloatArray
-    ) -> None:
+    def learn(self, rows: npt.NDArray[np.intp], step: FloatArray, bend: FloatArray) -> None:
         """Take in steps of some climbs, and by how much their slopes fell."""
         product = np.einsum("nd,nd->n", step, bend)
         size = np.einsum("nd,nd->n", bend, bend)
@@ -100,9 +98,7 @@ class _Curvature:
         return along
 
 
-def climb(
-    start: FloatArray, log_density: LogDensity, *, scale: FloatArray, box: Box
-) -> Climbed:
+def climb(start: FloatArray, log_density: LogDensity, *, scale: FloatArray, box: Box) -> Climbed:
     """Climb from each point by L-BFGS with short steps (Nocedal and Wright 2006, section 7.2).
 
     All climbs take their steps together, so each costs one call of the density.  A climb that would
@@ -164,7 +160,9 @@ def climb(
         with np.errstate(invalid="ignore"):
             better = (new_height >= height[active] + _ENOUGH * reach * gain) & (new_height < np.inf)
         bound = better & (length[active] * norm >= longest[active])
-        longest[active] = np.where(bound, np.minimum(1.5 * longest[active], most[active]), longest[active])
+        longest[active] = np.where(
+            bound, np.minimum(1.5 * longest[active], most[active]), longest[active]
+        )
         left = np.einsum("nd,nd->n", along, new_slope)
         steep = better & (left > _STEEP * gain)
         length[active] = np.where(
@@ -174,9 +172,7 @@ def climb(
         curvature.forget(stale)
         length[stale] = 1.0
         moved = active[better]
-        curvature.learn(
-            moved, proposed[better] - points[moved], slope[moved] - new_slope[better]
-        )
+        curvature.learn(moved, proposed[better] - points[moved], slope[moved] - new_slope[better])
         points[moved], height[moved] = proposed[better], new_height[better]
         slope[moved] = new_slope[better]
         ended = (better & (at_edge < 1)) | (length[active] < _SHORTEST)

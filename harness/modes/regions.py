@@ -224,9 +224,7 @@ class _Finder:
         return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
 
     def _nearly_same(self, new: Labels) -> list[FloatArray]:
-        apart = cdist(
-            self._peaks[new] / self._scale, self._peaks / self._scale, metric="chebyshev"
-        )
+        apart = cdist(self._peaks[new] / self._scale, self._peaks / self._scale, metric="chebyshev")
         nearest = np.argwhere(apart <= 0.02)
         return [np.stack([new[nearest[:, 0]], nearest[:, 1]], axis=1)]
 
@@ -235,9 +233,7 @@ class _Finder:
         heights = self._heights[one], self._heights[other]
         ends = self._peaks[one], self._peaks[other]
         if bend:
-            ok = joined_by_paths(
-                *ends, heights, self._density, scale=self._scale, box=self._box
-            )
+            ok = joined_by_paths(*ends, heights, self._density, scale=self._scale, box=self._box)
         else:
             ok = joined_by_lines(*ends, heights, self._density)
         return np.stack([one[ok], other[ok]], axis=1)
@@ -246,7 +242,10 @@ class _Finder:
         """Join peaks to the highest one that they see, one after the other."""
         groups = np.unique(own)
         best = np.array(
-            [each[self._heights[each].argmax()] for each in (np.flatnonzero(own == g) for g in groups)]
+            [
+                each[self._heights[each].argmax()]
+                for each in (np.flatnonzero(own == g) for g in groups)
+            ]
         )
         left = best[np.argsort(-self._heights[best], kind="stable")]
         known = left[left < first]

@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path as File
 from typing import Any, Literal, get_args
 
@@ -43,6 +42,7 @@ from harness.user.judge import (
     search_failed,
     took_over,
 )
+from harness.user.modes import fewest_effective, mode_findings, mode_table, no_modes
 from harness.user.parallel import parallel_tempering
 from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
@@ -59,8 +59,10 @@ a region that it had missed; parallel tempering takes over where that fails or l
 METHODS: tuple[Method, ...] = ("auto", "nuts", *get_args(Tempered), "parallel_tempering")
 
 _MOST_PSEUDO_SAMPLES = 1000
-_STEPS: Mapping[Method, int] = {"auto": 13, "nuts": 3, "parallel_tempering": 5}
-"""The largest number of steps, 6 for a form; those that turn out not to be needed are skipped."""
+_STEPS: Mapping[Method, int] = {"auto": 14, "nuts": 3, "parallel_tempering": 6}
+"""The largest number of steps, 7 for a form; those that turn out not to be needed are skipped."""
+_MODES_SHARE = 0.2
+"""Share of the budget after which the table of modes is given up."""
 _AUTO: Tempered = "collapsed_tempering"
 """The form that ``auto`` goes on to."""
 _LEAST_SHARE = 0.5
@@ -167,7 +169,7 @@ def sample(
         parallel_chains=min(os.cpu_count() or 1, chains),
     )
     began = time.perf_counter()
-    with Clock(_STEPS.get(method, 6), show=progress) as clock, quiet():
+    with Clock(_STEPS.get(method, 7), show=progress) as clock, quiet():
         with clock.step("reading and tempering", "temper"):
             program = prepare(
                 File(path),
@@ -197,6 +199,7 @@ def sample(
                 result = run.parallel(explorer)
             else:
                 result = run.tempered_alone(method)
+            result = run.with_modes(result)
     return replace(result, timings={**clock.seconds, "total": time.perf_counter() - began})
 
 
@@ -221,6 +224,7 @@ class _Run:
     ) -> None:
         self._program, self._clock, self._nuts, self._seed = program, clock, nuts, seed
         self._num, self._budget = num_pseudo_samples, budget
+        self._search: Population | None = None
 
     # The methods
 
@@ -234,6 +238,7 @@ class _Run:
         """Run pilots and a tempered form, without plain NUTS first."""
         with self._clock.step("pilots along the path", "pilot"):
             scouted = scout_program(self._program.model, budget=self._budget, seed=self._seed)
+        self._search = scouted.search
         if scouted.path is None:
             raise SamplingError(
                 f"{self._program.path}: the pilots found no path to temper along: "
@@ -277,11 +282,42 @@ class _Run:
                 )
         except HarnessError as error:
             return UserFit(self.finished(plain, [search_failed(str(error))]), "nuts")
+        self._search = scouted.search
         judged = self._judged(draws, scouted)
         if not judged.temper:
             return UserFit(self._with_plain(plain, scouted, judged), "nuts")
         found = self._after_search(plain, scouted, judged)
         return self._relieved(found, plain, scouted, judged, explorer)
+
+    def with_modes(self, result: UserFit) -> UserFit:
+        """Add the table of modes, and what it says, to a result of a method that tempers."""
+        if self._program.why_not_tempered is not None:
+            return result
+        others = {
+            str(each.tree.attrs["method"]): each
+            for each in (result.nuts, result.tempered)
+            if each is not None
+        }
+        began = time.perf_counter()
+        attrs = result.fit.tree.attrs
+        try:
+            with self._clock.step("the table of modes", "modes"):
+                table = mode_table(
+                    self._program.model,
+                    result.fit,
+                    others,
+                    self._search,
+                    most_seconds=_MODES_SHARE * self._budget,
+                    seed=self._seed,
+                )
+        except HarnessError as error:
+            remember(result.fit, [no_modes(error)])
+            return result
+        attrs["modes"] = table.as_json()
+        attrs["gradients_modes"] = table.gradients
+        attrs["seconds_modes"] = time.perf_counter() - began
+        remember(result.fit, mode_findings(table))
+        return result
 
     # Their steps
 
@@ -408,7 +444,7 @@ class _Run:
     def _missed(self, plain: Fit, fit: Fit, scouted: Scouted) -> Finding | None:
         """Report a region that NUTS has visited and a tempered fit has not."""
         chains = fit.posterior.sizes["chain"]
-        tempered = Population(_parameters(fit), np.zeros(chains), _fewest_effective(fit))
+        tempered = Population(_parameters(fit), np.zeros(chains), fewest_effective(fit))
         return missed_by_tempered(compare(_parameters(plain), tempered), scouted)
 
     def _pilots_evidence(self, scouted: Scouted, judged: Judgement) -> PilotsEvidence:
@@ -459,11 +495,3 @@ def _parameters(fit: Fit) -> dict[str, Any]:
         name: fit.posterior[name].transpose("chain", "draw", ...).to_numpy()
         for name in fit.parameters
     }
-
-
-def _fewest_effective(fit: Fit) -> float:
-    """Return the number of effective draws of the parameter that has the fewest."""
-    numbers = [np.ravel(fit.effective_draws(itemgetter(name))) for name in fit.parameters]
-    known = np.concatenate(numbers)
-    known = known[np.isfinite(known)]
-    return float(known.min()) if known.size else np.inf
