@@ -16,13 +16,13 @@ deviations on.
 """
 _ON_A_LINE = 15
 _BENDS = 3
-_SAME = 0.02
+SAME = 0.02
 """Two points are the same if no coordinate differs by more than so many of its scales."""
 
 
 def same(one: FloatArray, other: FloatArray, scale: FloatArray) -> npt.NDArray[np.bool_]:
     """Whether points, (..., D) each, are nearly the same."""
-    near: npt.NDArray[np.bool_] = np.all(np.abs(one - other) <= _SAME * scale, axis=-1)
+    near: npt.NDArray[np.bool_] = np.all(np.abs(one - other) <= SAME * scale, axis=-1)
     return near
 
 

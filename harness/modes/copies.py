@@ -16,6 +16,8 @@ from harness.modes.target import Target
 
 _MOST_CHOICES = 64
 """Sets of axes that are tried for each length of an index."""
+_MOST_SWAPS = 15
+"""Swaps of two entries that are tried for each such set."""
 _EQUAL = 1e-6
 """Relative difference of log densities that rounding may make."""
 Values = Mapping[str, FloatArray]
@@ -42,6 +44,11 @@ class Permutation:
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters that it changes."""
         return tuple(name for name, _ in self.axes)
+
+    @property
+    def swapped(self) -> tuple[int, ...]:
+        """The entries that are not at their own place, from 0."""
+        return tuple(k for k, entry in enumerate(self.order) if entry != k)
 
     def __call__(self, values: Values) -> dict[str, FloatArray]:
         """Return values, shape (n, *shape) by parameter, with the index in this order."""
@@ -73,6 +80,17 @@ def shared_indices(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Axes]:
             key=lambda axes: -sum(len(along) for _, along in axes),
         )
         yield from (axes for axes in wanted[:_MOST_CHOICES] if axes)
+
+
+def swaps(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Permutation]:
+    """Yield permutations that swap two entries of an index that may be shared."""
+    for axes in shared_indices(shapes):
+        name, along = axes[0]
+        length = shapes[name][along[0]]
+        for one, other in islice(combinations(range(length), 2), _MOST_SWAPS):
+            order = list(range(length))
+            order[one], order[other] = other, one
+            yield Permutation(axes, tuple(order))
 
 
 def matching(axes: Axes, one: Values, other: Values, spread: Values) -> Permutation | None:

@@ -15,11 +15,12 @@ from harness.errors import SamplingError
 from harness.evidence import Estimate, normalised_weights
 from harness.modes.barriers import joined_by_paths
 from harness.modes.climb import Box
-from harness.modes.copies import find_copy
+from harness.modes.copies import find_copy, leaves_density, permuted_points, swaps
 from harness.modes.local_mass import local_log_mass
 from harness.modes.regions import Labels, Regions, Search, crossings, find_regions
 from harness.modes.table import Mode, ModeTable, labels_of
 from harness.modes.target import Target
+from harness.modes.words import listed
 
 _MOST_FINAL, _MOST_OTHER = 4000, 1000
 """Draws of the final method, and of each other one, that are assigned to modes."""
@@ -72,7 +73,8 @@ class Visits:
         """Weights that sum to one over all draws, of the same shape as the log weights."""
         if self.log_weight.ndim == 3:
             draws = self.log_weight.shape[0] * self.log_weight.shape[1]
-            return normalised_weights(self.log_weight) / draws
+            share: FloatArray = normalised_weights(self.log_weight) / draws
+            return share
         return normalised_weights(self.log_weight.ravel()).reshape(self.log_weight.shape)
 
     def probability(self, inside: FloatArray) -> Estimate:
@@ -209,6 +211,7 @@ class _Finder:
             tuple(modes),
             tuple(each.method for each in self._visits),
             self._shown(modes, labels),
+            self._unseen(labels, found),
             found.unsure / len(self._points),
             self._target.gradients,
         )
@@ -372,17 +375,36 @@ class _Finder:
         draws = self._points[self._rows_of(one, labels, _DRAWS_FOR_COPIES)][:_DRAWS_FOR_COPIES]
         for permutation, made in find_copy((peaks[0], draws), peaks[1], self._target, spread):
             height = self._target(made[None])[0]
-            joined = joined_by_paths(
-                made[None],
-                peaks[1][None],
-                (height, np.array([found.regions[other].height])),
-                self._target,
-                scale=self._scale,
-                box=Box(np.full(len(made), -np.inf), np.full(len(made), np.inf)),
-            )
-            if joined[0]:
+            heights = height, np.array([found.regions[other].height])
+            if self._joined_anyhow(made[None], peaks[1][None], heights)[0]:
                 return permutation.parameters, tuple(k + 1 for k in permutation.order)
         return None
+
+    def _unseen(self, labels: Labels, found: Regions) -> str:
+        """Return the copy of the first mode that two entries of an index make and no method saw."""
+        first = found.regions[0]
+        if not first.closed:
+            return ""
+        draws = self._points[self._rows_of(0, labels, _DRAWS_FOR_COPIES)][:_DRAWS_FOR_COPIES]
+        for permutation in swaps(self._target.shapes):
+            if not leaves_density(permutation, draws, self._target):
+                continue
+            made = permuted_points(permutation, first.peak[None], self._target)
+            peaks = np.stack([each.peak for each in found.regions])
+            heights = np.array([each.height for each in found.regions])
+            height = np.full(len(peaks), self._target(made)[0][0])
+            ends = np.repeat(made, len(peaks), axis=0), peaks
+            if not self._joined_anyhow(*ends, (height, heights)).any():
+                one, other = (k + 1 for k in permutation.swapped)
+                return f"entries {one} and {other} of {listed(permutation.parameters)} swapped"
+        return ""
+
+    def _joined_anyhow(
+        self, one: FloatArray, other: FloatArray, heights: tuple[FloatArray, FloatArray]
+    ) -> npt.NDArray[np.bool_]:
+        """Whether there is no barrier between points (n, D), wherever the draws are."""
+        everywhere = Box(np.full(one.shape[1], -np.inf), np.full(one.shape[1], np.inf))
+        return joined_by_paths(one, other, heights, self._target, scale=self._scale, box=everywhere)
 
     def _with_local(self, modes: list[Mode], found: Regions) -> list[Mode]:
         """Estimate probabilities of modes that the final draws lack from sums around the peaks."""

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 
 from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError
-from harness.modes.barriers import joined_by_lines, joined_by_paths, same
+from harness.modes.barriers import SAME, joined_by_lines, joined_by_paths
 from harness.modes.climb import Box, climb
 
 Labels = npt.NDArray[np.intp]
@@ -224,9 +224,9 @@ class _Finder:
         return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
 
     def _nearly_same(self, new: Labels) -> list[FloatArray]:
-        apart = cdist(self._peaks[new] / self._scale, self._peaks / self._scale, metric="chebyshev")
-        nearest = np.argwhere(apart <= 0.02)
-        return [np.stack([new[nearest[:, 0]], nearest[:, 1]], axis=1)]
+        apart = cdist(self._peaks[new] / self._scale, self._peaks / self._scale, "chebyshev")
+        near = np.argwhere(apart <= SAME)
+        return [np.stack([new[near[:, 0]], near[:, 1]], axis=1)]
 
     def _joined(self, one: Labels, other: Labels, *, bend: bool = False) -> FloatArray:
         """Return those of some pairs of peaks that have no barrier between them."""
@@ -240,15 +240,9 @@ class _Finder:
 
     def _around_the_highest(self, own: Labels, first: int) -> list[FloatArray]:
         """Join peaks to the highest one that they see, one after the other."""
-        groups = np.unique(own)
-        best = np.array(
-            [
-                each[self._heights[each].argmax()]
-                for each in (np.flatnonzero(own == g) for g in groups)
-            ]
-        )
-        left = best[np.argsort(-self._heights[best], kind="stable")]
-        known = left[left < first]
+        order = np.argsort(-self._heights, kind="stable")
+        # The highest peak of each group, the highest group first.
+        left = order[np.sort(np.unique(own[order], return_index=True)[1])]
         joined, rounds = [], 0
         while left.size > 1:
             highest, left = left[0], left[1:]
@@ -262,7 +256,6 @@ class _Finder:
             joined.append(found)
             left = left[~np.isin(left, found[:, 1])]
             rounds += 1
-        del known
         return joined
 
     def _between(self, own: Labels, *, bend: bool) -> list[FloatArray]:

@@ -62,6 +62,8 @@ class ModeTable:
         Methods whose draws were looked at, the one of the final draws first.
     shown
         Names of the numbers that tell the modes apart best, ``mu[1]``, at most four.
+    unseen
+        In words, a copy of the first mode that no method saw, if there must be one by symmetry.
     unsure
         Share of the final draws whose mode is only that of the nearest draw.
     gradients
@@ -71,6 +73,7 @@ class ModeTable:
     modes: tuple[Mode, ...]
     methods: tuple[str, ...]
     shown: tuple[str, ...] = ()
+    unseen: str = ""
     unsure: float = 0.0
     gradients: int = 0
 

@@ -53,10 +53,10 @@ def rows(table: ModeTable) -> list[Row]:
 
 
 def copy(mode: Mode) -> str:
-    """Say which mode one is a copy of; empty if it is none."""
+    """Say which mode one is a copy of, and in which order; empty if it is none."""
     if mode.copy_of is None:
         return ""
-    return f"{mode.copy_of}, {' and '.join(mode.permuted)} as {' '.join(map(str, mode.order))}"
+    return f"{mode.copy_of} ({' '.join(map(str, mode.order))})"
 
 
 def remarks(table: ModeTable) -> list[str]:
@@ -74,6 +74,12 @@ def remarks(table: ModeTable) -> list[str]:
             f"{len(rest)} more have probability {sum(each.probability for each in rest):.3g} in "
             f"all, {missing} of them 0; --json has all."
         )
+    permuted = {each.permuted for each in modes if each.copy_of is not None}
+    said += [
+        f"Copies have the index of {listed(names)} in the order that is given: its first entry in "
+        "the copy is that entry of the other mode, and so on."
+        for names in sorted(permuted)
+    ]
     if table.unsure > _UNSURE:
         said.append(
             f"{table.unsure:.0%} of the draws count as in the mode of the nearest draw that is "
@@ -84,26 +90,28 @@ def remarks(table: ModeTable) -> list[str]:
 
 def as_text(table: ModeTable) -> list[str]:
     """Return the lines of the table for a terminal."""
-    first, *others = remarks(table) or [""]
+    said = remarks(table)
     if len(table.modes) == 1:
-        return [f"Modes: {first}", *others]
+        return [f"Modes: {said[0]}"]
     shown = rows(table)
-    seen = max([len("seen by"), *(len(each.seen_by) for each in shown)])
-    copies = max(len(each.copy_of) for each in shown)
-    copies = max(copies, len("copy of")) + 2 if copies else 0
-    widths = [max(10, len(name) + 2) for name in table.shown]
-    heads = "".join(f"{name:>{width}}" for name, width in zip(table.shown, widths, strict=True))
-    lines = [
-        f"Modes: {len(table.modes)}",
-        f"{'':3} {'probability':>17}  {'seen by':<{seen}}" + f"{'  copy of':<{copies}}" + heads,
+    columns = [
+        ["", *(str(each.number) for each in shown)],
+        ["probability", *(f"{each.probability:.4f} ± {each.error:.4f}" for each in shown)],
+        ["seen by", *(each.seen_by for each in shown)],
+        ["copy of", *(each.copy_of for each in shown)],
+        *(
+            [name, *(f"{each.place[k]:.3g}" for each in shown)]
+            for k, name in enumerate(table.shown)
+        ),
     ]
-    for each in shown:
-        numbers = "".join(
-            f"{value:>{width}.4g}" for value, width in zip(each.place, widths, strict=True)
-        )
-        share = f"{each.probability:.4f} ± {each.error:.4f}"
-        copied = f"  {each.copy_of}" if each.copy_of else ""
-        lines.append(
-            f"{each.number:>3} {share:>17}  {each.seen_by:<{seen}}{copied:<{copies}}{numbers}"
-        )
-    return [*lines, *filter(None, [first, *others])]
+    words = (2, 3)  # columns of words start at the left
+    widths = [max(map(len, column)) for column in columns]
+    kept = [k for k, column in enumerate(columns) if any(column[1:])]
+    lines = [
+        "  ".join(
+            columns[k][line].ljust(widths[k]) if k in words else columns[k][line].rjust(widths[k])
+            for k in kept
+        ).rstrip()
+        for line in range(len(shown) + 1)
+    ]
+    return [f"Modes: {len(table.modes)}", *lines, *said]

@@ -104,10 +104,8 @@ def _unconstrained(
 
 def mode_findings(table: ModeTable) -> list[Finding]:
     """Return what the table of modes says about the final draws."""
-    found = [
-        _lacking(number, table.modes[number - 1], table.methods[0]) for number in table.missing
-    ]
-    return [*found, *_copies(table)]
+    found = [_lacking(number, table) for number in table.missing]
+    return [*found, *_copies(table), *_unseen(table)]
 
 
 def no_modes(error: HarnessError) -> Finding:
@@ -116,8 +114,23 @@ def no_modes(error: HarnessError) -> Finding:
     return Finding(Severity.FINE, f"There is no table of modes: {said}.")
 
 
-def _lacking(number: int, mode: Mode, method: str) -> Finding:
+def _expected(mode: Mode, table: ModeTable) -> tuple[float, float, str] | None:
+    """Return the probability of a mode that the draws lack, its error, and where it is from."""
+    if mode.local is not None:
+        return *mode.local, "by points around its peak"
+    if mode.copy_of is not None:
+        original = table.modes[mode.copy_of - 1]
+        told = f"because it is a copy of mode {mode.copy_of}"
+        return original.probability, original.error, told
+    largest = max(mode.seen_by.values(), default=1.0)
+    if largest < MATTERS:
+        return largest, largest, "by the draws of the method that saw it"
+    return None
+
+
+def _lacking(number: int, table: ModeTable) -> Finding:
     """Report a mode that some method saw and the final draws lack."""
+    mode, method = table.modes[number - 1], table.methods[0]
     seen = listed(f"the {method_name(each)}" if each != "nuts" else "NUTS" for each in mode.seen_by)
     what = (
         f"{_MORE}parallel_tempering."
@@ -125,18 +138,32 @@ def _lacking(number: int, mode: Mode, method: str) -> Finding:
         else (f"{_MORE}collapsed_tempering.")
     )
     missing = f"mode {number}, which {seen} saw"
-    if mode.local is None:
+    expected = _expected(mode, table)
+    if expected is None:
         return Finding(
             Severity.WARNING,
             f"The draws lack {missing}; its probability is not known.",
             what,
         )
-    share, error = mode.local
-    told = f"its probability is about {share:.2g} ± {error:.1g} by points around its peak"
-    if share + 3 * error < NEGLIGIBLE:
+    share, error, why = expected
+    told = f"its probability is about {share:.2g} ± {error:.1g} {why}"
+    # So improbable, for so few effective draws, that it is no wonder.
+    if share + 3 * error < NEGLIGIBLE or share < min(3 * mode.error, MATTERS):
         return Finding(Severity.FINE, f"The draws lack {missing}, and {told}.")
     severity = Severity.PROBLEM if share >= MATTERS else Severity.WARNING
     return Finding(severity, f"The draws lack {missing}, although {told}.", what)
+
+
+def _unseen(table: ModeTable) -> Iterable[Finding]:
+    """Report a mode that must be there by symmetry."""
+    if table.unseen:
+        yield Finding(
+            Severity.WARNING,
+            "A mode was not seen by any method: the density is the same with "
+            f"{table.unseen}, so there is a copy of mode 1, as probable as mode 1 itself.",
+            "If the order of the index means nothing, give it one (an ordered vector), or treat "
+            "the copies as one: log Z may lack them.",
+        )
 
 
 def _copies(table: ModeTable) -> Iterable[Finding]:
