@@ -29,23 +29,38 @@ def same(one: FloatArray, other: FloatArray, scale: FloatArray) -> npt.NDArray[n
 def lowest_between(
     one: FloatArray, other: FloatArray, log_density: LogDensity, *, points: int = _ON_A_LINE
 ) -> FloatArray:
-    """Return the lowest log density on the lines between points (n, D), their ends left out."""
+    """Return the lowest log density on the lines between points (n, D), their ends left out.
+
+    Parameters
+    ----------
+    one, other
+        Shape (n, D) each.
+    log_density
+        Log density at many points.
+    points
+        How many points of each line are looked at.
+    """
     share = np.arange(1, points + 1) / (points + 1)
     line = one[:, None] + share[:, None] * (other - one)[:, None]
-    value, _ = log_density(line.reshape(-1, one.shape[1]))
+    value, _ = log_density(line.reshape(len(one) * points, one.shape[1]))
     lowest: FloatArray = np.nan_to_num(value, nan=-np.inf).reshape(len(one), points).min(axis=1)
     return lowest
 
 
-def joined_by_lines(
+def lowest_by_paths(
     one: FloatArray,
     other: FloatArray,
     heights: tuple[FloatArray, FloatArray],
     log_density: LogDensity,
     *,
-    points: int = _ON_A_LINE,
-) -> npt.NDArray[np.bool_]:
-    """Whether there is no barrier on the line between each two points.
+    scale: FloatArray,
+    box: Box,
+) -> FloatArray:
+    """Return the lowest log density on a path between each two points that bends a few times.
+
+    Where the line has a barrier, the path goes over the place to which a climb from its middle
+    leads; each half may bend again.  So curved ridges and shells are seen to be in one piece.  If
+    no such path avoids the barrier, the value is -inf.
 
     Parameters
     ----------
@@ -55,55 +70,27 @@ def joined_by_lines(
         Their log densities, shape (n,) each.
     log_density
         Log density at many points.
-    points
-        How many points of each line are looked at.
-    """
-    if not len(one):
-        return np.zeros(0, dtype=np.bool_)
-    lowest = lowest_between(one, other, log_density, points=points)
-    joined: npt.NDArray[np.bool_] = lowest >= np.minimum(*heights) - BARRIER
-    return joined
-
-
-def joined_by_paths(
-    one: FloatArray,
-    other: FloatArray,
-    heights: tuple[FloatArray, FloatArray],
-    log_density: LogDensity,
-    *,
-    scale: FloatArray,
-    box: Box,
-) -> npt.NDArray[np.bool_]:
-    """Whether there is no barrier on a path between each two points that bends a few times.
-
-    Where the line has a barrier, the path goes over the place to which a climb from its middle
-    leads; each half may bend again.  So curved ridges and shells are seen to be in one piece.
-
-    Parameters
-    ----------
-    one, other, heights, log_density
-        As for :func:`joined_by_lines`.
     scale, box
         As for :func:`harness.modes.climb.climb`.
     """
-    joined = np.ones(len(one), dtype=np.bool_)
+    lowest: FloatArray = np.full(len(one), np.inf)
+    # What counts is the lower end of the whole path, not that of one of its parts.
+    floor = np.minimum(*heights) - BARRIER
     pair = np.arange(len(one))
-    low, high = heights
     for _ in range(_BENDS + 1):
-        open_ = ~joined_by_lines(one, other, (low, high), log_density)
-        one, other, pair = one[open_], other[open_], pair[open_]
-        low, high = low[open_], high[open_]
+        value = lowest_between(one, other, log_density) if len(one) else np.empty(0)
+        free = value >= floor[pair]
+        np.minimum.at(lowest, pair[free], value[free])
+        one, other, pair = one[~free], other[~free], pair[~free]
         if not pair.size:
-            return joined
+            return lowest
         middle = climb(0.5 * (one + other), log_density, scale=scale, box=box)
         stuck = same(middle.points, one, scale) | same(middle.points, other, scale)
-        stuck |= ~np.isfinite(middle.height)
-        joined[pair[stuck]] = False
-        left = joined[pair]
+        stuck |= ~(middle.height >= floor[pair])
+        lowest[pair[stuck]] = -np.inf
+        left = lowest[pair] > -np.inf
         one, other, at = one[left], other[left], middle.points[left]
-        low, high, between = low[left], high[left], middle.height[left]
         pair = np.concatenate([pair[left]] * 2)
         one, other = np.concatenate([one, at]), np.concatenate([at, other])
-        low, high = np.concatenate([low, between]), np.concatenate([between, high])
-    joined[pair] = False
-    return joined
+    lowest[pair] = -np.inf
+    return lowest

@@ -13,7 +13,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.errors import SamplingError
 from harness.evidence import Estimate, normalised_weights
-from harness.modes.barriers import joined_by_paths
+from harness.modes.barriers import lowest_by_paths
 from harness.modes.climb import Box
 from harness.modes.copies import find_copy, leaves_density, permuted_points, swaps
 from harness.modes.local_mass import local_log_mass
@@ -404,7 +404,10 @@ class _Finder:
     ) -> npt.NDArray[np.bool_]:
         """Whether there is no barrier between points (n, D), wherever the draws are."""
         everywhere = Box(np.full(one.shape[1], -np.inf), np.full(one.shape[1], np.inf))
-        return joined_by_paths(one, other, heights, self._target, scale=self._scale, box=everywhere)
+        lowest = lowest_by_paths(
+            one, other, heights, self._target, scale=self._scale, box=everywhere
+        )
+        return lowest > -np.inf
 
     def _with_local(self, modes: list[Mode], found: Regions) -> list[Mode]:
         """Estimate probabilities of modes that the final draws lack from sums around the peaks."""

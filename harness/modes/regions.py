@@ -8,18 +8,17 @@ leads.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError
-from harness.modes.barriers import SAME, joined_by_lines, joined_by_paths
+from harness.modes.barriers import BARRIER, SAME, lowest_between, lowest_by_paths
 from harness.modes.climb import Box, climb
 
 Labels = npt.NDArray[np.intp]
@@ -128,6 +127,17 @@ def find_regions(
     return _Finder(points, log_density, scale, search or Search()).found()
 
 
+class _Lines(NamedTuple):
+    """Pairs of peaks, and the lowest log density between the two."""
+
+    one: Labels
+    other: Labels
+    lowest: FloatArray
+
+
+_NO_LINES = _Lines(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))
+
+
 class _Counted:
     """A log density that counts its evaluations."""
 
@@ -200,50 +210,67 @@ class _Finder:
         self._arrived = np.concatenate([self._arrived, climbed.arrived])
         self._origin = np.concatenate([self._origin, rows])
         new = np.arange(first, len(self._peaks))
-        joined = [self._as_before(), *self._nearly_same(new)]
-        own = self._components(joined)
-        joined += self._around_the_highest(own, first)
-        own = self._components(joined)
-        joined += self._between(own, bend=False)
-        own = self._components(joined)
-        joined += self._between(own, bend=True)
-        self._region = self._components(joined)
+        lines = [self._as_before(), self._nearly_same(new)]
+        lines.append(self._around_the_highest(self._components(lines), first))
+        for bend in (False, True):
+            lines.append(self._between(self._components(lines), bend=bend))
+        self._region = self._components(lines)
 
-    def _as_before(self) -> FloatArray:
+    def _as_before(self) -> _Lines:
         """Pairs of peaks that are known to belong together."""
-        if not self._region.size:
-            return np.empty((0, 2), dtype=np.intp)
-        first = np.zeros(self._region.max() + 1, dtype=np.intp)
-        first[self._region[::-1]] = np.arange(len(self._region))[::-1]
-        return np.stack([np.arange(len(self._region)), first[self._region]], axis=1)
+        known = self._region
+        if not known.size:
+            return _NO_LINES
+        first = np.unique(known, return_index=True)[1]
+        return _Lines(np.arange(len(known)), first[known], np.full(len(known), np.inf))
 
-    def _components(self, joined: list[FloatArray]) -> Labels:
-        pairs = np.concatenate(joined).astype(np.intp)
-        count = len(self._peaks)
-        graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(count, count))
-        return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
+    def _components(self, lines: Iterable[_Lines]) -> Labels:
+        """Return the region of each peak.
 
-    def _nearly_same(self, new: Labels) -> list[FloatArray]:
+        Two regions become one if the lowest point between them is less than a barrier below the
+        lower one's highest peak; so a low peak that sees two high ones does not join them.
+        """
+        one, other, lowest = (np.concatenate(each) for each in zip(*lines, strict=True))
+        above = np.arange(len(self._peaks))
+        top = self._heights.copy()
+
+        def root(peak: int) -> int:
+            while above[peak] != peak:
+                above[peak] = above[above[peak]]
+                peak = int(above[peak])
+            return peak
+
+        for line in np.argsort(-lowest, kind="stable"):
+            low, high = sorted((root(one[line]), root(other[line])), key=lambda each: top[each])
+            if low != high and lowest[line] >= top[low] - BARRIER:
+                above[low] = high
+        roots = [root(peak) for peak in range(len(above))]
+        return np.asarray(np.unique(roots, return_inverse=True)[1], dtype=np.intp)
+
+    def _nearly_same(self, new: Labels) -> _Lines:
         apart = cdist(self._peaks[new] / self._scale, self._peaks / self._scale, "chebyshev")
-        near = np.argwhere(apart <= SAME)
-        return [np.stack([new[near[:, 0]], near[:, 1]], axis=1)]
+        first = np.argmax(apart <= SAME, axis=1)  # at the latest, the peak itself
+        return _Lines(new, first, np.minimum(self._heights[new], self._heights[first]))
 
-    def _joined(self, one: Labels, other: Labels, *, bend: bool = False) -> FloatArray:
+    def _lines(self, one: Labels, other: Labels, *, bend: bool = False) -> _Lines:
         """Return those of some pairs of peaks that have no barrier between them."""
         heights = self._heights[one], self._heights[other]
         ends = self._peaks[one], self._peaks[other]
         if bend:
-            ok = joined_by_paths(*ends, heights, self._density, scale=self._scale, box=self._box)
+            lowest = lowest_by_paths(
+                *ends, heights, self._density, scale=self._scale, box=self._box
+            )
         else:
-            ok = joined_by_lines(*ends, heights, self._density)
-        return np.stack([one[ok], other[ok]], axis=1)
+            lowest = lowest_between(*ends, self._density)
+        free = lowest >= np.minimum(*heights) - BARRIER
+        return _Lines(one[free], other[free], lowest[free])
 
-    def _around_the_highest(self, own: Labels, first: int) -> list[FloatArray]:
+    def _around_the_highest(self, own: Labels, first: int) -> _Lines:
         """Join peaks to the highest one that they see, one after the other."""
         order = np.argsort(-self._heights, kind="stable")
         # The highest peak of each group, the highest group first.
         left = order[np.sort(np.unique(own[order], return_index=True)[1])]
-        joined, rounds = [], 0
+        joined, rounds = [_NO_LINES], 0
         while left.size > 1:
             highest, left = left[0], left[1:]
             others = left if highest >= first else left[left >= first]
@@ -252,17 +279,17 @@ class _Finder:
                     (self._peaks[others] - self._peaks[highest]) / self._scale, axis=1
                 )
                 others = others[np.argsort(apart, kind="stable")[:_NEAREST]]
-            found = self._joined(np.full(len(others), highest), others)
+            found = self._lines(np.full(len(others), highest), others)
             joined.append(found)
-            left = left[~np.isin(left, found[:, 1])]
+            left = left[~np.isin(left, found.other)]
             rounds += 1
-        return joined
+        return _Lines(*(np.concatenate(each) for each in zip(*joined, strict=True)))
 
-    def _between(self, own: Labels, *, bend: bool) -> list[FloatArray]:
+    def _between(self, own: Labels, *, bend: bool) -> _Lines:
         """Join regions whose nearest peaks see each other, or are joined by a path."""
         count = int(own.max()) + 1
         if count == 1:
-            return []
+            return _NO_LINES
         apart = cdist(self._peaks / self._scale, self._peaks / self._scale)
         ones: list[int] = []
         others: list[int] = []
@@ -282,7 +309,7 @@ class _Finder:
                 ones += rows.tolist()
                 others += columns.tolist()
         pairs = np.unique(np.sort(np.stack([ones, others], axis=1), axis=1), axis=0)
-        return [self._joined(pairs[:, 0], pairs[:, 1], bend=bend)]
+        return self._lines(pairs[:, 0], pairs[:, 1], bend=bend)
 
     def _in_sight(self, rows: Labels, height: FloatArray) -> Labels:
         """Return the peak of the only region that each draw sees, or -1."""
@@ -302,13 +329,10 @@ class _Finder:
         order = np.argsort(distance, axis=1, kind="stable")[:, :_CANDIDATES]
         for column in order.T:
             peak = nearest[np.arange(len(rows)), column]
-            sees = joined_by_lines(
-                self._points[rows],
-                self._peaks[peak],
-                (height, self._heights[peak]),
-                self._density,
-                points=_TO_A_PEAK,
+            lowest = lowest_between(
+                self._points[rows], self._peaks[peak], self._density, points=_TO_A_PEAK
             )
+            sees = lowest >= np.minimum(height, self._heights[peak]) - BARRIER
             seen[sees] = peak[sees]
             times += sees
         return np.where(times == 1, seen, -1)
