@@ -21,8 +21,19 @@ from harness.fit import Fit
 from harness.modes import Mode, ModeTable
 from harness.modes.words import as_text as modes_as_text
 from harness.report import FitReport
+from harness.user.spent import (
+    Prospect,
+    Stage,
+    prospect,
+    prospect_sentence,
+    spent_sentence,
+    stages,
+)
+from harness.user.spent import as_json as spent_as_json
 
 _ROWS_OF_TABLE = 40
+_STAGE = {"nuts": "nuts", "parallel_tempering": "parallel"}
+"""Names of methods' steps in the timings, besides ``sampling``."""
 _COLUMNS = ("mean", "mcse", "sd", "q5", "q50", "q95", "r_hat")
 
 
@@ -80,6 +91,25 @@ class UserFit:
         written = self.fit.tree.attrs.get("modes")
         return None if written is None else ModeTable.from_json(written)
 
+    @property
+    def stages(self) -> list[Stage]:
+        """What was spent, stage by stage."""
+        return stages(
+            self.timings,
+            {
+                _STAGE.get(_method(each), "sampling"): each
+                for each in (self.fit, self.nuts, self.tempered)
+                if each is not None
+            },
+        )
+
+    @property
+    def prospect(self) -> Prospect:
+        """What twice as many draws would buy."""
+        found = self.log_evidence
+        error = None if found is None or not math.isfinite(found.mcse) else float(found.mcse)
+        return prospect(self.fit, self.timings, _STAGE.get(self.method, "sampling"), error)
+
     def troubles(self, known: Iterable[Finding] = ()) -> list[Finding]:
         """Return problems and warnings, the worst first, except those that are known."""
         left_out = {each.sentence for each in known}
@@ -104,7 +134,9 @@ class UserFit:
         }
         counted["nuts"] = 0 if self.nuts is None else self.nuts.gradients
         if self.tempered is not None:
-            counted["tempered"] = self.tempered.gradients
+            # Its pilots are those of the chosen fit.
+            pilots = int(np.sum(self.tempered.tree.attrs.get("gradients_pilot", 0)))
+            counted["tempered"] = self.tempered.gradients - pilots
         return counted | {"total": sum(counted.values())}
 
     @property
@@ -178,6 +210,7 @@ class UserFit:
             ],
             "timings": {name: round(value, 3) for name, value in self.timings.items()},
             "gradients": self.gradients,
+            "spent": spent_as_json(self.stages, self.prospect),
         }
 
     def as_text(self) -> str:
@@ -201,6 +234,8 @@ class UserFit:
         lines += [] if modes is None else modes_as_text(modes)
         lines += [f"Replicas: {_ladder(name, each)}" for name, each in self.replicas.items()]
         lines += ["", *(f"{each.severity.name:<8}{each}" for each in self.diagnosis)]
+        told = [spent_sentence(self.stages), prospect_sentence(self.prospect)]
+        lines += ["", *filter(None, told)] if self.timings else []
         return "\n".join(lines)
 
     def save(self, path: Path | str) -> None:
@@ -241,6 +276,10 @@ class UserFit:
     def _repr_html_(self) -> str:
         """Return a summary of the fit for notebooks."""
         return FitReport(self.fit)._repr_html_()
+
+
+def _method(fit: Fit) -> str:
+    return str(fit.tree.attrs["method"])
 
 
 def _mode(mode: Mode) -> dict[str, Any]:
