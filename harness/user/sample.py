@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path as File
@@ -14,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity, remember
+from harness.diagnosis import Finding, remember
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
@@ -46,6 +45,7 @@ from harness.user.modes import fewest_effective, mode_findings, mode_table, no_m
 from harness.user.parallel import parallel_tempering
 from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
+from harness.user.rounds import in_rounds, severities
 from harness.user.scout import BUDGET, FoundPath, Scouted, scout_program
 
 Method = Literal["auto", "nuts", "parallel_tempering"] | Tempered
@@ -66,7 +66,12 @@ _MODES_SHARE = 0.2
 _AUTO: Tempered = "collapsed_tempering"
 """The form that ``auto`` goes on to."""
 _LEAST_SHARE = 0.5
-"""Share of the budget that parallel tempering has left if it takes over."""
+"""Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
+"""
+_ROUNDS_SHARE = 0.5
+"""Share of what the pilots leave of the budget, for rounds in which a tempered run goes on."""
+_FEWEST_WARMUP, _ROUND_WARMUP = 20, 150
+"""Warm-up iterations of such a round, fewest and most."""
 # Pseudo-samples move together and one of them is near the prior.  At Stan's .8 a step that suits
 # one diverges for another in the neck of a hierarchical prior, and log Z is too high without it.
 _TARGET_ACCEPT: Mapping[Method, float] = {"pseudo_extended": 0.95}
@@ -225,6 +230,7 @@ class _Run:
         self._program, self._clock, self._nuts, self._seed = program, clock, nuts, seed
         self._num, self._budget = num_pseudo_samples, budget
         self._search: Population | None = None
+        self._rounds_seconds = 0.0
 
     # The methods
 
@@ -329,7 +335,7 @@ class _Run:
             return UserFit(self._with_plain(plain, scouted, judged), "nuts")
         try:
             starts = from_both(scouted.starts, _parameters(plain))
-            fit = self._tempered(_AUTO, scouted.path, starts)
+            fit = self._tempered(_AUTO, scouted.path, starts, in_rounds_of=scouted)
         except HarnessError as error:
             judged = judged.adding(cannot_temper(str(error)))
             return UserFit(self._with_plain(plain, scouted, judged), "nuts")
@@ -347,7 +353,8 @@ class _Run:
         troubles = found.troubles(judged.findings)
         if not troubles:
             return found
-        left = max(self._budget - scouted.seconds, _LEAST_SHARE * self._budget)
+        spent = scouted.seconds + self._rounds_seconds
+        left = max(self._budget - spent, _LEAST_SHARE * self._budget)
         try:
             fit, findings = self._replicas(explorer, left)
         except HarnessError as error:
@@ -356,7 +363,7 @@ class _Run:
         told = [*judged.findings, *findings, *([] if missed is None else [missed])]
         other = UserFit(self.finished(fit, told, scouted), METHOD)
         others = other.troubles(judged.findings)
-        if _severities(others) >= _severities(troubles):
+        if severities(others) >= severities(troubles):
             return found.adding(no_relief(others[0].sentence))
         tempered = found.fit if found.method == _AUTO else found.tempered
         return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
@@ -399,8 +406,18 @@ class _Run:
                 "report the program to the authors of stanli"
             )
 
-    def _tempered(self, method: Tempered, path: FoundPath, starts: Mapping[str, FloatArray]) -> Fit:
-        """Run a tempered form, then the original's transformed parameters and quantities."""
+    def _tempered(
+        self,
+        method: Tempered,
+        path: FoundPath,
+        starts: Mapping[str, FloatArray],
+        *,
+        in_rounds_of: Scouted | None = None,
+    ) -> Fit:
+        """Run a tempered form, then the original's transformed parameters and quantities.
+
+        With ``in_rounds_of`` it goes on in rounds with the time that the pilots have left.
+        """
         program = self._program
         form = program.form(method, path, self._num)
         variants = [form.program, *([ORIGINAL] if program.generates else [])]
@@ -408,9 +425,33 @@ class _Run:
         with self._clock.step("comparing densities", "check"):
             self._refuse(program.tempered_disagreement(method, path, self._seed, self._num))
         with self._clock.step("the tempered run", "sampling"):
+            began = time.perf_counter()
             fit = program.tempered(method, path, starts, self._nuts, self._seed, self._num)
+            took = time.perf_counter() - began
+            if in_rounds_of is not None:
+                left = max(self._budget - in_rounds_of.seconds, _LEAST_SHARE * self._budget)
+                fit = self._in_rounds(method, path, fit, took, _ROUNDS_SHARE * left)
         with self._clock.step("generated quantities", "generate"):
             return program.generated(fit, self._seed)
+
+    def _in_rounds(
+        self, method: Tempered, path: FoundPath, first: Fit, took: float, most_seconds: float
+    ) -> Fit:
+        """Go on with a tempered run in rounds, if more draws may help."""
+
+        def again(fit: Fit, draws: int, number: int) -> Fit:
+            self._clock.say(f"the tempered run, round {number}: {draws:,} draws more a chain")
+            warmup = max(_FEWEST_WARMUP, min(self._nuts.warmup, _ROUND_WARMUP))
+            (seed,) = np.random.SeedSequence([self._seed, 12, number]).generate_state(1)
+            nuts = replace(self._nuts, warmup=warmup, draws=draws)
+            return self._program.continued(method, path, fit, nuts, int(seed))
+
+        made = in_rounds(
+            first, again, first_seconds=took, most_seconds=most_seconds, seed=self._seed
+        )
+        self._rounds_seconds = made.seconds
+        remember(made.fit, made.findings)
+        return made.fit
 
     def _with_plain(
         self,
@@ -482,12 +523,6 @@ class _Run:
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
         return fit
-
-
-def _severities(troubles: Iterable[Finding]) -> tuple[int, ...]:
-    """Return how many findings there are of each severity, the worst first."""
-    counted = Counter(each.severity for each in troubles)
-    return tuple(counted[each] for each in sorted(Severity, reverse=True))
 
 
 def _parameters(fit: Fit) -> dict[str, Any]:
