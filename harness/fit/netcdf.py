@@ -2,7 +2,8 @@
 
 In such a file, writing a coordinate costs as much as writing draws.  So ``chain`` and ``draw``,
 which groups of draws share, are written once, at the root, from where the groups inherit them,
-unless some groups have more draws than others.  Coordinates that only count 0, 1, 2, ... are left out and put back when the file is read.
+unless some groups have more draws than others.  Coordinates that only count 0, 1, 2, ... are left
+out and put back when the file is read.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ from harness.errors import HarnessError
 from harness.fit import Fit, continued
 
 MOST_ROUNDS = 8
+FEWEST_TRIPS = 1.0
+"""Round trips of the inverse temperature per chain so far, below which the path is at fault."""
 
 Again = Callable[[Fit, int, int], Fit]
 """Continues a fit's chains: from the fit, with a number of draws, in a round with a number."""
@@ -51,12 +53,14 @@ class Rounds:
         if self.made == 1:
             return []
         draws = self.fit.posterior.sizes["draw"]
-        which = "all" if self.kept == self.made else f"the last {self.kept}"
+        which = {self.made: "all of them count", 1: "only the last one counts"}.get(
+            self.kept, f"only the last {self.kept} count"
+        )
         return [
             Finding(
                 Severity.FINE,
                 f"The tempered run went on in {self.made} rounds, each from where the last one "
-                f"ended, because its first draws left doubts; {which} of them count, with "
+                f"ended, because its first draws left doubts; {which}, with "
                 f"{draws:,} draws a chain.",
             )
         ]
@@ -67,8 +71,8 @@ def in_rounds(
 ) -> Rounds:
     """Continue a tempered run while more draws may help and there is time.
 
-    More draws may help if chains do not quite agree or effective draws are few, and the inverse
-    temperature makes round trips.  If it makes too few, the path is at fault.
+    More draws may help if chains do not quite agree, or effective draws or round trips of the
+    inverse temperature are few.  If it makes less than one a chain, the path is at fault.
 
     Parameters
     ----------
@@ -110,13 +114,11 @@ def severities(findings: Iterable[Finding]) -> tuple[int, ...]:
 
 
 def _more_would_help(fit: Fit) -> bool:
-    doubts = [*agreement(fit), *effective_draws(fit)]
-    return any(each.severity > Severity.FINE for each in doubts) and _travels(fit)
-
-
-def _travels(fit: Fit) -> bool:
-    """Whether the inverse temperature of every chain travels between base and target."""
     tempered = fit.tempered
     lower, upper = outer_tenths(tempered)
     trips = evidence.round_trips(tempered.inv_temp, lower=lower, upper=upper)
-    return bool(trips.min() > 0 and np.mean(trips) >= ROUND_TRIPS_WARNING)
+    if np.mean(trips) < FEWEST_TRIPS:
+        return False
+    doubts = [*agreement(fit), *effective_draws(fit)]
+    few = trips.min() == 0 or np.mean(trips) < ROUND_TRIPS_WARNING
+    return bool(few or any(each.severity > Severity.FINE for each in doubts))
