@@ -54,7 +54,8 @@ Method = Literal["auto", "nuts", "parallel_tempering"] | Tempered
 ``nuts``: Stan's NUTS on the program itself; a form's name: that form along a pilot's path;
 ``parallel_tempering``: replicas between the prior, the posterior and a Gaussian near it;
 ``auto``: NUTS, then pilots, and then collapsed tempering if NUTS's chains disagree or NUTS stays in
-a region that it had missed; parallel tempering takes over where that fails or leaves warnings.
+a region that it had missed, in rounds until its diagnosis is clean; parallel tempering takes over
+where that fails or leaves warnings.
 """
 METHODS: tuple[Method, ...] = ("auto", "nuts", *get_args(Tempered), "parallel_tempering")
 
@@ -139,8 +140,9 @@ def sample(
         CmdStan, or stanli if there is no compiler.
     budget
         Seconds of wall time for pilots, which look for further modes and estimate log Z.  A pilot
-        that does not finish within its share is left out, and a finding reports that.  For
-        ``parallel_tempering``, of the run: it goes on beyond the draws that are asked for while
+        that does not finish within its share is left out, and a finding reports that.  What they
+        leave, or half of the budget, is for rounds in which the tempered run of ``auto`` goes on,
+        and for parallel tempering if that takes over.  For ``parallel_tempering``, of the run: it goes on beyond the draws that are asked for while
         there are too few round trips and time is left.
     progress
         Whether to show progress on standard error.
