@@ -7,12 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from log_gaussian import log_gaussian
 from stan_density import stanli
 from test_diagnosis import DRAWS, tempered_fit
 from test_fit import make_fit
 from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth, check_evidence, write
 
 from harness.diagnosis import diagnose
+from harness.engine.compile import compile_programs
+from harness.engine.nuts import NutsSettings, run_nuts
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import SamplingError
 from harness.fit import Fit, continued
 from harness.user import sample
@@ -69,7 +73,9 @@ def test_it_stops_where_there_is_no_time_or_a_round_fails() -> None:
         raise SamplingError("no")
 
     first = part(0, 50)
-    assert run_of(again, first).fit is first
+    failed = run_of(again, first)
+    assert failed.fit is first
+    assert "could not go on after round 1: no" in failed.findings[0].sentence
     assert run_of(again, first, most_seconds=0.0).fit is first
 
 
@@ -144,7 +150,23 @@ def test_auto_goes_on_in_rounds(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiled
-def test_cmdstan_keeps_the_metric(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dense", [True, False])
+def test_a_given_metric_is_kept(dense: bool) -> None:
+    """With variances of the target, the step size is near 1 whatever the target's scales are."""
+    model, truth = log_gaussian()
+    metric = truth.covariance if dense else np.diag(truth.covariance)
+    settings = NutsSettings(chains=2, warmup=200, draws=200)
+    program = compile_programs([model.program("target")], require_cmdstan())
+    compiled = next(iter(program.values()))
+    run = run_nuts(compiled, model.data, settings, 3, inv_metric=np.ascontiguousarray(metric))
+    assert np.all((run.step_size > 0.3) & (run.step_size < 2))
+    # Stan makes such a step 30 times as long if it forgets the metric, which is then 0.001.
+    wide = run_nuts(compiled, model.data, settings, 3, inv_metric=np.full(5, 1e-3))
+    assert np.all(wide.step_size > 5)
+
+
+@pytest.mark.compiled
+def test_cmdstan_goes_on_with_the_metric(tmp_path: Path) -> None:
     """The same in CmdStan, whose next rounds keep the metric of the draws so far."""
     program = BIMODAL[: BIMODAL.index("generated quantities")]
     paths = write(tmp_path, "bimodal", program, BIMODAL_DATA)

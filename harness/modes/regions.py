@@ -53,7 +53,7 @@ class Search:
     """
 
     climbs: int = 256
-    more_climbs: int = 256
+    more_climbs: int = 512
 
     def __post_init__(self) -> None:
         if self.climbs < 1 or self.more_climbs < 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,16 +40,28 @@ class Rounds:
         Rounds that were made, and that count: the last ones.
     seconds
         Wall time of all rounds but the first.
+    failed
+        Why the next round failed; empty if it did not.
     """
 
     fit: Fit
     made: int
     kept: int
     seconds: float
+    failed: str = ""
 
     @property
     def findings(self) -> list[Finding]:
-        """Say how the run went on, if it did."""
+        """Say how the run went on, if it did, and why it did not go further."""
+        if self.failed:
+            return [
+                *replace(self, failed="").findings,
+                Finding(
+                    Severity.WARNING,
+                    f"The tempered run could not go on after round {self.made}: {self.failed}",
+                    "Run longer (--draws, --warmup).",
+                ),
+            ]
         if self.made == 1:
             return []
         draws = self.fit.posterior.sizes["draw"]
@@ -88,7 +100,7 @@ def in_rounds(
         Seed of the choice among weighted draws.
     """
     began = time.perf_counter()
-    rounds, best, kept = [first], first, 1
+    rounds, best, kept, failed = [first], first, 1, ""
     rate = first_seconds / first.posterior.sizes["draw"]
     while len(rounds) < MOST_ROUNDS and _more_would_help(best):
         draws = sum(each.posterior.sizes["draw"] for each in rounds)
@@ -97,14 +109,15 @@ def in_rounds(
             break
         try:
             rounds.append(again(rounds[-1], draws, len(rounds) + 1))
-        except HarnessError:
+        except HarnessError as error:
+            failed = " ".join(str(error).split())
             break
         rate = (time.perf_counter() - started) / draws
         candidates = [continued(rounds[k:], seed=seed) for k in range(len(rounds))]
         # Of several that leave equal doubts, the one with the most draws.
         best = min(candidates, key=lambda each: severities(diagnose(each)))
         kept = len(rounds) - candidates.index(best)
-    return Rounds(best, len(rounds), kept, time.perf_counter() - began)
+    return Rounds(best, len(rounds), kept, time.perf_counter() - began, failed)
 
 
 def severities(findings: Iterable[Finding]) -> tuple[int, ...]:

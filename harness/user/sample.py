@@ -142,8 +142,9 @@ def sample(
         Seconds of wall time for pilots, which look for further modes and estimate log Z.  A pilot
         that does not finish within its share is left out, and a finding reports that.  What they
         leave, or half of the budget, is for rounds in which the tempered run of ``auto`` goes on,
-        and for parallel tempering if that takes over.  For ``parallel_tempering``, of the run: it goes on beyond the draws that are asked for while
-        there are too few round trips and time is left.
+        and for parallel tempering if that takes over.  For ``parallel_tempering``, of the run: it
+        goes on beyond the draws that are asked for while there are too few round trips and time is
+        left.
     progress
         Whether to show progress on standard error.
 
