@@ -432,8 +432,8 @@ def temper(
     default=120.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time for all pilots, which look for further modes and estimate log Z; of "
-    "parallel_tempering, for the run.",
+    help="Time for all pilots, which look for further modes and estimate log Z, and for what "
+    "follows them; of parallel_tempering, for the run.",
 )
 @click.option(
     "--out",

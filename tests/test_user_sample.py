@@ -153,6 +153,14 @@ def test_auto_finds_that_nuts_misses_a_mode(bimodal: tuple[Path, Path]) -> None:
     assert abs(noise.std() - 1) < 4 / np.sqrt(2 * noise.size)
     # 4,000 pairs each: a correlation of chains has a standard error of 0.016.
     assert np.all(np.abs(np.corrcoef(noise) - np.eye(4)) < 4 / np.sqrt(4000))
+    modes = result.modes
+    assert modes is not None
+    (share_below,) = [each for each in modes.modes if each.centre["a"] < 0]
+    assert abs(share_below.probability - below) < 4 * share_below.error
+    assert "search" in share_below.seen_by
+    text = result.as_text()
+    assert "\nModes: 2\n" in text
+    assert "\nSpent: " in text
     gradients = result.gradients
     others = gradients["nuts"] + gradients.get("tempered", 0)
     assert gradients["total"] == result.fit.gradients + others
@@ -163,6 +171,7 @@ def test_auto_keeps_nuts_where_it_misses_nothing(tmp_path: Path) -> None:
     result = run(write(tmp_path, "schools", EIGHT_SCHOOLS, SCHOOLS), "auto")
     assert result.method == "nuts"
     assert any(each.sentence.startswith("No mode was found") for each in result.diagnosis)
+    assert "\nModes: 1, as far as these methods saw: NUTS and search." in result.as_text()
     check_evidence(result, schools_log_evidence(), 0.1)
     sizes = {name: variable.shape[2:] for name, variable in result.posterior.items()}
     assert sizes == {
@@ -326,6 +335,7 @@ def test_json_and_files(bimodal: tuple[Path, Path], tmp_path: Path) -> None:
     told = json.loads(stdout)
     assert set(told) == {
         *("method", "log_evidence", "posterior", "diagnosis", "timings", "gradients"),
+        *("modes", "spent"),
     }
     assert set(told["log_evidence"]) == {"mean", "mcse"}
     assert list(told["posterior"]) == ["a", "b", "square_a", "y_rep"]
@@ -333,11 +343,24 @@ def test_json_and_files(bimodal: tuple[Path, Path], tmp_path: Path) -> None:
     assert all({"severity", "sentence", "what_to_try"} == set(each) for each in told["diagnosis"])
     assert {"pilot", "sampling", "total"} <= set(told["timings"])
     assert told["gradients"]["pilot"] > 0
+    below = bimodal_truth()[1]
+    modes = sorted(told["modes"], key=lambda each: each["centre"]["a"])
+    assert len(modes) == 2
+    for mode, share in zip(modes, (below, 1 - below), strict=True):
+        assert abs(mode["probability"] - share) < 4 * mode["mcse"]
+        assert set(mode["seen_by"]) == {"collapsed_tempering", "search"}
+    spent = {each["stage"]: each for each in told["spent"]["stages"]}
+    assert spent["the search and other pilots"]["gradients"] == told["gradients"]["pilot"]
+    assert spent["the table of modes"]["gradients"] == told["gradients"]["modes"]
+    assert sum(each["seconds"] for each in spent.values()) == pytest.approx(
+        told["timings"]["total"], abs=0.01
+    )
     fit = Fit.load(out)
     assert fit.log_evidence.value == told["log_evidence"]["mean"]
     assert fit.parameters == ("a", "b")
     (_, original), (_, generated) = json.loads(fit.tree.attrs["programs"])
     html = page.read_text()
+    assert "<h2>Modes</h2>" in html
     for text in (original, generated):
         assert hashlib.sha256(text.encode()).hexdigest() in html
     # The header of what was generated has the original's hash.
@@ -370,6 +393,7 @@ def test_plain_nuts_has_no_evidence(bimodal: tuple[Path, Path]) -> None:
     assert code == 0
     told = json.loads(stdout)
     assert told["log_evidence"] is None
+    assert told["modes"] is None
     assert told["gradients"]["pilot"] == 0
     code, stdout, _ = invoke(program, "--data", data, "--method", "nuts")
     assert code == 0

@@ -190,10 +190,11 @@ def run_nuts(
         form = {
             "metric": "diag_e" if inv_metric.ndim == 1 else "dense_e",
             "inv_metric": inv_metric,
-            # Only the first phase of warm-up is used, which adapts nothing but the step size.
-            "adapt_init_phase": settings.warmup,
+            # Only the last phase of warm-up is used, which adapts nothing but the step size.  The
+            # first phase would not do: at its end Stan begins with a metric from no draws.
+            "adapt_init_phase": 0,
             "adapt_metric_window": 0,
-            "adapt_step_size": 0,
+            "adapt_step_size": settings.warmup,
         }
     # Each run has a folder, because CmdStanPy names files by the second and would overwrite.
     with tempfile.TemporaryDirectory(prefix="harness-") as folder:

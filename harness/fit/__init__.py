@@ -6,7 +6,7 @@ weights; absent if the target itself was sampled), ``sample_stats`` (statistics 
 ``constant_data`` (the model's data) and attributes (method, settings, seeds, versions, cost).
 """
 
-from harness.fit.build import build_fit, evidence_attributes, pooled, reserved_names
+from harness.fit.build import build_fit, continued, evidence_attributes, pooled, reserved_names
 from harness.fit.fit import Fit, is_fit
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws
 from harness.fit.weighting import Weighting, in_extended, target_draws
@@ -17,6 +17,7 @@ __all__ = [
     "TemperedDraws",
     "Weighting",
     "build_fit",
+    "continued",
     "evidence_attributes",
     "in_extended",
     "is_fit",

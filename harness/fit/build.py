@@ -12,7 +12,7 @@ import xarray as xr
 from harness.evidence import LogEvidence
 from harness.fit.fit import FORMAT, Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
-from harness.fit.weighting import Weighting, check_weighting, seen_weighting
+from harness.fit.weighting import Weighting, check_weighting, seen_weighting, target_draws
 
 
 def build_fit(
@@ -129,6 +129,53 @@ def pooled(fits: Sequence[Fit]) -> Fit:
         key: np.concatenate([np.atleast_1d(fit.tree.attrs[key]) for fit in fits]) for key in costs
     }
     return Fit(tree)
+
+
+def continued(rounds: Sequence[Fit], *, seed: int) -> Fit:
+    """Put rounds of one run together, each of which goes on from where the last one ended.
+
+    Draws of the target are chosen anew among all raw draws.  The attributes are the first round's,
+    with the cost of all, and the settings have the number of draws of each.
+
+    Parameters
+    ----------
+    rounds
+        One or more fits, with the same number of chains, made by the same method along the same
+        path; in their posterior they have parameters only.
+    seed
+        Seed of the choice among weighted draws.
+    """
+    first = rounds[0]
+    if len(rounds) == 1:
+        return first
+    groups = {
+        name: _as_draws([fit.tree[name].to_dataset() for fit in rounds])
+        if "draw" in node.sizes
+        else node.to_dataset()
+        for name, node in first.tree.children.items()
+    }
+    tree = xr.DataTree.from_dict({f"/{name}": group for name, group in groups.items()})
+    costs = [key for key in first.tree.attrs if str(key).startswith(("gradients_", "seconds_"))]
+    tree.attrs = first.tree.attrs | {
+        key: np.sum([np.asarray(fit.tree.attrs[key]) for fit in rounds], axis=0) for key in costs
+    }
+    whole = Fit(tree).with_settings(rounds=[int(fit.posterior.sizes["draw"]) for fit in rounds])
+    if whole.weighting == "unweighted":
+        return whole
+    raw, log_weight = whole.raw, whole.log_weight
+    last = (PSEUDO_SAMPLE,) if log_weight.ndim == 3 else ()
+    draws = {
+        str(name): raw[name].transpose("chain", "draw", ..., *last).to_numpy()
+        for name in whole.posterior
+    }
+    chosen = target_draws(draws, log_weight, whole.weighting, np.random.default_rng(seed))
+    whole.tree["posterior"] = xr.DataTree(_dataset(chosen))
+    return whole
+
+
+def _as_draws(datasets: list[xr.Dataset]) -> xr.Dataset:
+    joined = xr.concat(datasets, dim="draw")
+    return joined.assign_coords(draw=np.arange(joined.sizes["draw"]))
 
 
 def _as_chains(datasets: list[xr.Dataset]) -> xr.Dataset:

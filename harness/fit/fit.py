@@ -127,7 +127,7 @@ class Fit:
 
     @property
     def gradients(self) -> int:
-        """Gradient evaluations over all chains, including warm-up and pilot.
+        """Gradient evaluations over all chains, including warm-up, pilot and the table of modes.
 
         They are evaluations of the extended density; in a pilot and in samplers that Python drives,
         they are evaluations of the target's density.
@@ -136,7 +136,10 @@ class Fit:
 
     @property
     def seconds(self) -> float:
-        """Seconds of sampling over all chains, including warm-up and pilot but not compilation."""
+        """Seconds of sampling over all chains, including all that ``gradients`` includes.
+
+        Compilation does not count.
+        """
         return self._cost("seconds")
 
     def with_settings(self, **settings: Any) -> Fit:
@@ -149,7 +152,7 @@ class Fit:
 
     def _cost(self, kind: str) -> float:
         attrs = self.tree.attrs
-        phases = ("pilot", "warmup", "sampling")
+        phases = ("pilot", "warmup", "sampling", "modes")
         return float(sum(np.sum(attrs.get(f"{kind}_{phase}", 0)) for phase in phases))
 
     def provenance(self) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Store a fit's tree in a small NetCDF file, with as few coordinates as possible.
 
 In such a file, writing a coordinate costs as much as writing draws.  So ``chain`` and ``draw``,
-which every group of draws shares, are written once, at the root, from where the groups inherit
-them.  Coordinates that only count 0, 1, 2, ... are left out and put back when the file is read.
+which groups of draws share, are written once, at the root, from where the groups inherit them,
+unless some groups have more draws than others.  Coordinates that only count 0, 1, 2, ... are left
+out and put back when the file is read.
 """
 
 from __future__ import annotations
@@ -20,11 +21,17 @@ def write_tree(tree: xr.DataTree) -> bytes:
     """Return a tree of groups, each with its own axes, as the bytes of a NetCDF file."""
     shared: dict[str, xr.DataArray] = {}
     groups: dict[str, xr.Dataset] = {}
-    for name, node in tree.children.items():
-        dataset = node.to_dataset()
-        shared |= {axis: dataset.coords[axis] for axis in _SHARED if axis in dataset.coords}
-        counting = [str(axis) for axis in dataset.coords if _counts(dataset, str(axis))]
-        groups[f"/{name}"] = dataset.drop_vars({*counting, *_SHARED}, errors="ignore")
+    datasets = {name: node.to_dataset() for name, node in tree.children.items()}
+    alike = [
+        axis
+        for axis in _SHARED
+        if len({each.sizes[axis] for each in datasets.values() if axis in each.sizes}) == 1
+    ]
+    for name, dataset in datasets.items():
+        shared |= {axis: dataset.coords[axis] for axis in alike if axis in dataset.coords}
+        counting = {str(axis) for axis in dataset.coords if _counts(dataset, str(axis))}
+        own = set(_SHARED) - set(alike)
+        groups[f"/{name}"] = dataset.drop_vars({*counting, *alike} - own, errors="ignore")
     packed = xr.DataTree.from_dict({"/": xr.Dataset(coords=shared), **groups})
     packed.attrs = tree.attrs
     # Written to memory first: HDF5 crashes the interpreter if the disk refuses what it flushes.

@@ -18,6 +18,9 @@ from harness.engine.program import StanProgram
 from harness.errors import DataError
 from harness.files import write_text
 from harness.fit import Fit
+from harness.modes import ModeTable
+from harness.modes.words import remarks
+from harness.modes.words import rows as mode_rows
 from harness.plan.spec import Figure
 from harness.report.columns import labelled, worst_columns
 from harness.report.draw_figures import draw_figures
@@ -32,10 +35,16 @@ _COORDINATES_DRAWN = 3
 _FEWEST_FOR_SUMMARY = 4
 _FEWEST_FOR_R_HAT = 8
 _LONGEST_SETTING = 200
+_PHASES = {
+    "pilot": "pilot",
+    "warmup": "warm-up",
+    "sampling": "sampling",
+    "modes": "table of modes",
+}
 # Shown elsewhere on the page, or of no use to readers.
 _NOT_PROVENANCE = (
     *("settings", "format", "program", "gradients_", "seconds_", "log_evidence"),
-    *("findings", "parameters"),
+    *("findings", "parameters", "modes"),
 )
 
 
@@ -53,6 +62,9 @@ class FitPage:
         Log Z in words; empty if there is none.
     summary, summary_caption
         ArviZ's summary, and what it describes.
+    modes, mode_remarks
+        The table of modes, empty if there is only one or they were not looked for, and sentences
+        about what it does not show.
     draw_figures, path_figures
         Figures of the target's draws, and of the path from base to target.
     cost
@@ -71,6 +83,8 @@ class FitPage:
     evidence: str
     summary: pd.DataFrame
     summary_caption: str
+    modes: pd.DataFrame
+    mode_remarks: Sequence[str]
     draw_figures: Sequence[Figure]
     path_figures: Sequence[Figure]
     cost: pd.DataFrame
@@ -112,6 +126,7 @@ def build_fit_page(
     attrs = fit.tree.attrs
     posterior = labelled(fit.posterior, labels or {})
     summary, caption = _summary(posterior, rows)
+    modes, mode_remarks = _modes(fit)
     drawn = pictures and posterior.sizes["draw"] > 1
     return FitPage(
         title=title or f"{method_style(attrs['method']).label}: {attrs.get('model', 'a model')}",
@@ -120,6 +135,8 @@ def build_fit_page(
         evidence=_evidence(fit),
         summary=summary,
         summary_caption=caption,
+        modes=modes,
+        mode_remarks=mode_remarks,
         draw_figures=(draw_figures(worst_columns(posterior, _COORDINATES_DRAWN)) if drawn else ()),
         path_figures=path_figures(fit) if drawn else (),
         cost=_cost(fit),
@@ -233,11 +250,33 @@ def _summary(posterior: xr.Dataset, rows: int) -> tuple[pd.DataFrame, str]:
     return summary, caption
 
 
+def _modes(fit: Fit) -> tuple[pd.DataFrame, Sequence[str]]:
+    """Return the table of modes and remarks; both empty if modes were not looked for."""
+    written = fit.tree.attrs.get("modes")
+    if written is None:
+        return pd.DataFrame(), ()
+    table = ModeTable.from_json(written)
+    columns: dict[int, dict[str, object]] = {}
+    shown = mode_rows(table)
+    copies = any(each.copy_of for each in shown)
+    for each in shown:
+        columns[each.number] = {
+            "probability": each.probability,
+            "standard error": each.error,
+            "seen by": each.seen_by,
+            **({"copy of": each.copy_of} if copies else {}),
+            **dict(zip(table.shown, each.place, strict=True)),
+        }
+    frame = pd.DataFrame.from_dict(columns, orient="index")
+    frame.index.name = "mode"
+    return frame, remarks(table)
+
+
 def _cost(fit: Fit) -> pd.DataFrame:
     attrs = fit.tree.attrs
     phases = {
         label: [float(np.sum(attrs[f"{kind}_{phase}"])) for kind in ("gradients", "seconds")]
-        for phase, label in (("pilot", "pilot"), ("warmup", "warm-up"), ("sampling", "sampling"))
+        for phase, label in _PHASES.items()
         if f"gradients_{phase}" in attrs and f"seconds_{phase}" in attrs
     }
     phases["in all"] = [float(fit.gradients), fit.seconds]

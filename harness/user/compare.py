@@ -151,7 +151,7 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
     other
         What they are compared with.
     """
-    r_hat, worst = _largest_r_hat(nuts)
+    r_hat, worst = largest_r_hat(nuts)
     share = other.share
     missed_by_nuts: list[Region] = []
     missed_by_other: list[Region] = []
@@ -282,7 +282,14 @@ def _interval(label: str, low: float, high: float) -> str:
     return f"{low:.4g} <= {label} < {high:.4g}"
 
 
-def _largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:
+def largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:
+    """Return the largest R-hat of NUTS's chains, and the parameter that has it.
+
+    Parameters
+    ----------
+    nuts
+        Draws by parameter, shape (chains, draws, ...).
+    """
     largest = {}
     for name, values in nuts.items():
         r_hat = np.asarray(evidence.r_hat(values))

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity
+from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
-from harness.user.compare import LEAST_SHARE, Comparison, Region, compare
+from harness.user.compare import LEAST_SHARE, Comparison, Region, largest_r_hat
 from harness.user.scout import Scouted
 
 ROUGH = 1.0
@@ -64,7 +64,9 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
     nuts_stays
         Whether NUTS stays in the region that it missed when it starts there.
     """
-    findings = list(_disagreement(compared))
+    findings = []
+    if compared.chains_disagree:
+        findings.append(_disagreement(compared.r_hat, compared.worst))
     misses = compared.missed_by_nuts
     genuine = misses is not None and nuts_stays
     lost = compared.missed_by_other
@@ -110,12 +112,12 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
 
 def judge_alone(draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
     """Judge plain NUTS by its chains alone, because the search failed."""
+    r_hat, worst = largest_r_hat(draws)
+    apart = r_hat > R_HAT_PROBLEM
     findings = [search_failed(scouted.failures.get("search", ""))]
-    if scouted.near is None:
-        return Judgement(False, False, False, tuple(findings))
-    compared = compare(draws, scouted.near)
-    findings += _disagreement(compared)
-    return Judgement(compared.chains_disagree, compared.chains_disagree, False, tuple(findings))
+    if apart:
+        findings.append(_disagreement(r_hat, worst))
+    return Judgement(apart, apart, False, tuple(findings))
 
 
 def missed_by_tempered(compared: Comparison, scouted: Scouted) -> Finding | None:
@@ -246,17 +248,13 @@ def cannot_temper(reason: str) -> Finding:
     )
 
 
-def _disagreement(compared: Comparison) -> list[Finding]:
-    if not compared.chains_disagree:
-        return []
-    return [
-        Finding(
-            Severity.WARNING,
-            "Plain NUTS misses modes or does not move between them: its chains disagree (R-hat of "
-            f"{compared.worst} is {compared.r_hat:.2f}).",
-            "Use the tempered fit.",
-        )
-    ]
+def _disagreement(r_hat: float, worst: str) -> Finding:
+    return Finding(
+        Severity.WARNING,
+        "Plain NUTS misses modes or does not move between them: its chains disagree (R-hat of "
+        f"{worst} is {r_hat:.2f}).",
+        "Use the tempered fit.",
+    )
 
 
 def _near_has(region: Region, scouted: Scouted) -> bool:

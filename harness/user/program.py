@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
 from harness.engine.compile import (
     CompiledProgram,
     Declared,
@@ -65,6 +66,9 @@ from harness.user.generated import (
     with_generated,
 )
 from harness.user.scout import FoundPath
+
+_PRIOR_DRAWS, _PRIOR_VARIANCE = 5, 1e-3
+"""Stan's adaptation shrinks variances towards the second, with the weight of so many draws."""
 
 Tempered = Literal["collapsed_tempering", "joint_tempering", "pseudo_extended"]
 """Methods that temper, each a form by its name; see :data:`harness.user.sample.Method`."""
@@ -263,6 +267,53 @@ class UserProgram:
             engine=self.engine,
         )
         return sample(self.model, form, tempered_path(method, path), run)
+
+    def continued(
+        self, method: Tempered, path: FoundPath, fit: Fit, nuts: NutsSettings, seed: int
+    ) -> Fit:
+        """Go on with a tempered run that has no pseudo-samples, from its chains' last states.
+
+        CmdStan keeps the metric of the run's draws and adapts the step size only; stanli, which
+        takes no metric, adapts both, starting from those states.
+
+        Parameters
+        ----------
+        method, path
+            Those of the run.
+        fit
+            The run's last round.
+        nuts
+            Settings of the next one.
+        seed
+            Its seed.
+        """
+        form, raw = self.form(method, path, 1), fit.raw
+        last = {
+            name: raw[name].isel(draw=-1).transpose("chain", ...).to_numpy()
+            for name in fit.parameters
+        }
+        run = Run(
+            seed=seed,
+            nuts=nuts,
+            inits=starting_values(last, chains=nuts.chains),
+            inv_metric=self._inv_metric(fit) if self.engine == "cmdstan" else None,
+            compiled=self.compiled.get(form.program),
+            engine=self.engine,
+        )
+        return sample(self.model, form, tempered_path(method, path), run)
+
+    def _inv_metric(self, fit: Fit) -> FloatArray:
+        """Return variances of a run's raw, unconstrained draws, shrunk as Stan does it."""
+        raw = fit.raw
+        flat = {
+            name: raw[name].transpose("chain", "draw", ...).to_numpy() for name in fit.parameters
+        }
+        values = {name: each.reshape(-1, *each.shape[2:]) for name, each in flat.items()}
+        density = BatchedDensity(self.model.program("target"), self.model.data)
+        points = density.unconstrain_draws(values)
+        share = len(points) / (len(points) + _PRIOR_DRAWS)
+        shrunk: FloatArray = share * points.var(axis=0) + (1 - share) * _PRIOR_VARIANCE
+        return shrunk
 
     def programs(self, fit: Fit) -> list[tuple[str, str]]:
         """Return names and texts of the original program and of the form that made a fit."""

@@ -18,9 +18,22 @@ from harness.diagnosis import Finding, Severity, diagnose, remember
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
+from harness.modes import Mode, ModeTable
+from harness.modes.words import as_text as modes_as_text
 from harness.report import FitReport
+from harness.user.spent import (
+    Prospect,
+    Stage,
+    prospect,
+    prospect_sentence,
+    spent_sentence,
+    stages,
+)
+from harness.user.spent import as_json as spent_as_json
 
 _ROWS_OF_TABLE = 40
+_STAGE = {"nuts": "nuts", "parallel_tempering": "parallel"}
+"""Names of methods' steps in the timings, besides ``sampling``."""
 _COLUMNS = ("mean", "mcse", "sd", "q5", "q50", "q95", "r_hat")
 
 
@@ -72,6 +85,31 @@ class UserFit:
         """Findings, the worst first."""
         return diagnose(self.fit)
 
+    @property
+    def modes(self) -> ModeTable | None:
+        """The modes and their probabilities; None if they were not looked for."""
+        written = self.fit.tree.attrs.get("modes")
+        return None if written is None else ModeTable.from_json(written)
+
+    @property
+    def stages(self) -> list[Stage]:
+        """What was spent, stage by stage."""
+        return stages(
+            self.timings,
+            {
+                _STAGE.get(_method(each), "sampling"): each
+                for each in (self.fit, self.nuts, self.tempered)
+                if each is not None
+            },
+        )
+
+    @property
+    def prospect(self) -> Prospect:
+        """What twice as many draws would buy."""
+        found = self.log_evidence
+        error = None if found is None or not math.isfinite(found.mcse) else float(found.mcse)
+        return prospect(self.fit, self.timings, _STAGE.get(self.method, "sampling"), error)
+
     def troubles(self, known: Iterable[Finding] = ()) -> list[Finding]:
         """Return problems and warnings, the worst first, except those that are known."""
         left_out = {each.sentence for each in known}
@@ -92,11 +130,13 @@ class UserFit:
         attrs = self.fit.tree.attrs
         counted = {
             phase: int(np.sum(attrs.get(f"gradients_{phase}", 0)))
-            for phase in ("pilot", "warmup", "sampling")
+            for phase in ("pilot", "warmup", "sampling", "modes")
         }
         counted["nuts"] = 0 if self.nuts is None else self.nuts.gradients
         if self.tempered is not None:
-            counted["tempered"] = self.tempered.gradients
+            # Its pilots are those of the chosen fit.
+            pilots = int(np.sum(self.tempered.tree.attrs.get("gradients_pilot", 0)))
+            counted["tempered"] = self.tempered.gradients - pilots
         return counted | {"total": sum(counted.values())}
 
     @property
@@ -158,6 +198,7 @@ class UserFit:
                 name: {key: _number(value) for key, value in row.items()}
                 for name, row in self.summary().items()
             },
+            "modes": None if self.modes is None else [_mode(each) for each in self.modes.modes],
             **({"replicas": self.replicas} if self.replicas else {}),
             "diagnosis": [
                 {
@@ -169,6 +210,7 @@ class UserFit:
             ],
             "timings": {name: round(value, 3) for name, value in self.timings.items()},
             "gradients": self.gradients,
+            "spent": spent_as_json(self.stages, self.prospect),
         }
 
     def as_text(self) -> str:
@@ -188,8 +230,12 @@ class UserFit:
             lines += ["", "Log evidence: no estimate"]
         else:
             lines += ["", f"Log evidence: {found.value:.3f} ± {found.mcse:.3f}"]
+        modes = self.modes
+        lines += [] if modes is None else modes_as_text(modes)
         lines += [f"Replicas: {_ladder(name, each)}" for name, each in self.replicas.items()]
         lines += ["", *(f"{each.severity.name:<8}{each}" for each in self.diagnosis)]
+        told = [spent_sentence(self.stages), prospect_sentence(self.prospect)]
+        lines += ["", *filter(None, told)] if self.timings else []
         return "\n".join(lines)
 
     def save(self, path: Path | str) -> None:
@@ -230,6 +276,27 @@ class UserFit:
     def _repr_html_(self) -> str:
         """Return a summary of the fit for notebooks."""
         return FitReport(self.fit)._repr_html_()
+
+
+def _method(fit: Fit) -> str:
+    return str(fit.tree.attrs["method"])
+
+
+def _mode(mode: Mode) -> dict[str, Any]:
+    """Return a mode as plain data; its copies' orders count from 1, as Stan does."""
+    copied = {"parameters": list(mode.permuted), "order": list(mode.order)}
+    return {
+        "probability": mode.probability,
+        "mcse": mode.error,
+        "seen_by": dict(mode.seen_by),
+        "centre": mode.centre,
+        "log_density_at_peak": _number(mode.height),
+        "has_maximum": mode.closed,
+        "probability_around_peak": None
+        if mode.local is None
+        else {"mean": mode.local[0], "mcse": mode.local[1]},
+        "copy_of": None if mode.copy_of is None else {"mode": mode.copy_of, **copied},
+    }
 
 
 def _ladder(reference: str, found: Mapping[str, Any]) -> str:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path as File
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity, remember
+from harness.diagnosis import Finding, remember
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
@@ -43,9 +41,11 @@ from harness.user.judge import (
     search_failed,
     took_over,
 )
+from harness.user.modes import fewest_effective, mode_findings, mode_table, no_modes
 from harness.user.parallel import parallel_tempering
 from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
+from harness.user.rounds import in_rounds, severities
 from harness.user.scout import BUDGET, FoundPath, Scouted, scout_program
 
 Method = Literal["auto", "nuts", "parallel_tempering"] | Tempered
@@ -54,17 +54,25 @@ Method = Literal["auto", "nuts", "parallel_tempering"] | Tempered
 ``nuts``: Stan's NUTS on the program itself; a form's name: that form along a pilot's path;
 ``parallel_tempering``: replicas between the prior, the posterior and a Gaussian near it;
 ``auto``: NUTS, then pilots, and then collapsed tempering if NUTS's chains disagree or NUTS stays in
-a region that it had missed; parallel tempering takes over where that fails or leaves warnings.
+a region that it had missed, in rounds until its diagnosis is clean; parallel tempering takes over
+where that fails or leaves warnings.
 """
 METHODS: tuple[Method, ...] = ("auto", "nuts", *get_args(Tempered), "parallel_tempering")
 
 _MOST_PSEUDO_SAMPLES = 1000
-_STEPS: Mapping[Method, int] = {"auto": 13, "nuts": 3, "parallel_tempering": 5}
-"""The largest number of steps, 6 for a form; those that turn out not to be needed are skipped."""
+_STEPS: Mapping[Method, int] = {"auto": 14, "nuts": 3, "parallel_tempering": 6}
+"""The largest number of steps, 7 for a form; those that turn out not to be needed are skipped."""
+_MODES_SHARE = 0.2
+"""Share of the budget after which the table of modes is given up."""
 _AUTO: Tempered = "collapsed_tempering"
 """The form that ``auto`` goes on to."""
 _LEAST_SHARE = 0.5
-"""Share of the budget that parallel tempering has left if it takes over."""
+"""Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
+"""
+_ROUNDS_SHARE = 0.5
+"""Share of what the pilots leave of the budget, for rounds in which a tempered run goes on."""
+_FEWEST_WARMUP, _ROUND_WARMUP = 20, 150
+"""Warm-up iterations of such a round, fewest and most."""
 # Pseudo-samples move together and one of them is near the prior.  At Stan's .8 a step that suits
 # one diverges for another in the neck of a hierarchical prior, and log Z is too high without it.
 _TARGET_ACCEPT: Mapping[Method, float] = {"pseudo_extended": 0.95}
@@ -132,9 +140,11 @@ def sample(
         CmdStan, or stanli if there is no compiler.
     budget
         Seconds of wall time for pilots, which look for further modes and estimate log Z.  A pilot
-        that does not finish within its share is left out, and a finding reports that.  For
-        ``parallel_tempering``, of the run: it goes on beyond the draws that are asked for while
-        there are too few round trips and time is left.
+        that does not finish within its share is left out, and a finding reports that.  What they
+        leave, or half of the budget, is for rounds in which the tempered run of ``auto`` goes on,
+        and for parallel tempering if that takes over.  For ``parallel_tempering``, of the run: it
+        goes on beyond the draws that are asked for while there are too few round trips and time is
+        left.
     progress
         Whether to show progress on standard error.
 
@@ -167,7 +177,7 @@ def sample(
         parallel_chains=min(os.cpu_count() or 1, chains),
     )
     began = time.perf_counter()
-    with Clock(_STEPS.get(method, 6), show=progress) as clock, quiet():
+    with Clock(_STEPS.get(method, 7), show=progress) as clock, quiet():
         with clock.step("reading and tempering", "temper"):
             program = prepare(
                 File(path),
@@ -197,6 +207,7 @@ def sample(
                 result = run.parallel(explorer)
             else:
                 result = run.tempered_alone(method)
+            result = run.with_modes(result)
     return replace(result, timings={**clock.seconds, "total": time.perf_counter() - began})
 
 
@@ -221,6 +232,8 @@ class _Run:
     ) -> None:
         self._program, self._clock, self._nuts, self._seed = program, clock, nuts, seed
         self._num, self._budget = num_pseudo_samples, budget
+        self._search: Population | None = None
+        self._rounds_seconds = 0.0
 
     # The methods
 
@@ -234,6 +247,7 @@ class _Run:
         """Run pilots and a tempered form, without plain NUTS first."""
         with self._clock.step("pilots along the path", "pilot"):
             scouted = scout_program(self._program.model, budget=self._budget, seed=self._seed)
+        self._search = scouted.search
         if scouted.path is None:
             raise SamplingError(
                 f"{self._program.path}: the pilots found no path to temper along: "
@@ -277,11 +291,42 @@ class _Run:
                 )
         except HarnessError as error:
             return UserFit(self.finished(plain, [search_failed(str(error))]), "nuts")
+        self._search = scouted.search
         judged = self._judged(draws, scouted)
         if not judged.temper:
             return UserFit(self._with_plain(plain, scouted, judged), "nuts")
         found = self._after_search(plain, scouted, judged)
         return self._relieved(found, plain, scouted, judged, explorer)
+
+    def with_modes(self, result: UserFit) -> UserFit:
+        """Add the table of modes, and what it says, to a result of a method that tempers."""
+        if self._program.why_not_tempered is not None:
+            return result
+        others = {
+            str(each.tree.attrs["method"]): each
+            for each in (result.nuts, result.tempered)
+            if each is not None
+        }
+        began = time.perf_counter()
+        attrs = result.fit.tree.attrs
+        try:
+            with self._clock.step("the table of modes", "modes"):
+                table = mode_table(
+                    self._program.model,
+                    result.fit,
+                    others,
+                    self._search,
+                    most_seconds=_MODES_SHARE * self._budget,
+                    seed=self._seed,
+                )
+        except HarnessError as error:
+            remember(result.fit, [no_modes(error)])
+            return result
+        attrs["modes"] = table.as_json()
+        attrs["gradients_modes"] = table.gradients
+        attrs["seconds_modes"] = time.perf_counter() - began
+        remember(result.fit, mode_findings(table))
+        return result
 
     # Their steps
 
@@ -293,7 +338,7 @@ class _Run:
             return UserFit(self._with_plain(plain, scouted, judged), "nuts")
         try:
             starts = from_both(scouted.starts, _parameters(plain))
-            fit = self._tempered(_AUTO, scouted.path, starts)
+            fit = self._tempered(_AUTO, scouted.path, starts, in_rounds_of=scouted)
         except HarnessError as error:
             judged = judged.adding(cannot_temper(str(error)))
             return UserFit(self._with_plain(plain, scouted, judged), "nuts")
@@ -311,7 +356,8 @@ class _Run:
         troubles = found.troubles(judged.findings)
         if not troubles:
             return found
-        left = max(self._budget - scouted.seconds, _LEAST_SHARE * self._budget)
+        spent = scouted.seconds + self._rounds_seconds
+        left = max(self._budget - spent, _LEAST_SHARE * self._budget)
         try:
             fit, findings = self._replicas(explorer, left)
         except HarnessError as error:
@@ -320,7 +366,7 @@ class _Run:
         told = [*judged.findings, *findings, *([] if missed is None else [missed])]
         other = UserFit(self.finished(fit, told, scouted), METHOD)
         others = other.troubles(judged.findings)
-        if _severities(others) >= _severities(troubles):
+        if severities(others) >= severities(troubles):
             return found.adding(no_relief(others[0].sentence))
         tempered = found.fit if found.method == _AUTO else found.tempered
         return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
@@ -363,8 +409,18 @@ class _Run:
                 "report the program to the authors of stanli"
             )
 
-    def _tempered(self, method: Tempered, path: FoundPath, starts: Mapping[str, FloatArray]) -> Fit:
-        """Run a tempered form, then the original's transformed parameters and quantities."""
+    def _tempered(
+        self,
+        method: Tempered,
+        path: FoundPath,
+        starts: Mapping[str, FloatArray],
+        *,
+        in_rounds_of: Scouted | None = None,
+    ) -> Fit:
+        """Run a tempered form, then the original's transformed parameters and quantities.
+
+        With ``in_rounds_of`` it goes on in rounds with the time that the pilots have left.
+        """
         program = self._program
         form = program.form(method, path, self._num)
         variants = [form.program, *([ORIGINAL] if program.generates else [])]
@@ -372,9 +428,33 @@ class _Run:
         with self._clock.step("comparing densities", "check"):
             self._refuse(program.tempered_disagreement(method, path, self._seed, self._num))
         with self._clock.step("the tempered run", "sampling"):
+            began = time.perf_counter()
             fit = program.tempered(method, path, starts, self._nuts, self._seed, self._num)
+            took = time.perf_counter() - began
+            if in_rounds_of is not None:
+                left = max(self._budget - in_rounds_of.seconds, _LEAST_SHARE * self._budget)
+                fit = self._in_rounds(method, path, fit, took, _ROUNDS_SHARE * left)
         with self._clock.step("generated quantities", "generate"):
             return program.generated(fit, self._seed)
+
+    def _in_rounds(
+        self, method: Tempered, path: FoundPath, first: Fit, took: float, most_seconds: float
+    ) -> Fit:
+        """Go on with a tempered run in rounds, if more draws may help."""
+
+        def again(fit: Fit, draws: int, number: int) -> Fit:
+            self._clock.say(f"the tempered run, round {number}: {draws:,} draws more a chain")
+            warmup = max(_FEWEST_WARMUP, min(self._nuts.warmup, _ROUND_WARMUP))
+            (seed,) = np.random.SeedSequence([self._seed, 12, number]).generate_state(1)
+            nuts = replace(self._nuts, warmup=warmup, draws=draws)
+            return self._program.continued(method, path, fit, nuts, int(seed))
+
+        made = in_rounds(
+            first, again, first_seconds=took, most_seconds=most_seconds, seed=self._seed
+        )
+        self._rounds_seconds = made.seconds
+        remember(made.fit, made.findings)
+        return made.fit
 
     def _with_plain(
         self,
@@ -408,7 +488,7 @@ class _Run:
     def _missed(self, plain: Fit, fit: Fit, scouted: Scouted) -> Finding | None:
         """Report a region that NUTS has visited and a tempered fit has not."""
         chains = fit.posterior.sizes["chain"]
-        tempered = Population(_parameters(fit), np.zeros(chains), _fewest_effective(fit))
+        tempered = Population(_parameters(fit), np.zeros(chains), fewest_effective(fit))
         return missed_by_tempered(compare(_parameters(plain), tempered), scouted)
 
     def _pilots_evidence(self, scouted: Scouted, judged: Judgement) -> PilotsEvidence:
@@ -448,22 +528,8 @@ class _Run:
         return fit
 
 
-def _severities(troubles: Iterable[Finding]) -> tuple[int, ...]:
-    """Return how many findings there are of each severity, the worst first."""
-    counted = Counter(each.severity for each in troubles)
-    return tuple(counted[each] for each in sorted(Severity, reverse=True))
-
-
 def _parameters(fit: Fit) -> dict[str, Any]:
     return {
         name: fit.posterior[name].transpose("chain", "draw", ...).to_numpy()
         for name in fit.parameters
     }
-
-
-def _fewest_effective(fit: Fit) -> float:
-    """Return the number of effective draws of the parameter that has the fewest."""
-    numbers = [np.ravel(fit.effective_draws(itemgetter(name))) for name in fit.parameters]
-    known = np.concatenate(numbers)
-    known = known[np.isfinite(known)]
-    return float(known.min()) if known.size else np.inf

@@ -1,0 +1,191 @@
+"""Climb a log density from many points at the same time, as far as a box around the draws."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.arrays import FloatArray, LogDensity
+
+_MEMORY = 8
+_SMALL = 8
+"""As many steps in a row that promise little make a climb start anew, or end."""
+_MOST_STEPS = 300
+_GAIN = 1e-3
+"""Nats that a quadratic model must promise, or the climb starts anew with another model."""
+_GAINED = 0.01
+"""A climb has arrived if it gains less than so many nats from one new start to the next."""
+_LONGEST_STEP = 0.5
+"""Of a step, in scales and times the root of the dimension, so that no step crosses a barrier."""
+_LONGER = 8.0
+"""How much longer steps may become after some that were cut short."""
+_STALE, _SHORTEST = 0.01, 1e-9
+"""Shares of a step below which the model of the surroundings is given up, and the climb itself."""
+_STEEP = 0.9  # share of the slope that is left after a step that was too short (Wolfe)
+_TINY = 1e-100  # of squares, which must not vanish
+_ENOUGH = 1e-4  # share of the promised gain that a step must bring (Armijo)
+
+
+class Climbed(NamedTuple):
+    """Where climbs ended."""
+
+    points: FloatArray
+    """Shape (n, D)."""
+    height: FloatArray
+    """Log density there, shape (n,)."""
+    arrived: npt.NDArray[np.bool_]
+    """Whether a climb ended at a maximum; others left the box or took too long, shape (n,)."""
+
+
+class Box(NamedTuple):
+    """Lower and upper ends of each coordinate, beyond which no climb goes."""
+
+    lower: FloatArray
+    upper: FloatArray
+
+
+class _Curvature:
+    """The last steps of each climb, and the changes of slope that they brought (L-BFGS)."""
+
+    def __init__(self, count: int, dimension: int) -> None:
+        self._steps: FloatArray = np.zeros((_MEMORY, count, dimension))
+        self._bends: FloatArray = np.zeros((_MEMORY, count, dimension))
+        self._inverse: FloatArray = np.zeros((_MEMORY, count))
+        self._first: FloatArray = np.zeros(count)
+
+    def learn(self, rows: npt.NDArray[np.intp], step: FloatArray, bend: FloatArray) -> None:
+        """Take in steps of some climbs, and by how much their slopes fell."""
+        product = np.einsum("nd,nd->n", step, bend)
+        size = np.einsum("nd,nd->n", bend, bend)
+        length = np.einsum("nd,nd->n", step, step)
+        concave = product > np.maximum(1e-10 * np.sqrt(size * length), _TINY)
+        rows, step, bend = rows[concave], step[concave], bend[concave]
+        for each in (self._steps, self._bends, self._inverse):
+            each[:-1, rows] = each[1:, rows]
+        self._steps[-1, rows], self._bends[-1, rows] = step, bend
+        self._inverse[-1, rows] = 1 / product[concave]
+        self._first[rows] = product[concave] / size[concave]
+
+    def knows(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        """Whether anything is known of the surroundings of some climbs."""
+        known: npt.NDArray[np.bool_] = self._first[rows] > 0
+        return known
+
+    def forget(self, rows: npt.NDArray[np.intp]) -> None:
+        """Start anew for some climbs."""
+        self._inverse[:, rows] = 0.0
+        self._first[rows] = 0.0
+
+    def direction(self, rows: npt.NDArray[np.intp], slope: FloatArray) -> FloatArray:
+        """Return the step to the top of a quadratic model of each climb's surroundings."""
+        along = slope.copy()
+        shares = []
+        for step, bend, inverse in zip(
+            self._steps[::-1], self._bends[::-1], self._inverse[::-1], strict=True
+        ):
+            share = inverse[rows] * np.einsum("nd,nd->n", step[rows], along)
+            along -= share[:, None] * bend[rows]
+            shares.append(share)
+        first = self._first[rows]
+        along *= np.where(first > 0, first, 1.0)[:, None]
+        for step, bend, inverse, share in zip(
+            self._steps, self._bends, self._inverse, shares[::-1], strict=True
+        ):
+            back = inverse[rows] * np.einsum("nd,nd->n", bend[rows], along)
+            along += (share - back)[:, None] * step[rows]
+        return along
+
+
+def climb(start: FloatArray, log_density: LogDensity, *, scale: FloatArray, box: Box) -> Climbed:
+    """Climb from each point by L-BFGS with short steps (Nocedal and Wright 2006, section 7.2).
+
+    All climbs take their steps together, so each costs one call of the density.  A climb that would
+    leave the box ends at its edge; so a density without an upper bound does no harm.
+
+    Parameters
+    ----------
+    start
+        Points where the density is above zero, shape (n, D).
+    log_density
+        Log density and gradient at many points.
+    scale
+        Size of each coordinate, within which the density changes by about a nat, shape (D,).
+    box
+        Where climbs end; the starting points are inside.
+    """
+    count, dimension = start.shape
+    longest = np.full(count, _LONGEST_STEP * np.sqrt(dimension))
+    most = _LONGER * longest
+    curvature = _Curvature(count, dimension)
+    points = start / scale
+    lower, upper = box.lower / scale, box.upper / scale
+    height, slope = log_density(start)
+    height, slope = np.array(height), slope * scale
+    length: FloatArray = np.ones(count)
+    small = np.zeros(count, dtype=np.intp)
+    before: FloatArray = np.full(count, -np.inf)
+    arrived = np.zeros(count, dtype=np.bool_)
+    active = np.flatnonzero(np.isfinite(height))
+    for _ in range(_MOST_STEPS):
+        if not active.size:
+            break
+        along = curvature.direction(active, slope[active])
+        gain = np.einsum("nd,nd->n", along, slope[active])
+        wrong = ~(gain >= 0)
+        curvature.forget(active[wrong])
+        along[wrong] = slope[active[wrong]]
+        gain[wrong] = np.square(along[wrong]).sum(axis=1)
+        small[active] = np.where(0.5 * gain < _GAIN, small[active] + 1, 0)
+        again = small[active] >= _SMALL
+        arrived[active] = again & (height[active] - before[active] < _GAINED)
+        anew = active[again]
+        before[anew] = height[anew]
+        small[anew] = 0
+        curvature.forget(anew)
+        along[again] = slope[anew]
+        gain[again] = np.square(slope[anew]).sum(axis=1)
+        left = ~arrived[active]
+        active, along, gain = active[left], along[left], gain[left]
+        if not active.size:
+            break
+        norm = np.maximum(np.linalg.norm(along, axis=1), _TINY)
+        reach = np.minimum(length[active], longest[active] / norm)
+        at_edge = _share_inside(points[active], reach[:, None] * along, lower, upper)
+        reach *= at_edge
+        proposed = points[active] + reach[:, None] * along
+        new_height, new_slope = log_density(proposed * scale)
+        new_slope = new_slope * scale
+        with np.errstate(invalid="ignore"):
+            better = (new_height >= height[active] + _ENOUGH * reach * gain) & (new_height < np.inf)
+        bound = better & (length[active] * norm >= longest[active])
+        longest[active] = np.where(
+            bound, np.minimum(1.5 * longest[active], most[active]), longest[active]
+        )
+        left = np.einsum("nd,nd->n", along, new_slope)
+        steep = better & (left > _STEEP * gain)
+        length[active] = np.where(
+            steep, 2 * length[active], np.where(better, 1.0, 0.3 * length[active])
+        )
+        stale = active[(length[active] < _STALE) & curvature.knows(active)]
+        curvature.forget(stale)
+        length[stale] = 1.0
+        moved = active[better]
+        curvature.learn(moved, proposed[better] - points[moved], slope[moved] - new_slope[better])
+        points[moved], height[moved] = proposed[better], new_height[better]
+        slope[moved] = new_slope[better]
+        ended = (better & (at_edge < 1)) | (length[active] < _SHORTEST)
+        active = active[~ended]
+    return Climbed(points * scale, height, arrived)
+
+
+def _share_inside(
+    points: FloatArray, step: FloatArray, lower: FloatArray, upper: FloatArray
+) -> FloatArray:
+    """Return the share of each step that stays in the box, at most 1."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(step > 0, (upper - points) / step, (lower - points) / step)
+    room = np.where(step == 0, np.inf, room)
+    share: FloatArray = np.clip(room.min(axis=1), 0.0, 1.0)
+    return share

@@ -1,0 +1,442 @@
+"""Make the table of modes from the draws of every method that visited a posterior."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.errors import SamplingError
+from harness.evidence import Estimate, normalised_weights
+from harness.modes.barriers import lowest_by_paths
+from harness.modes.climb import Box
+from harness.modes.copies import find_copy, leaves_density, permuted_points, swaps
+from harness.modes.local_mass import local_log_mass
+from harness.modes.regions import Labels, Regions, Search, crossings, find_regions
+from harness.modes.table import Mode, ModeTable, labels_of
+from harness.modes.target import Target
+from harness.modes.words import listed
+
+_MOST_FINAL, _MOST_OTHER = 4000, 1000
+"""Draws of the final method, and of each other one, that are assigned to modes."""
+_NO_WEIGHT = 1e-3
+"""Draws with less than this share of the mean weight are in no mode."""
+_FREELY, _FREELY_OPEN = 0.5, 0.1
+"""Moves of NUTS between two regions, as a share of what independent draws make, from which they
+count as one; the second where the density has no maximum in one of them."""
+_SHOWN = 4
+_DRAWS_FOR_CENTRE, _DRAWS_FOR_COPIES = 400, 5
+_MASS_POINTS = 2000
+_MOST_COPIED = 24
+"""Modes among which copies are looked for, the most probable ones."""
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Draws of one method.
+
+    Attributes
+    ----------
+    method
+        Its name.
+    points
+        Draws on the unconstrained space, shape (chains, draws, D), or (chains, draws, N, D) if each
+        has N pseudo-samples.
+    log_weight
+        Their log weights, shape (chains, draws), or (chains, draws, N).  In the latter case
+        pseudo-samples are weighted against each other, draw by draw; otherwise draws are.
+    chain
+        Whether each chain's draws follow each other as NUTS made them, at the target.
+    """
+
+    method: str
+    points: FloatArray
+    log_weight: FloatArray
+    chain: bool = False
+
+    def thinned(self, most: int) -> tuple[Visits, int]:
+        """Return every k-th draw of each chain, at most so many in all, and k."""
+        step = max(1, -(-int(np.prod(self.points.shape[:-1])) // most))
+        # Enough draws of each chain for a Monte Carlo error.
+        step = max(1, min(step, self.points.shape[1] // 8))
+        return replace(
+            self, points=self.points[:, ::step], log_weight=self.log_weight[:, ::step]
+        ), step
+
+    @property
+    def weight(self) -> FloatArray:
+        """Weights that sum to one over all draws, of the same shape as the log weights."""
+        if self.log_weight.ndim == 3:
+            draws = self.log_weight.shape[0] * self.log_weight.shape[1]
+            share: FloatArray = normalised_weights(self.log_weight) / draws
+            return share
+        return normalised_weights(self.log_weight.ravel()).reshape(self.log_weight.shape)
+
+    def probability(self, inside: FloatArray) -> Estimate:
+        """Estimate a probability from the indicator of each draw, of the shape of the weights."""
+        if self.log_weight.ndim == 3:
+            weight = normalised_weights(self.log_weight)
+            return evidence.expectation((weight * inside).sum(axis=2))
+        return evidence.weighted_expectation(inside, self.log_weight)
+
+
+def find_modes(
+    visits: Sequence[Visits],
+    target: Target,
+    *,
+    effective: float,
+    most_seconds: float = np.inf,
+    seed: int,
+) -> ModeTable:
+    """Find the modes that some draws are in, and their probabilities by the final draws.
+
+    A mode is a region of draws between which the log density has no barrier of a nat or more, while
+    there is one around it (:func:`harness.modes.regions.find_regions`); two such regions count as
+    one if NUTS moves freely between them.  So a funnel, a curved ridge, a plateau and heavy tails
+    are one mode each.  The table cannot show a mode that no method has a draw in, nor one of less
+    than a nat.  In many dimensions, a mode is where climbs end, and climbs that start in the tails
+    of a wide mode may end in a narrow one nearby.
+
+    Parameters
+    ----------
+    visits
+        Draws of each method; those of the first one are the final draws.
+    target
+        The program.
+    effective
+        Number of independent draws that the final draws are worth.
+    most_seconds
+        Seconds of wall time after which it gives up.  If a density is slow, fewer climbs are made.
+    seed
+        Seed.
+
+    Raises
+    ------
+    DataError
+        If the density is zero at all draws.
+    SamplingError
+        If the density is too slow for the time.
+    """
+    return _Finder(visits, target, effective, most_seconds, seed).table()
+
+
+class _Timed:
+    """A program that gives up after a time."""
+
+    def __init__(self, target: Target, most_seconds: float) -> None:
+        self._target = target
+        self._most = most_seconds
+        self._began = time.perf_counter()
+        self.gradients = 0
+        self.shapes = target.shapes
+        self.constrain = target.constrain
+        self.unconstrain_draws = target.unconstrain_draws
+
+    def __call__(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
+        if time.perf_counter() - self._began > self._most:
+            raise SamplingError(f"the modes were not found within {self._most:.0f} s")
+        self.gradients += len(np.asarray(points))
+        return self._target(points)
+
+
+class _Finder:
+    def __init__(
+        self,
+        visits: Sequence[Visits],
+        target: Target,
+        effective: float,
+        most_seconds: float,
+        seed: int,
+    ) -> None:
+        self._target, self._effective = _Timed(target, most_seconds), effective
+        self._most_seconds, self._seed = most_seconds, seed
+        kept = [
+            each.thinned(_MOST_FINAL if number == 0 else _MOST_OTHER)
+            for number, each in enumerate(visits)
+        ]
+        self._visits = [each for each, _ in kept]
+        self._steps = [step for _, step in kept]
+        self._rng = np.random.default_rng([seed, 10])
+        # Draws that count, one after the other in rows, and where each one comes from.
+        rows, places = [], []
+        for number, each in enumerate(self._visits):
+            counts = each.weight * each.weight.size > _NO_WEIGHT
+            counts &= np.all(np.isfinite(each.points), axis=-1)
+            where = np.flatnonzero(counts)
+            rows.append(each.points.reshape(-1, each.points.shape[-1])[where])
+            places.append(np.stack([np.full(len(where), number), where], axis=1))
+        self._points, self._places = np.concatenate(rows), np.concatenate(places)
+        self._scale = self._scales()
+
+    def _scales(self) -> FloatArray:
+        """Return the size of each coordinate within a chain, by the method with the smallest."""
+        sizes = []
+        for each in self._visits:
+            spread = []
+            for chain, weight in zip(each.points, each.weight, strict=True):
+                flat = chain.reshape(-1, chain.shape[-1])[(weight > 0).ravel()]
+                low, high = np.quantile(flat, [0.25, 0.75], axis=0) if len(flat) else (0.0, 0.0)
+                spread.append((high - low) / 1.349)
+            sizes.append(np.sqrt(np.mean(np.square(spread), axis=0)))
+        known = np.where(np.array(sizes) > 0, sizes, np.inf).min(axis=0)
+        fallback = np.ptp(self._points, axis=0)
+        return np.where(np.isfinite(known), known, np.where(fallback > 0, fallback, 1.0))
+
+    def table(self) -> ModeTable:
+        """Find regions, join those between which NUTS moves freely, and describe them."""
+        order = self._order()
+        found = find_regions(
+            self._points[order], self._target, scale=self._scale, search=self._search()
+        )
+        labels = np.empty(len(order), dtype=np.intp)
+        labels[order] = found.labels
+        labels, found = self._joined(labels, found)
+        modes = self._modes(labels, found)
+        ranked = sorted(
+            range(len(modes)),
+            key=lambda k: (-modes[k].probability, -max(modes[k].seen_by.values(), default=0.0)),
+        )
+        new = np.empty(len(ranked), dtype=np.intp)
+        new[ranked] = np.arange(len(ranked))
+        labels = new[labels]
+        found = found._replace(regions=tuple(found.regions[k] for k in ranked))
+        modes = self._with_copies([modes[k] for k in ranked], labels, found)
+        modes = self._with_local(modes, found)
+        return ModeTable(
+            tuple(modes),
+            tuple(each.method for each in self._visits),
+            self._shown(modes, labels),
+            self._unseen(labels, found),
+            found.unsure / len(self._points),
+            self._target.gradients,
+        )
+
+    def _order(self) -> Labels:
+        """Return rows in random order, methods in turn."""
+        ranks = np.empty(len(self._places))
+        for number in range(len(self._visits)):
+            own = np.flatnonzero(self._places[:, 0] == number)
+            ranks[self._rng.permutation(own)] = np.arange(len(own)) + number / len(self._visits)
+        return np.asarray(np.argsort(ranks, kind="stable"), dtype=np.intp)
+
+    def _search(self) -> Search:
+        """Return how much is done, which depends on the speed of the density."""
+        if not np.isfinite(self._most_seconds):
+            return Search()
+        began = time.perf_counter()
+        sample = self._points[self._rng.choice(len(self._points), size=100)]
+        self._target(sample)
+        cost = (time.perf_counter() - began) / len(sample)
+        # A climb takes about a hundred evaluations, lines to and from its peak as many again.
+        affordable = int(0.5 * self._most_seconds / (cost * 200))
+        if affordable < 8 * len(self._visits):
+            raise SamplingError(
+                f"an evaluation of the log density takes {1000 * cost:.1f} ms, too long to look "
+                f"for modes within {self._most_seconds:.0f} s"
+            )
+        standard = Search()
+        return Search(
+            climbs=min(standard.climbs, affordable),
+            more_climbs=min(standard.more_climbs, affordable),
+        )
+
+    def _joined(self, labels: Labels, found: Regions) -> tuple[Labels, Regions]:
+        """Join regions between which plain NUTS moves freely."""
+        into = np.arange(len(found.regions))
+        for number, each in enumerate(self._visits):
+            if not each.chain:
+                continue
+            own = self._places[:, 0] == number
+            series = np.full(each.points[..., 0].shape, -1)
+            series.ravel()[self._places[own, 1]] = labels[own]
+            seen = np.unique(labels[own])
+            for k, one in enumerate(seen):
+                for other in seen[k + 1 :]:
+                    share = min(1.0, crossings(series, int(one), int(other)))
+                    # Moves from one draw to the next, if only some draws are looked at.
+                    share = 1 - (1 - share) ** (1 / self._steps[number])
+                    closed = found.regions[one].closed and found.regions[other].closed
+                    if share >= (_FREELY if closed else _FREELY_OPEN):
+                        into[into == into[other]] = into[one]
+        kept, new = np.unique(into, return_inverse=True)
+        regions = []
+        for region in kept:
+            parts = [each for each, to in zip(found.regions, into, strict=True) if to == region]
+            best = max(parts, key=lambda each: (each.closed, each.height))
+            regions.append(best)
+        return np.asarray(new[labels], dtype=np.intp), found._replace(regions=tuple(regions))
+
+    # What a mode is like
+
+    def _inside(self, labels: Labels, region: int, number: int) -> FloatArray:
+        """Return 1 for a method's draws in a region, in the shape of their weights."""
+        inside = np.zeros(self._visits[number].weight.shape)
+        own = (self._places[:, 0] == number) & (labels == region)
+        inside.ravel()[self._places[own, 1]] = 1.0
+        return inside
+
+    def _modes(self, labels: Labels, found: Regions) -> list[Mode]:
+        modes = []
+        for region, described in enumerate(found.regions):
+            share, mcse = self._visits[0].probability(self._inside(labels, region, 0))
+            error = float(mcse) if np.isfinite(mcse) else 0.0
+            seen = {}
+            for number, each in enumerate(self._visits):
+                part = float((each.weight * self._inside(labels, region, number)).sum())
+                if part > 0:
+                    seen[each.method] = part
+            values = self._draws_of(region, labels)
+            centre = {name: value.mean(axis=0).tolist() for name, value in values.items()}
+            modes.append(
+                Mode(
+                    float(share),
+                    max(error, 1 / self._effective),
+                    seen,
+                    centre,
+                    described.height,
+                    described.closed,
+                )
+            )
+        return modes
+
+    def _rows_of(self, region: int, labels: Labels, most: int) -> Labels:
+        """Return some rows in a region, of the final draws by their weights, if there are any."""
+        for number, each in enumerate(self._visits):
+            own = np.flatnonzero((self._places[:, 0] == number) & (labels == region))
+            if own.size:
+                weight = each.weight.ravel()[self._places[own, 1]]
+                if np.ptp(weight) == 0 and len(own) <= most:
+                    return own
+                return self._rng.choice(own, size=most, p=weight / weight.sum())
+        raise AssertionError  # pragma: no cover
+
+    def _draws_of(self, region: int, labels: Labels) -> dict[str, FloatArray]:
+        return self._target.constrain(
+            self._points[self._rows_of(region, labels, _DRAWS_FOR_CENTRE)]
+        )
+
+    def _spread(self, labels: Labels) -> dict[str, FloatArray]:
+        """Return standard deviations of each parameter's numbers within modes."""
+        variances: dict[str, list[FloatArray]] = {}
+        for region in np.unique(labels):
+            for name, value in self._draws_of(int(region), labels).items():
+                variances.setdefault(name, []).append(value.var(axis=0))
+        return {name: np.sqrt(np.mean(each, axis=0)) for name, each in variances.items()}
+
+    def _shown(self, modes: Sequence[Mode], labels: Labels) -> tuple[str, ...]:
+        """Return the names of the numbers that differ most between modes, given their spread."""
+        if len(modes) < 2:
+            return ()
+        spread = self._spread(labels)
+        scores: list[tuple[float, str]] = []
+        for name, shape in self._target.shapes.items():
+            centres = np.array([np.ravel(each.centre[name]) for each in modes])
+            size = np.ravel(spread[name])
+            apart = np.ptp(centres, axis=0) / np.where(size > 0, size, 1.0)
+            scores += zip(apart.tolist(), labels_of(name, shape), strict=True)
+        # Of several that are about as good, the first ones.
+        best = sorted(scores, key=lambda each: -round(2 * np.log2(max(each[0], 1e-9))))[:_SHOWN]
+        names = {name for _, name in best}
+        return tuple(name for _, name in scores if name in names)
+
+    # Copies, and modes that the final draws lack
+
+    def _with_copies(self, modes: list[Mode], labels: Labels, found: Regions) -> list[Mode]:
+        spread: Mapping[str, FloatArray] | None = None
+        marked = list(modes)
+        for k in range(1, min(len(modes), _MOST_COPIED)):
+            for original in range(k):
+                if marked[original].copy_of is not None:
+                    continue
+                spread = self._spread(labels) if spread is None else spread
+                copy = self._copy(original, k, labels, found, spread)
+                if copy is not None:
+                    marked[k] = replace(
+                        modes[k], copy_of=original + 1, permuted=copy[0], order=copy[1]
+                    )
+                    break
+        return marked
+
+    def _copy(
+        self,
+        one: int,
+        other: int,
+        labels: Labels,
+        found: Regions,
+        spread: Mapping[str, FloatArray],
+    ) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
+        """Return the parameters and the order that turn one mode into another, if there are any."""
+        peaks = found.regions[one].peak, found.regions[other].peak
+        draws = self._points[self._rows_of(one, labels, _DRAWS_FOR_COPIES)][:_DRAWS_FOR_COPIES]
+        for permutation, made in find_copy((peaks[0], draws), peaks[1], self._target, spread):
+            height = self._target(made[None])[0]
+            heights = height, np.array([found.regions[other].height])
+            if self._joined_anyhow(made[None], peaks[1][None], heights)[0]:
+                return permutation.parameters, tuple(k + 1 for k in permutation.order)
+        return None
+
+    def _unseen(self, labels: Labels, found: Regions) -> str:
+        """Return the copy of the first mode that two entries of an index make and no method saw."""
+        first = found.regions[0]
+        if not first.closed:
+            return ""
+        draws = self._points[self._rows_of(0, labels, _DRAWS_FOR_COPIES)][:_DRAWS_FOR_COPIES]
+        for permutation in swaps(self._target.shapes):
+            if not leaves_density(permutation, draws, self._target):
+                continue
+            made = permuted_points(permutation, first.peak[None], self._target)
+            peaks = np.stack([each.peak for each in found.regions])
+            heights = np.array([each.height for each in found.regions])
+            height = np.full(len(peaks), self._target(made)[0][0])
+            ends = np.repeat(made, len(peaks), axis=0), peaks
+            if not self._joined_anyhow(*ends, (height, heights)).any():
+                one, other = (k + 1 for k in permutation.swapped)
+                return f"entries {one} and {other} of {listed(permutation.parameters)} swapped"
+        return ""
+
+    def _joined_anyhow(
+        self, one: FloatArray, other: FloatArray, heights: tuple[FloatArray, FloatArray]
+    ) -> npt.NDArray[np.bool_]:
+        """Whether there is no barrier between points (n, D), wherever the draws are."""
+        everywhere = Box(np.full(one.shape[1], -np.inf), np.full(one.shape[1], np.inf))
+        lowest = lowest_by_paths(
+            one, other, heights, self._target, scale=self._scale, box=everywhere
+        )
+        return lowest > -np.inf
+
+    def _with_local(self, modes: list[Mode], found: Regions) -> list[Mode]:
+        """Estimate probabilities of modes that the final draws lack from sums around the peaks."""
+        lacking = [k for k, each in enumerate(modes) if each.probability == 0 and each.closed]
+        if not lacking:
+            return modes
+        known = modes[0]
+        reference = self._mass(found, 0)
+        if reference is None or not known.closed:
+            return modes
+        ratios = {}
+        for k in lacking:
+            mass = self._mass(found, k)
+            if mass is not None:
+                ratio = mass.minus(reference)
+                error = float(np.hypot(ratio.mcse, known.error / known.probability))
+                ratios[k] = float(np.exp(ratio.value)) * known.probability, error
+        # The final draws' probabilities leave these modes out.
+        total = 1 + sum(share for share, _ in ratios.values())
+        marked = list(modes)
+        for k, (share, error) in ratios.items():
+            marked[k] = replace(modes[k], local=(share / total, share / total * error))
+        return marked
+
+    def _mass(self, found: Regions, region: int) -> evidence.LogEvidence | None:
+        return local_log_mass(
+            found.regions[region].peak,
+            self._target,
+            scale=self._scale,
+            count=_MASS_POINTS,
+            seed=self._seed,
+        )

@@ -1,0 +1,36 @@
+"""What the table of modes needs of a program: its log density, names and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy.typing as npt
+
+from harness.arrays import FloatArray
+
+
+class Target(Protocol):
+    """A log density on an unconstrained space, with the way to its parameters and back.
+
+    :class:`harness.engine.batched.BatchedDensity` is one.
+    """
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shape of each parameter, () for a real."""
+
+    def __call__(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
+        """Return log densities (n,) and gradients (n, D) at points (n, D)."""
+
+    def constrain(self, points: npt.ArrayLike, /) -> dict[str, FloatArray]:
+        """Return the parameters at points (n, D), each (n, *shape)."""
+
+    def unconstrain_draws(self, values: Mapping[str, npt.ArrayLike], /) -> FloatArray:
+        """Return the points (n, D) of parameters, each (n, *shape).
+
+        Raises
+        ------
+        DataError
+            If one lies outside its support.
+        """

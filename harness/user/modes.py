@@ -1,0 +1,189 @@
+"""The table of modes of a user's program, from all draws of a run, and what to say about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
+
+import numpy as np
+
+from harness.arrays import FloatArray
+from harness.diagnosis import Finding, Severity
+from harness.engine.batched import BatchedDensity
+from harness.errors import HarnessError
+from harness.fit import Fit
+from harness.fit.tempered import PSEUDO_SAMPLE
+from harness.model import Model
+from harness.modes import Mode, ModeTable, Visits, find_modes
+from harness.modes.words import listed, method_name
+from harness.user.compare import Population
+
+NEGLIGIBLE, MATTERS = 1e-3, 0.01
+"""Probabilities of a mode that the draws lack, below which it is fine, and from which a problem."""
+_APART = 4.0
+"""Standard errors by which copies' probabilities differ if the draws are wrong."""
+_MORE = "Give it more time (--budget) or more draws (--draws, --warmup), and compare with --method "
+
+
+def mode_table(
+    model: Model,
+    fit: Fit,
+    others: Mapping[str, Fit],
+    search: Population | None,
+    *,
+    most_seconds: float,
+    seed: int,
+) -> ModeTable:
+    """Find the modes that the draws of a run are in.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    fit
+        The final draws.
+    others
+        Fits that were made and not chosen, by method.
+    search
+        Particles of the search.
+    most_seconds
+        Seconds of wall time after which it gives up.
+    seed
+        Seed.
+
+    Raises
+    ------
+    HarnessError
+        If there is no table, because the density is too slow or the draws are not in its support.
+    """
+    density = BatchedDensity(model.program("target"), model.data, threads=os.cpu_count() or 1)
+    visits = [_of_fit(fit, density)]
+    visits += [_of_fit(each, density) for each in others.values()]
+    if search is not None:
+        points = _unconstrained(search.values, 2, density)
+        log_weight = np.repeat(search.log_weight[:, None], points.shape[1], axis=1)
+        visits.append(Visits("search", points, log_weight))
+    return find_modes(
+        visits,
+        density,
+        effective=max(fewest_effective(fit), 1.0),
+        most_seconds=most_seconds,
+        seed=seed,
+    )
+
+
+def fewest_effective(fit: Fit) -> float:
+    """Return the number of effective draws of the parameter that has the fewest."""
+    numbers = [np.ravel(fit.effective_draws(itemgetter(name))) for name in fit.parameters]
+    known = np.concatenate(numbers)
+    known = known[np.isfinite(known)]
+    return float(known.min()) if known.size else np.inf
+
+
+def _of_fit(fit: Fit, density: BatchedDensity) -> Visits:
+    """Return the raw draws of a fit with their weights."""
+    raw, log_weight = fit.raw, fit.log_weight
+    last = (PSEUDO_SAMPLE,) if log_weight.ndim == 3 else ()
+    values = {
+        name: raw[name].transpose("chain", "draw", *last, ...).to_numpy() for name in fit.parameters
+    }
+    method = str(fit.tree.attrs["method"])
+    points = _unconstrained(values, log_weight.ndim, density)
+    return Visits(method, points, log_weight, chain=method == "nuts")
+
+
+def _unconstrained(
+    values: Mapping[str, FloatArray], leading: int, density: BatchedDensity
+) -> FloatArray:
+    """Return the unconstrained points of values whose first axes count draws."""
+    flat = {name: np.reshape(value, (-1, *value.shape[leading:])) for name, value in values.items()}
+    counts = next(iter(values.values())).shape[:leading]
+    return density.unconstrain_draws(flat).reshape(*counts, -1)
+
+
+def mode_findings(table: ModeTable) -> list[Finding]:
+    """Return what the table of modes says about the final draws."""
+    found = [_lacking(number, table) for number in table.missing]
+    return [*found, *_copies(table), *_unseen(table)]
+
+
+def no_modes(error: HarnessError) -> Finding:
+    """Report that there is no table of modes, and why."""
+    said = " ".join(str(error).split()).rstrip(".")
+    return Finding(Severity.FINE, f"There is no table of modes: {said}.")
+
+
+def _expected(mode: Mode, table: ModeTable) -> tuple[float, float, str] | None:
+    """Return the probability of a mode that the draws lack, its error, and where it is from."""
+    if mode.local is not None:
+        return *mode.local, "by points around its peak"
+    if mode.copy_of is not None:
+        original = table.modes[mode.copy_of - 1]
+        told = f"because it is a copy of mode {mode.copy_of}"
+        return original.probability, original.error, told
+    largest = max(mode.seen_by.values(), default=1.0)
+    if largest < MATTERS:
+        return largest, largest, "by the draws of the method that saw it"
+    return None
+
+
+def _lacking(number: int, table: ModeTable) -> Finding:
+    """Report a mode that some method saw and the final draws lack."""
+    mode, method = table.modes[number - 1], table.methods[0]
+    seen = listed(f"the {method_name(each)}" if each != "nuts" else "NUTS" for each in mode.seen_by)
+    what = (
+        f"{_MORE}parallel_tempering."
+        if method != "parallel_tempering"
+        else (f"{_MORE}collapsed_tempering.")
+    )
+    missing = f"mode {number}, which {seen} saw"
+    expected = _expected(mode, table)
+    if expected is None:
+        return Finding(
+            Severity.WARNING,
+            f"The draws lack {missing}; its probability is not known.",
+            what,
+        )
+    share, error, why = expected
+    told = f"its probability is about {share:.2g} ± {error:.1g} {why}"
+    # So improbable, for so few effective draws, that it is no wonder.
+    if share + 3 * error < NEGLIGIBLE or share < min(3 * mode.error, MATTERS):
+        return Finding(Severity.FINE, f"The draws lack {missing}, and {told}.")
+    severity = Severity.PROBLEM if share >= MATTERS else Severity.WARNING
+    return Finding(severity, f"The draws lack {missing}, although {told}.", what)
+
+
+def _unseen(table: ModeTable) -> Iterable[Finding]:
+    """Report a mode that must be there by symmetry."""
+    if table.unseen:
+        yield Finding(
+            Severity.WARNING,
+            "A mode was not seen by any method: the density is the same with "
+            f"{table.unseen}, so there is a copy of mode 1, as probable as mode 1 itself.",
+            "If the order of the index means nothing, give it one (an ordered vector), or treat "
+            "the copies as one: log Z may lack them.",
+        )
+
+
+def _copies(table: ModeTable) -> Iterable[Finding]:
+    """Report modes that are copies of each other, and whether their probabilities agree."""
+    for family in table.families().values():
+        modes = [table.modes[number - 1] for number in family]
+        names = sorted({name for each in modes for name in each.permuted})
+        told = (
+            f"modes {listed(family)} are copies of each other, in which the index of "
+            f"{listed(names)} has another order (label switching)"
+        )
+        mean = sum(each.probability for each in modes) / len(modes)
+        worst = max(modes, key=lambda each: abs(each.probability - mean) / each.error)
+        if abs(worst.probability - mean) > _APART * worst.error:
+            shares = listed(f"{each.probability:.3f}" for each in modes)
+            yield Finding(
+                Severity.WARNING,
+                "Probabilities of modes are less precise than they look: "
+                f"{told}, so they have the same probability, but by the draws it is {shares}.",
+                f"{_MORE}parallel_tempering.",
+            )
+        else:
+            yield Finding(Severity.FINE, f"{told[0].upper()}{told[1:]}.")

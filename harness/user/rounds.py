@@ -1,0 +1,137 @@
+"""A tempered run that goes on in rounds, each from where the last one ended, while it helps.
+
+Each round has as many draws as all before it together.  Earlier rounds count unless the later ones
+alone leave fewer doubts: then the run had not settled before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from harness import evidence
+from harness.diagnosis import Finding, Severity, diagnose, outer_tenths
+from harness.diagnosis.agreement import agreement, effective_draws
+from harness.diagnosis.path import ROUND_TRIPS_WARNING
+from harness.errors import HarnessError
+from harness.fit import Fit, continued
+
+MOST_ROUNDS = 8
+FEWEST_TRIPS = 1.0
+"""Round trips of the inverse temperature per chain so far, below which the path is at fault."""
+
+Again = Callable[[Fit, int, int], Fit]
+"""Continues a fit's chains: from the fit, with a number of draws, in a round with a number."""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A run in rounds.
+
+    Attributes
+    ----------
+    fit
+        The rounds that count, one after the other.
+    made, kept
+        Rounds that were made, and that count: the last ones.
+    seconds
+        Wall time of all rounds but the first.
+    failed
+        Why the next round failed; empty if it did not.
+    """
+
+    fit: Fit
+    made: int
+    kept: int
+    seconds: float
+    failed: str = ""
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Say how the run went on, if it did, and why it did not go further."""
+        if self.failed:
+            return [
+                *replace(self, failed="").findings,
+                Finding(
+                    Severity.WARNING,
+                    f"The tempered run could not go on after round {self.made}: {self.failed}",
+                    "Run longer (--draws, --warmup).",
+                ),
+            ]
+        if self.made == 1:
+            return []
+        draws = self.fit.posterior.sizes["draw"]
+        which = {self.made: "all of them count", 1: "only the last one counts"}.get(
+            self.kept, f"only the last {self.kept} count"
+        )
+        return [
+            Finding(
+                Severity.FINE,
+                f"The tempered run went on in {self.made} rounds, each from where the last one "
+                f"ended, because its first draws left doubts; {which}, with "
+                f"{draws:,} draws a chain.",
+            )
+        ]
+
+
+def in_rounds(
+    first: Fit, again: Again, *, first_seconds: float, most_seconds: float, seed: int
+) -> Rounds:
+    """Continue a tempered run while more draws may help and there is time.
+
+    More draws may help if chains do not quite agree, or effective draws or round trips of the
+    inverse temperature are few.  If it makes less than one a chain, the path is at fault.
+
+    Parameters
+    ----------
+    first
+        The first round.
+    again
+        Makes the next round; if it fails, the rounds so far are the run.
+    first_seconds
+        Wall time of the first round, from which that of the next ones is predicted.
+    most_seconds
+        Wall time for all others; no round begins that would exceed it.
+    seed
+        Seed of the choice among weighted draws.
+    """
+    began = time.perf_counter()
+    rounds, best, kept, failed = [first], first, 1, ""
+    rate = first_seconds / first.posterior.sizes["draw"]
+    while len(rounds) < MOST_ROUNDS and _more_would_help(best):
+        draws = sum(each.posterior.sizes["draw"] for each in rounds)
+        started = time.perf_counter()
+        if started - began + rate * draws > most_seconds:
+            break
+        try:
+            rounds.append(again(rounds[-1], draws, len(rounds) + 1))
+        except HarnessError as error:
+            failed = " ".join(str(error).split())
+            break
+        rate = (time.perf_counter() - started) / draws
+        candidates = [continued(rounds[k:], seed=seed) for k in range(len(rounds))]
+        # Of several that leave equal doubts, the one with the most draws.
+        best = min(candidates, key=lambda each: severities(diagnose(each)))
+        kept = len(rounds) - candidates.index(best)
+    return Rounds(best, len(rounds), kept, time.perf_counter() - began, failed)
+
+
+def severities(findings: Iterable[Finding]) -> tuple[int, ...]:
+    """Return how many findings there are of each severity above fine, the worst first."""
+    counted = Counter(each.severity for each in findings)
+    return tuple(counted[each] for each in sorted(Severity, reverse=True) if each > Severity.FINE)
+
+
+def _more_would_help(fit: Fit) -> bool:
+    tempered = fit.tempered
+    lower, upper = outer_tenths(tempered)
+    trips = evidence.round_trips(tempered.inv_temp, lower=lower, upper=upper)
+    if np.mean(trips) < FEWEST_TRIPS:
+        return False
+    doubts = [*agreement(fit), *effective_draws(fit)]
+    few = trips.min() == 0 or np.mean(trips) < ROUND_TRIPS_WARNING
+    return bool(few or any(each.severity > Severity.FINE for each in doubts))

@@ -1,0 +1,183 @@
+"""What is said about the modes of a user's program, and about what a run took."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from stan_density import stanli
+from test_diagnosis import target_fit
+
+from harness.diagnosis import Severity
+from harness.engine.batched import BatchedDensity
+from harness.engine.program import StanProgram
+from harness.fit import Fit
+from harness.modes import Mode, ModeTable
+from harness.modes.copies import Permutation, leaves_density, permuted_points
+from harness.report.fit_page import build_fit_page, render_fit_page
+from harness.user.modes import mode_findings
+from harness.user.spent import Stage, prospect, prospect_sentence, spent_sentence, stages
+
+assert stanli is not None
+
+MIXTURE = """
+data { vector[5] y; int same; }
+parameters {
+  simplex[3] w;
+  array[3] real<lower=-10, upper=10> mu;
+  vector<lower=0>[3] sigma;
+  ordered[3] cut;
+  matrix[3, 2] b;
+}
+model {
+  w ~ dirichlet([2, 2, 2]');
+  mu ~ normal(0, same ? 1 : 3);
+  sigma ~ gamma(2, 1);
+  cut ~ std_normal();
+  to_vector(b) ~ std_normal();
+  if (!same) mu[1] ~ normal(0, 1);
+  for (n in 1 : 5) {
+    vector[3] each;
+    for (k in 1 : 3) {
+      each[k] = log(w[k]) + normal_lpdf(y[n] | mu[k] + b[k, 1], sigma[k]);
+    }
+    target += log_sum_exp(each);
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> StanProgram:
+    path = tmp_path_factory.mktemp("mixture") / "mixture.stan"
+    path.write_text(MIXTURE)
+    return StanProgram(path)
+
+
+def density_of(program: StanProgram, *, same: bool) -> BatchedDensity:
+    return BatchedDensity(program, {"y": [1.0, -1, 0, 2, 3], "same": int(same)})
+
+
+LABELS = (("w", (0,)), ("mu", (0,)), ("sigma", (0,)), ("b", (0,)))
+
+
+def test_which_permutations_leave_a_program_as_it_is(program: StanProgram) -> None:
+    """Those of all labels; not those of some of them, nor of an ordered vector."""
+    density = density_of(program, same=True)
+    points = np.random.default_rng(1).normal(size=(4, density.dimension))
+    order = (2, 0, 1)
+    assert leaves_density(Permutation(LABELS, order), points, density)
+    assert not leaves_density(Permutation(LABELS[:3], order), points, density)
+    assert not leaves_density(Permutation((*LABELS, ("cut", (0,))), order), points, density)
+    moved = permuted_points(Permutation(LABELS, order), points, density)
+    before, after = density.constrain(points), density.constrain(moved)
+    for name, _ in LABELS:
+        np.testing.assert_allclose(after[name], before[name][:, list(order)], rtol=1e-6)
+    np.testing.assert_allclose(after["cut"], before["cut"])
+
+
+def test_another_prior_for_one_label_is_no_symmetry(program: StanProgram) -> None:
+    density = density_of(program, same=False)
+    points = np.random.default_rng(1).normal(size=(4, density.dimension))
+    assert not leaves_density(Permutation(LABELS, (1, 0, 2)), points, density)
+    assert leaves_density(Permutation(LABELS, (0, 2, 1)), points, density)
+
+
+FIRST = Mode(0.8, 0.01, {"nuts": 1.0}, {"x": 0.0}, 0.0, True)
+OTHER = Mode(0.0, 0.001, {"search": 0.3}, {"x": 4.0}, -1.0, True)
+
+
+@pytest.mark.parametrize(
+    ("mode", "severity", "words"),
+    [
+        (OTHER, Severity.WARNING, "its probability is not known"),
+        (replace(OTHER, local=(0.3, 0.02)), Severity.PROBLEM, "about 0.3 ± 0.02"),
+        (replace(OTHER, local=(0.005, 0.0005)), Severity.WARNING, "about 0.005"),
+        (replace(OTHER, local=(1e-5, 1e-6)), Severity.FINE, "about 1e-05"),
+        # The draws are worth 1,000 independent ones, of which 0.002 are 2.
+        (replace(OTHER, local=(0.002, 0.0005)), Severity.FINE, "about 0.002"),
+        (replace(OTHER, seen_by={"search": 0.002}), Severity.FINE, "that saw it"),
+        (replace(OTHER, copy_of=1, permuted=("x",)), Severity.PROBLEM, "a copy of mode 1"),
+    ],
+)
+def test_a_mode_that_the_draws_lack_is_said(mode: Mode, severity: Severity, words: str) -> None:
+    found = mode_findings(ModeTable((FIRST, mode), ("nuts", "search")))[0]
+    assert found.severity == severity
+    assert "The draws lack mode 2, which the search saw" in found.sentence
+    assert words in found.sentence
+    assert ("parallel_tempering" in found.what_to_try) == (severity != Severity.FINE)
+
+
+def test_copies_have_the_same_probability() -> None:
+    copy = replace(FIRST, probability=0.2, copy_of=1, permuted=("mu", "w"), order=(2, 1))
+    (wrong,) = mode_findings(ModeTable((FIRST, copy), ("nuts",)))
+    assert wrong.severity == Severity.WARNING
+    assert "it is 0.800 and 0.200" in wrong.sentence
+    even = replace(FIRST, probability=0.52), replace(copy, probability=0.48)
+    (right,) = mode_findings(ModeTable(even, ("nuts",)))
+    assert right.severity == Severity.FINE
+    assert right.sentence.startswith("Modes 1 and 2 are copies of each other")
+    (unseen,) = mode_findings(
+        ModeTable((FIRST,), ("nuts",), unseen="entries 1 and 2 of mu swapped")
+    )
+    assert unseen.severity == Severity.WARNING
+    assert "entries 1 and 2 of mu swapped" in unseen.sentence
+
+
+def drawn(apart: float = 0.0) -> Fit:
+    """Independent draws, of chains whose means are so far apart."""
+    x = np.random.default_rng(1).normal(size=(4, 400, 2))
+    fit = target_fit(x + apart * np.arange(4)[:, None, None])
+    fit.tree.attrs |= {"gradients_warmup": 3000, "gradients_sampling": 1000}
+    return fit
+
+
+def test_the_page_shows_the_modes() -> None:
+    fit = drawn()
+    assert "<h2>Modes</h2>" not in render_fit_page(build_fit_page(fit, pictures=False))
+    copy = replace(OTHER, copy_of=1, permuted=("x",), order=(2, 1))
+    fit.tree.attrs["modes"] = ModeTable((FIRST, copy), ("nuts", "search"), ("x",)).as_json()
+    page = build_fit_page(fit, pictures=False)
+    assert list(page.modes.columns) == ["probability", "standard error", "seen by", "copy of", "x"]
+    assert page.modes.loc[2, "copy of"] == "1 (2 1)"
+    html = render_fit_page(page)
+    assert "<h2>Modes</h2>" in html
+    assert "The modes, their probabilities" in html
+    assert "modes" not in page.provenance
+    fit.tree.attrs["modes"] = ModeTable((FIRST,), ("nuts",)).as_json()
+    assert "1, as far as these methods saw: NUTS." in render_fit_page(
+        build_fit_page(fit, pictures=False)
+    )
+
+
+def test_what_was_spent() -> None:
+    fit = drawn()
+    fit.tree.attrs |= {"gradients_pilot": 7, "gradients_modes": 5}
+    timings = {"nuts": 1.0, "pilot": 2.0, "modes": 0.5, "total": 4.0}
+    found = stages(timings, {"nuts": fit})
+    assert found == [
+        Stage("NUTS", 1.0, 4000),
+        Stage("the search and other pilots", 2.0, 7),
+        Stage("the table of modes", 0.5, 5),
+        Stage("everything else", 0.5, None),
+    ]
+    assert spent_sentence(found).endswith("0.5 s on everything else; 4.0 s in all.")
+
+
+def test_what_more_would_buy() -> None:
+    """Effective draws double with independent draws, and stay a few where chains are apart."""
+    more = prospect(drawn(), {"sampling": 8.0}, "sampling", 0.1)
+    assert more.seconds == pytest.approx(2.0)  # a quarter of the gradients are those of draws
+    assert more.effective is not None
+    assert more.effective == pytest.approx(1600, rel=0.3)
+    assert more.effective_twice == pytest.approx(2 * more.effective)
+    assert more.error_twice == pytest.approx(0.1 / np.sqrt(2))
+    assert "Twice the draws (--draws 800) would take about 2.0 s more" in prospect_sentence(more)
+    assert "from 0.100 to about 0.071" in prospect_sentence(more)
+    pilots = prospect(drawn(), {"nuts": 8.0}, "nuts", 0.1)
+    assert pilots.error_twice is None
+    assert "is the pilots' and stays" in prospect_sentence(pilots)
+    stuck = prospect(drawn(apart=10.0), {"nuts": 8.0}, "nuts", None)
+    assert stuck.effective_twice is None
+    assert "has not grown with the draws" in prospect_sentence(stuck)
