@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import click
 
+from harness.engine.signals import exit_status, interrupted_by_signals
 from harness.errors import HarnessError
 
 Profile = Literal["smoke", "quick", "paper"]
@@ -33,13 +34,14 @@ class HarnessGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; any other exception is a bug of ours, so it keeps its traceback."""
         try:
-            return super().invoke(ctx)
+            with interrupted_by_signals():
+                return super().invoke(ctx)
         except HarnessError as error:
             click.echo(f"harness: {error}", err=True)
             ctx.exit(1)
         except KeyboardInterrupt as interrupt:
             click.echo(str(interrupt) or "interrupted", err=True)
-            ctx.exit(130)
+            ctx.exit(exit_status())
 
 
 def _factors(
@@ -76,6 +78,7 @@ def doctor(
     If something is missing, this says what to do about it.
     """
     # Imported here so that `harness --help` stays quick.
+    from harness.engine.processes import children_end_with_us
     from harness.engine.toolchain import doctor as checks
     from harness.engine.toolchain.assemble import ensure_assembled
     from harness.engine.toolchain.clear import clear_cache as clear
@@ -85,7 +88,8 @@ def doctor(
     if clear_cache:
         click.echo(f"Freed {clear():,} bytes of the cache.", err=as_json)
     if install:
-        checks.install()
+        with children_end_with_us():
+            checks.install()
     if build:
         ensure_assembled()
     facts = checks.gather()

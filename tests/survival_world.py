@@ -23,6 +23,7 @@ from survival_method import permit_path, sampled_log
 
 import harness
 from harness.cli import main
+from harness.engine import watcher
 from harness.plan import catalogue
 
 TESTS = Path(__file__).parent
@@ -185,6 +186,18 @@ def finish(
         out, err = process.communicate()
         pytest.fail(f"still running after {seconds} s; it said:\n{out}\n{err}")
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def end_watchers(pid: int) -> None:
+    """Kill what waits for the end of a process."""
+    watchers = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(pid) in (words := process.info["cmdline"] or []) and watcher.__file__ in words
+    ]
+    assert watchers
+    for process in watchers:
+        process.kill()
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 120) -> None:

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from harness.experiment.interrupts import interrupts_put_off
+from harness.engine.signals import interrupts_put_off
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import operator
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +17,8 @@ import psutil
 
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram
-from harness.engine.processes import end_descendants
+from harness.engine.processes import children_end_with_us, end_descendants
+from harness.engine.staging import temporary_folder
 from harness.engine.stan_csv import read_chain
 from harness.engine.stan_data import plain_data
 from harness.errors import DataError, SamplingError
@@ -196,7 +196,7 @@ def run_nuts(
             "adapt_step_size": 0,
         }
     # Each run has a folder, because CmdStanPy names files by the second and would overwrite.
-    with tempfile.TemporaryDirectory(prefix="harness-") as folder:
+    with children_end_with_us(), temporary_folder() as folder:
         try:
             # Without the source CmdStanPy neither asks stanc nor compiles.
             fit = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe)).sample(
@@ -231,7 +231,7 @@ def run_nuts(
         except (RuntimeError, ValueError) as error:
             raise SamplingError(
                 f"{compiled.program.name}: CmdStan did not finish (seed {seed}): "
-                f"{stan_message(Path(folder), error)}"
+                f"{stan_message(folder, error)}"
             ) from error
 
 

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from harness.engine.compile import CompiledProgram, compile_programs, program_digest, self_contained
 from harness.engine.program import StanProgram
+from harness.engine.signals import interrupts_put_off
 from harness.engine.toolchain import CmdStan
 from harness.errors import DataError, StoreError, WorkersError
-from harness.experiment.interrupts import interrupts_put_off
 from harness.experiment.job import Job, Outcome, SentProgram
 from harness.experiment.left_running import marked_run
 from harness.experiment.store import Store

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Literal
 import pandas as pd
 
 from harness.engine.nuts import quiet_cmdstanpy
+from harness.engine.processes import children_end_with_us
 from harness.engine.toolchain import CmdStan, require_cmdstan
 from harness.errors import DataError
 from harness.experiment.live_report import LiveReport
@@ -130,6 +129,7 @@ class Summary:
     store_bytes: int
 
 
+@children_end_with_us()
 def run_session(
     selection: Selection,
     *,
@@ -171,7 +171,7 @@ def run_session(
     facts = {"git_revision": git_revision()}
     counts = {}
     plans = quickest_first(selection.plans(cmdstan), store)
-    with _unattended(), DaskWorkers(scheduler) if scheduler else LocalWorkers(workers) as pool:
+    with quiet_cmdstanpy(), DaskWorkers(scheduler) if scheduler else LocalWorkers(workers) as pool:
         report = LiveReport(
             [selection.whole(plan, cmdstan) for plan in plans],
             store,
@@ -207,6 +207,7 @@ def _compile_beside(
         workers.in_thread(partial(compile_missing, plan, store, cmdstan))
 
 
+@children_end_with_us()
 def report_session(selection: Selection, settings: ReportSettings) -> Path:
     """Write tables, index and report from the fits in the store; return the report's path."""
     started = time.perf_counter()
@@ -270,17 +271,6 @@ def clean_session(names: Sequence[str], root: Path) -> int:
             freed += store.size(name)
             shutil.rmtree(folder)
     return freed + remove_report(store.report)
-
-
-@contextlib.contextmanager
-def _unattended() -> Iterator[None]:
-    """Keep CmdStanPy quiet, and let SIGTERM end a run as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with quiet_cmdstanpy():
-            yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def git_revision() -> str:

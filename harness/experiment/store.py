@@ -25,7 +25,7 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from harness.errors import StoreError
-from harness.files import write_text
+from harness.files import sweep_unfinished, write_text
 from harness.fit import Fit
 from harness.fit.netcdf import read_arrays
 from harness.plan.spec import Task
@@ -100,6 +100,8 @@ class Store:
         try:
             for left in folder.glob(f"fits/*/{_LEFT_OVER}*"):
                 shutil.rmtree(left, ignore_errors=True)
+            sweep_unfinished(folder)
+            sweep_unfinished(self.report)
             yield
         finally:
             lock.release()

@@ -17,6 +17,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity, remember
 from harness.engine.nuts import NutsSettings
+from harness.engine.processes import children_end_with_us
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.forms.common import Engine
@@ -70,6 +71,7 @@ _LEAST_SHARE = 0.5
 _TARGET_ACCEPT: Mapping[Method, float] = {"pseudo_extended": 0.95}
 
 
+@children_end_with_us()
 def sample(
     path: File | str,
     data: File | str | Mapping[str, Any] | None = None,

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from harness.engine.processes import children_end_with_us
 from harness.engine.toolchain import wheels
 from harness.engine.toolchain.preflight import obstacles
 from harness.engine.toolchain.tools import (
@@ -93,7 +94,7 @@ def ensure_assembled() -> Path:
     # Read once, so that the folder's name fits what is compiled, even if somebody edits them.
     recipes = _read_recipes()
     folder = _folder_for(compiler, recipes)
-    with assembly_lock() as builders:
+    with assembly_lock() as builders, children_end_with_us():
         if is_complete(folder):  # whoever held the lock before us made it
             return folder
         try:
