@@ -35,9 +35,9 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
         assert "Traceback" not in full.stderr
         kept = tiny.records()
         assert 0 < len(kept) < 24
-        for path in tiny.fits("fit.nc"):
+        for path in tiny.fits("fit-1.nc"):
             Fit.load(path)
-        assert len(tiny.fits("fit.nc")) == len(kept)
+        assert len(tiny.fits("fit-1.nc")) == len(kept)
         assert mount("-o", "remount,size=50m", str(tiny.store))
         tiny.quick_run()
         assert all(tiny.times_executed()[seed] == 1 for seed in kept)
@@ -73,7 +73,7 @@ def test_a_store_that_cannot_be_is_one_line(tiny: TinyWorld) -> None:
 
 
 def flip_byte(folder: Path, _: Path) -> Path:
-    path = folder / "fit.nc"
+    path = folder / "fit-1.nc"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 255
     path.write_bytes(content)
@@ -115,7 +115,7 @@ def foreign_file(folder: Path, _: Path) -> Path:
 
 
 def no_fit(folder: Path, _: Path) -> Path:
-    (folder / "fit.nc").unlink()
+    (folder / "fit-1.nc").unlink()
     return folder / "task.json"
 
 
@@ -124,7 +124,7 @@ def test_damage_is_reported_moved_aside_and_recomputed(
 ) -> None:
     """All kinds at once, each on another task; what was moved keeps its bytes."""
     shutil.copytree(undisturbed.store, tiny.store)
-    folders = [path.parent for path in tiny.fits("fit.nc")]
+    folders = [path.parent for path in tiny.fits("fit-1.nc")]
     ways: list[Callable[[Path, Path], Path]] = [
         flip_byte,
         truncate_record,
@@ -151,7 +151,7 @@ def test_damage_is_reported_moved_aside_and_recomputed(
 
 def test_a_report_of_damaged_draws_is_refused(tiny: TinyWorld, undisturbed: TinyWorld) -> None:
     shutil.copytree(undisturbed.store, tiny.store)
-    path = flip_byte(tiny.fits("fit.nc")[0].parent, Path())
+    path = flip_byte(tiny.fits("fit-1.nc")[0].parent, Path())
     result = tiny.invoke("report", "tiny", "--profile", "smoke", "--store", tiny.store)
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1].startswith(f"harness: {path} is damaged")
@@ -201,7 +201,7 @@ def test_summaries_have_the_metrics_of_all_draws(tiny: TinyWorld, tmp_path: Path
         assert result.exit_code == 0, result.stderr
     index = {keep: (store / "tiny" / "index.csv").read_bytes() for keep, store in stores.items()}
     assert index["draws"] == index["summaries"]
-    whole, thinned = (sorted(store.rglob("fit.nc")) for store in stores.values())
+    whole, thinned = (sorted(store.rglob("fit-1.nc")) for store in stores.values())
     for long, short in zip(whole, thinned, strict=True):
         assert short.stat().st_size < long.stat().st_size
         assert (

@@ -78,6 +78,8 @@ class NutsSettings:
             if not least <= whole <= most:
                 word = "warm-up iterations" if name == "warmup" else name
                 raise DataError(f"NUTS takes from {least} to {most:,} {word}; got {whole}")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise DataError(f"a time limit is more than 0 seconds; got {self.time_limit}")
         if not 0 < self.target_accept < 1:
             raise DataError(f"target_accept lies between 0 and 1; got {self.target_accept}")
 

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from harness.engine.toolchain import CmdStan
-from harness.experiment.results import read_results, write_index
+from harness.experiment.results import read_results, without_damage, write_index
 from harness.experiment.run import Plan, make_plan
 from harness.experiment.store import Store
 from harness.plan.catalogue import load_file
@@ -61,15 +61,19 @@ def write_pages(job: PageJob) -> Entry | None:
     Raises
     ------
     StoreError
-        If a file cannot be written, or a fit is damaged.
+        If a file cannot be written, or a damaged fit cannot be set aside.
     """
     experiment = load_file(job.name, job.file)
     plan = make_plan(experiment, job.profile, job.cmdstan, data_dir=job.data_dir)
     store = Store(job.root)
-    section = evaluate(plan, store, job.cmdstan, job.data_dir)
-    if section is None:
-        return None
-    return write_experiment(store.report, section, fits=job.fits, workers=job.workers)
+
+    def write() -> Entry | None:
+        section = evaluate(plan, store, job.cmdstan, job.data_dir)
+        if section is None:
+            return None
+        return write_experiment(store.report, section, fits=job.fits, workers=job.workers)
+
+    return without_damage(plan, store, write)
 
 
 def evaluate(
