@@ -26,7 +26,7 @@ from harness.engine.processes import children_end_with_us, terminate_descendants
 from harness.engine.program import StanProgram, as_argument, refuse_unreadable
 from harness.engine.staging import made_once
 from harness.engine.toolchain import CmdStan
-from harness.errors import CompileError
+from harness.errors import CompileError, ToolchainError
 from harness.folders import cache_folder
 
 # CmdStanPy writes the executable beside the source; both lie in the program's own folder.
@@ -297,9 +297,14 @@ def run_stanc(program: StanProgram, cmdstan: CmdStan, *options: str) -> str:
         *options,
         as_argument(program.path),
     ]
-    result = subprocess.run(
-        command, capture_output=True, encoding="utf-8", errors="replace", check=False
-    )
+    try:
+        result = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
+    except OSError as error:
+        raise ToolchainError(
+            f"Stan's compiler {command[0]} cannot be run: {error.strerror}; see `harness doctor`"
+        ) from error
     if result.returncode != 0:
         raise CompileError(f"{program.path} is not a valid Stan program:\n{result.stderr.strip()}")
     return result.stdout

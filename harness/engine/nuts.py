@@ -21,6 +21,7 @@ from harness.engine.processes import children_end_with_us, end_descendants
 from harness.engine.staging import temporary_folder
 from harness.engine.stan_csv import read_chain
 from harness.engine.stan_data import plain_data
+from harness.engine.why_ended import stan_message
 from harness.errors import DataError, SamplingError
 
 # Enough digits for every double to survive the CSV file unchanged.
@@ -287,16 +288,3 @@ def _collect(fit: cmdstanpy.CmdStanMCMC) -> NutsRun:
     config = fit.metadata.cmdstan_config
     version = ".".join(str(config[f"stan_version_{part}"]) for part in ("major", "minor", "patch"))
     return NutsRun(variables, stats, stats["step_size"][:, 0], gradients, seconds, version)
-
-
-def stan_message(folder: Path, error: Exception) -> str:
-    """Return the end of a run's console output, with the reason that Stan gave first."""
-    for console in sorted(folder.glob("*stdout*.txt")):
-        lines = [line.strip() for line in console.read_text(errors="replace").splitlines()]
-        said = [line for line in lines if line]
-        if any(line.startswith("Model has no parameters") for line in said):
-            return "with these data no parameter has a value, so there is nothing to sample"
-        if said:
-            reasons = [line for line in said[:-3] if line.startswith("Exception:")]
-            return " ".join([*reasons[-1:], *said[-3:]])
-    return str(error).splitlines()[0]

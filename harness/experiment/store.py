@@ -31,6 +31,7 @@ from harness.files import sweep_unfinished, write_text
 from harness.fit import Fit
 from harness.fit.fit import VERSION
 from harness.fit.netcdf import UNREADABLE, read_arrays
+from harness.folders import warn_of_others
 from harness.plan.spec import Task
 
 _LEFT_OVER = ".writing-"
@@ -104,6 +105,7 @@ class Store:
                 f"cannot write results to {self.root}: {error.strerror}; name another folder "
                 f"with --store"
             ) from error
+        warn_of_others(self.root)
 
     @contextlib.contextmanager
     def writing(self, experiment: str) -> Iterator[None]:

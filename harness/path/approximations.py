@@ -29,10 +29,10 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram, compile_programs
-from harness.engine.nuts import stan_message
 from harness.engine.staging import temporary_folder
 from harness.engine.stan_data import plain_data
 from harness.engine.toolchain import require_cmdstan
+from harness.engine.why_ended import stan_message
 from harness.errors import DataError, SamplingError
 from harness.model import Model
 from harness.model.coordinates import StanCoordinates, flatten

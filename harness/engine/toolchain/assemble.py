@@ -70,11 +70,28 @@ def is_ours(folder: Path) -> bool:
 
 def is_complete(folder: Path) -> bool:
     """Whether the folder holds an assembled CmdStan that was completed, and completed there."""
+    return _assembled_in(folder) == str(folder.resolve())
+
+
+def is_copy(folder: Path) -> bool:
+    """Whether the folder holds an assembled CmdStan that was completed in another place."""
+    return _assembled_in(folder) not in (None, str(folder.resolve()))
+
+
+def copies() -> list[Path]:
+    """Return the copies in the cache folder, which cannot be used."""
+    return [
+        each.parent for each in cache_root().glob(f"cmdstan/*/{_MARKER}") if is_copy(each.parent)
+    ]
+
+
+def _assembled_in(folder: Path) -> str | None:
+    """Return where an assembled CmdStan was completed; None if it never was."""
     try:
         marker = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(marker, dict) and marker.get("path") == str(folder.resolve())
+        return None
+    return str(marker.get("path")) if isinstance(marker, dict) else None
 
 
 def ensure_assembled() -> Path:
