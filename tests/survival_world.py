@@ -48,7 +48,9 @@ class TinyWorld:
         self.mended = folder / "mended"
         # Enough of a CmdStan to be found: the tiny experiment has no Stan program.
         (folder / "cmdstan" / "bin").mkdir(parents=True, exist_ok=True)
-        (folder / "cmdstan" / "bin" / "stanc").touch()
+        stanc = folder / "cmdstan" / "bin" / "stanc"
+        stanc.write_text("#!/bin/sh\necho 'stanc3 v2.39.0 (Unix)'\n")
+        stanc.chmod(0o755)
         (folder / "cmdstan" / "makefile").write_text("CMDSTAN_VERSION := 2.39.0\n")
         self.environment = {
             **os.environ,

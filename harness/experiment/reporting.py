@@ -91,7 +91,17 @@ def evaluate(
     if not results.cells:
         return None
     options = "" if data_dir is None else f"--data-dir {data_dir}"
-    section = build_section(plan.experiment, results, options=options)
+    try:
+        section = build_section(plan.experiment, results, options=options)
+    except (LookupError, ValueError, AttributeError, TypeError) as error:
+        missing = len(plan.cells) - len(results.cells)
+        if not missing:
+            raise
+        say(
+            f"{plan.experiment.name}: its tables cannot be made without the {missing} of "
+            f"{len(plan.cells)} cells that lack fits ({type(error).__name__}: {error})"
+        )
+        return None
     claims = claims_table(section, cmdstan.version)
     write_tables(store.tables(plan.experiment.name), [*section.tables, claims])
     return section
