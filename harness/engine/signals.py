@@ -1,6 +1,7 @@
 """Let SIGTERM and SIGHUP end a command as Ctrl-C does, with nothing half done.
 
-Each of them raises KeyboardInterrupt in the main thread.  The exit status says which one it was.
+Each of them becomes a SIGINT, so that libraries that wait for Ctrl-C react to it, and it raises
+KeyboardInterrupt in the main thread.  The exit status says which one it was.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ ENDING = tuple(
 )
 """The signals that ask a process to end."""
 
-_last: list[int] = []
+_came: list[int] = []
+_passed_on: list[int] = []
 
 
 def exit_status() -> int:
@@ -24,7 +26,7 @@ def exit_status() -> int:
 
     It is 130 for Ctrl-C, 143 for SIGTERM and 129 for SIGHUP.
     """
-    return 128 + (_last[-1] if _last else signal.SIGINT)
+    return 128 + (_came[0] if _came else signal.SIGINT)
 
 
 @contextlib.contextmanager
@@ -37,7 +39,8 @@ def interrupted_by_signals() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _last.clear()
+    _came.clear()
+    _passed_on.clear()
     usual = (signal.SIG_DFL, signal.default_int_handler)
     changed = [each for each in ENDING if signal.getsignal(each) in usual]
     before = {each: signal.signal(each, _interrupt) for each in changed}
@@ -73,6 +76,16 @@ def interrupts_put_off() -> Iterator[None]:
         _interrupt(came[0], None)
 
 
+def passed_on() -> int:
+    """Return how many SIGINTs were no Ctrl-C but another signal, in the block that is running."""
+    return len(_passed_on)
+
+
 def _interrupt(number: int, _: FrameType | None) -> None:
-    _last.append(number)
-    raise KeyboardInterrupt
+    _came.append(number)
+    handler = signal.getsignal(signal.SIGINT)
+    if number != signal.SIGINT and callable(handler) and handler is not _interrupt:
+        _passed_on.append(number)
+        signal.raise_signal(signal.SIGINT)
+    else:
+        raise KeyboardInterrupt

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from harness.engine.processes import end_descendants
-from harness.engine.signals import ENDING
+from harness.engine.signals import ENDING, passed_on
 from harness.errors import SamplingError
 
 PATIENCE = 15.0
@@ -88,11 +88,14 @@ class _Watch:
 
     def _work(self) -> None:
         limit = None if self._seconds is None else time.monotonic() + self._seconds
-        interrupts = 0
+        interrupts = other = 0
         while not self._done.is_set():
             self._heard.settimeout(None if limit is None else max(limit - time.monotonic(), 1e-3))
             try:
                 number = self._heard.recv(1)[0]
+                if number == signal.SIGINT and passed_on() > other:
+                    other += 1  # heard of already, under its own number
+                    continue
                 if number not in ENDING or signal.getsignal(number) is signal.SIG_IGN:
                     continue
             except TimeoutError:
