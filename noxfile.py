@@ -92,3 +92,10 @@ def bench(session: nox.Session) -> None:
     """Measure speed as ratios inside one run; nothing else should be running."""
     install(session, "tests")
     session.run("python", "-m", "tests.bench", *session.posargs)
+
+
+@nox.session(default=False)
+def attack(session: nox.Session) -> None:
+    """Attack with some hundred random cases: mutated files, kills at random moments."""
+    install(session, "tests")
+    session.run("python", "-m", "tests.attack", *session.posargs, env=ONE_THREAD)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import click
 
+from harness.engine.signals import exit_status, interrupted_by_signals
 from harness.errors import HarnessError
 
 Profile = Literal["smoke", "quick", "paper"]
@@ -33,13 +35,14 @@ class HarnessGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; any other exception is a bug of ours, so it keeps its traceback."""
         try:
-            return super().invoke(ctx)
+            with interrupted_by_signals():
+                return super().invoke(ctx)
         except HarnessError as error:
             click.echo(f"harness: {error}", err=True)
             ctx.exit(1)
         except KeyboardInterrupt as interrupt:
             click.echo(str(interrupt) or "interrupted", err=True)
-            ctx.exit(130)
+            ctx.exit(exit_status())
 
 
 def _factors(
@@ -53,6 +56,22 @@ def _factors(
             raise click.BadParameter(f"'{text}' must have the form FACTOR=VALUE[,FACTOR=VALUE]")
         chosen.append({name.strip(): wanted.strip() for name, _, wanted in pairs})
     return tuple(chosen)
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds that a clock can wait for; "nan" is none, although it is in no range."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Refuse what is not a number."""
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):
+            self.fail("nan is no number of seconds.", param, ctx)
+        return seconds
+
+
+SECONDS = Seconds(min=0, min_open=True, max=1e6)
 
 
 @click.group(cls=HarnessGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -76,6 +95,7 @@ def doctor(
     If something is missing, this says what to do about it.
     """
     # Imported here so that `harness --help` stays quick.
+    from harness.engine.processes import children_end_with_us
     from harness.engine.toolchain import doctor as checks
     from harness.engine.toolchain.assemble import ensure_assembled
     from harness.engine.toolchain.clear import clear_cache as clear
@@ -85,7 +105,8 @@ def doctor(
     if clear_cache:
         click.echo(f"Freed {clear():,} bytes of the cache.", err=as_json)
     if install:
-        checks.install()
+        with children_end_with_us():
+            checks.install()
     if build:
         ensure_assembled()
     facts = checks.gather()
@@ -159,12 +180,14 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SECONDS,
     metavar="SECONDS",
     help="Stop a task's CmdStan after this many seconds and count the task as failed.",
 )
 @JSON
+@click.pass_context
 def run(
+    ctx: click.Context,
     experiments: tuple[str, ...],
     profile: Profile,
     store: Path,
@@ -179,10 +202,11 @@ def run(
 ) -> None:
     """Run EXPERIMENTS, or all, and write the report.
 
-    Fits that are in the store are not made again, so you can continue a run that was stopped.
+    Fits that are in the store are not made again, so you can continue a run that was stopped.  The
+    exit status is 1 if a task has failed, now or before.
     """
     # Imported here, as below, so that `harness --help` stays quick.
-    from harness.experiment.session import Selection, run_session
+    from harness.experiment.session import FAILED, Selection, run_session
 
     summary = run_session(
         Selection(experiments, profile, store, only, data_dir),
@@ -192,15 +216,23 @@ def run(
         keep=keep,
         time_limit=time_limit,
     )
+    failed = sum(each.get(state, 0) for each in summary.counts.values() for state in FAILED)
     if as_json:
         told = {"report": str(summary.page), "bytes": summary.store_bytes, "tasks": summary.counts}
         click.echo(json.dumps(told, indent=2))
-        return
+        ctx.exit(1 if failed else 0)
     for name, counts in summary.counts.items():
         told_counts = ", ".join(f"{number} {what}" for what, number in sorted(counts.items()))
         click.echo(f"{name}: {told_counts or 'nothing to do'}")
     click.echo(f"Store: {store} ({summary.store_bytes / 1e6:.1f} MB)")
     click.echo(f"Report: {summary.page}")
+    if failed:
+        click.echo(
+            f"harness: {failed} tasks failed; the report says why, and --retry-failed runs them "
+            "again",
+            err=True,
+        )
+        ctx.exit(1)
 
 
 @main.command()
@@ -449,7 +481,7 @@ def temper(
 @FORCE
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True, max=1e6),
+    type=SECONDS,
     metavar="SECONDS",
     help="Stop the whole command after this many seconds; nothing is written then.",
 )

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import tempfile
+import time
 from pathlib import Path
 
 from harness.errors import StoreError
+
+_UNFINISHED = re.compile(r"\..+-[a-z0-9_]{8}")
+"""The name under which :func:`write_bytes` begins a file."""
+_SECONDS_TO_LEAVE = 3600.0
 
 
 def refuse_unwritable(path: Path) -> None:
@@ -30,6 +37,20 @@ def refuse_unwritable(path: Path) -> None:
             pass
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def sweep_unfinished(folder: Path) -> None:
+    """Remove what killed processes left of files that they wrote, in a folder and below it.
+
+    A file has its temporary name for a moment only, so what is an hour old is left over.
+    Symbolic links are not followed.
+    """
+    for parent, _, names in os.walk(folder):
+        for name in filter(_UNFINISHED.fullmatch, names):
+            path = Path(parent) / name
+            with contextlib.suppress(OSError):
+                if time.time() - path.lstat().st_mtime > _SECONDS_TO_LEAVE:
+                    path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
 import platformdirs
 
 from harness.errors import ToolchainError
+from harness.progress import say
 
 _PACKAGE = Path(__file__).resolve().parent
 _BUNDLED = "_shipped"
@@ -89,6 +91,7 @@ def cache_folder(name: str) -> Path:
             f"{folder} is in the way: harness did not make it and leaves it alone.\n"
             "Move it, or set HARNESS_CACHE to an empty folder."
         )
+    warn_of_others(folder)
     return folder
 
 
@@ -106,6 +109,61 @@ def owned_folders() -> list[Path]:
     """Return the folders in the cache that :func:`cache_folder` made, sorted by name."""
     root = cache_root()
     return sorted(filter(is_owned, root.iterdir())) if root.is_dir() else []
+
+
+def warn_of_others(folder: Path) -> None:
+    """Warn, once for each folder, if other users can change what is in it.
+
+    Programs in the cache are executed, and results in a store are believed.
+    """
+    why = changed_by_others(folder)
+    if why is not None and folder not in _WARNED:
+        _WARNED.add(folder)
+        say(
+            f"warning: {why}, so others can change what harness keeps there and runs: "
+            f"`chmod go-w` it, or choose a folder of your own"
+        )
+
+
+_WARNED: set[Path] = set()
+
+
+def changed_by_others(folder: Path) -> str | None:
+    """Say why users other than this one and root can change a folder's content; None if they can't.
+
+    Folders above it count as well, unless only the owner of an entry can replace it there (as in
+    ``/tmp``).  A group counts if this user's primary group is another one or it has other members.
+    """
+    if os.name == "nt":
+        return None
+    folder = folder.resolve()
+    for place in (folder, *folder.parents):
+        try:
+            found = place.stat()
+        except OSError:
+            continue
+        if found.st_uid not in (0, os.geteuid()):
+            return f"{place} belongs to another user"
+        if place != folder and found.st_mode & stat.S_ISVTX:
+            continue
+        if found.st_mode & stat.S_IWOTH:
+            return f"everybody can write to {place}"
+        if found.st_mode & stat.S_IWGRP and _has_others(found.st_gid):
+            return f"the members of its group can write to {place}"
+    return None
+
+
+def _has_others(group: int) -> bool:
+    import grp
+    import pwd
+
+    if group == 0:
+        return False
+    try:
+        me = pwd.getpwuid(os.geteuid())
+        return me.pw_gid != group or any(each != me.pw_name for each in grp.getgrgid(group).gr_mem)
+    except KeyError:  # a user or a group without a name
+        return True
 
 
 def cannot_write(where: Path, error: OSError) -> ToolchainError:

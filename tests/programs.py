@@ -16,7 +16,7 @@ import test_engines
 import test_zero_likelihood
 from corpus_oracle import COMPILED_ONLY, CORPUS, reference_program
 from log_gaussian import log_gaussian
-from test_attack_sample import REJECTS
+from test_attack_sample import OUT_OF_RANGE, REJECTS
 from test_temper_compiled import QUICK
 from test_tempering_at_zero import HEAD, PROGRAM
 from test_tempering_functions import RNG_PROGRAM
@@ -29,6 +29,7 @@ from harness.engine.toolchain import require_cmdstan
 from harness.errors import CompileError
 from harness.folders import shipped
 from harness.temper import temper, tempered_model
+from harness.user.generated import program_without_generated
 
 FRONTEND = Path(__file__).parent / "fixtures" / "cmdstan"
 SHIPPED = {
@@ -94,6 +95,8 @@ def _of_users(folder: Path) -> Iterator[StanProgram]:
         model = tempered_model(_written(folder, name, text).path, data)
         yield from (model.program(variant) for variant in ("original", "collapsed_tempering"))
     yield tempered_model(_written(folder, "rejects", REJECTS).path, {"y": 0.3}).program("original")
+    ends = tempered_model(_written(folder, "out_of_range", OUT_OF_RANGE).path, {"y": 0.3})
+    yield from (ends.program("original"), program_without_generated(ends))
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from survival_method import permit_path, sampled_log
 
 import harness
 from harness.cli import main
+from harness.engine import watcher
 from harness.plan import catalogue
 
 TESTS = Path(__file__).parent
@@ -47,7 +48,9 @@ class TinyWorld:
         self.mended = folder / "mended"
         # Enough of a CmdStan to be found: the tiny experiment has no Stan program.
         (folder / "cmdstan" / "bin").mkdir(parents=True, exist_ok=True)
-        (folder / "cmdstan" / "bin" / "stanc").touch()
+        stanc = folder / "cmdstan" / "bin" / "stanc"
+        stanc.write_text("#!/bin/sh\necho 'stanc3 v2.39.0 (Unix)'\n")
+        stanc.chmod(0o755)
         (folder / "cmdstan" / "makefile").write_text("CMDSTAN_VERSION := 2.39.0\n")
         self.environment = {
             **os.environ,
@@ -185,6 +188,18 @@ def finish(
         out, err = process.communicate()
         pytest.fail(f"still running after {seconds} s; it said:\n{out}\n{err}")
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def end_watchers(pid: int) -> None:
+    """Kill what waits for the end of a process."""
+    watchers = [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if str(pid) in (words := process.info["cmdline"] or []) and watcher.__file__ in words
+    ]
+    assert watchers
+    for process in watchers:
+        process.kill()
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 120) -> None:

@@ -44,6 +44,11 @@ generated quantities {
 """
 
 
+OUT_OF_RANGE = REJECTS.replace(
+    'if (a > 0.5) reject("a is large");', "real beyond = [a, a][a > 0.5 ? 3 : 1];"
+)
+
+
 def program(folder: Path, text: str, name: str = "program.stan") -> Path:
     path = folder / name
     path.write_text(text)
@@ -55,7 +60,13 @@ def check_rejected(result: UserFit) -> None:
     draws = {name: result.posterior[name].to_numpy() for name in result.posterior}
     rejected = draws["a"] > 0.5
     assert 0 < rejected.sum() < rejected.size
-    assert list(draws) == ["a", "double_a", "with_c", "root", "last"]
+    assert [name for name in draws if name != "beyond"] == [
+        "a",
+        "double_a",
+        "with_c",
+        "root",
+        "last",
+    ]
     assert not np.isnan(draws["a"]).any()
     assert not np.isnan(draws["double_a"]).any()
     np.testing.assert_array_equal(np.isnan(draws["last"]), rejected)
@@ -105,6 +116,15 @@ def test_rejected_generated_quantities_in_cmdstan(tmp_path: Path) -> None:
     rejected = result.posterior["a"].to_numpy() > 0.5
     np.testing.assert_array_equal(np.isnan(result.posterior["last"]), rejected)
     assert any(f"last in {rejected.sum()}" in each.sentence for each in result.diagnosis)
+
+
+@pytest.mark.compiled
+def test_errors_of_generated_quantities_that_end_cmdstan(tmp_path: Path) -> None:
+    """An index out of range is no rejection for CmdStan: the whole run ends with it."""
+    path = program(tmp_path, OUT_OF_RANGE)
+    result = sample(path, {"y": 0.3}, method="nuts", engine="cmdstan", **SHORT)
+    check_rejected(result)
+    assert result.fit.tree.attrs["program"].endswith("original")
 
 
 def test_generated_quantities_are_found_by_their_block_alone() -> None:

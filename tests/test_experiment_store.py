@@ -112,24 +112,24 @@ def test_a_fit_is_found_again(tmp_path: Path) -> None:
     assert store.checked(task(digest="f" * 20)) is None
     np.testing.assert_array_equal(store.load(task()).posterior["x"], fit.posterior["x"])
     folder = store.folder(task())
-    assert sorted(path.name for path in folder.iterdir()) == ["fit.nc", "task.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["fit-1.nc", "task.json"]
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     record = store.checked(task())
     assert record is not None
     assert record["settings"] == {"draws": 8}
     assert (record["seed"], record["metrics"], record["kept"]) == (4, {"x1": 0.1}, "draws")
-    assert record["fit_bytes"] == (folder / "fit.nc").stat().st_size
+    assert record["fit_bytes"] == (folder / "fit-1.nc").stat().st_size
 
 
 def damage_fit(folder: Path) -> None:
-    content = bytearray((folder / "fit.nc").read_bytes())
+    content = bytearray((folder / "fit-1.nc").read_bytes())
     content[len(content) // 2] ^= 1
-    (folder / "fit.nc").write_bytes(content)
+    (folder / "fit-1.nc").write_bytes(content)
 
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "a flipped bit": damage_fit,
-    "no fit": lambda folder: (folder / "fit.nc").unlink(),
+    "no fit": lambda folder: (folder / "fit-1.nc").unlink(),
     "no record": lambda folder: (folder / "task.json").unlink(),
     "half a record": lambda folder: (folder / "task.json").write_text('{"experiment": "mi'),
     "another task's record": lambda folder: (folder / "task.json").write_text(
@@ -256,7 +256,7 @@ def test_smoke_run_from_the_command_line(tmp_path: Path, cmdstan_home: Path) -> 
     table = pd.read_csv(tmp_path / "mixture" / "tables" / "rmse.csv", index_col=0)
     assert "E[X₁]: ours" in table
     assert len(table) == len(EXPERIMENT.grid("smoke"))
-    fits = sorted((tmp_path / "mixture" / "fits").rglob("fit.nc"))
+    fits = sorted((tmp_path / "mixture" / "fits").rglob("fit-1.nc"))
     made = [path.stat().st_mtime_ns for path in fits]
     assert len(fits) == 8
     again = CliRunner().invoke(main, arguments)

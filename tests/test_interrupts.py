@@ -8,7 +8,12 @@ import threading
 
 import pytest
 
-from harness.experiment.interrupts import interrupts_put_off
+from harness.engine.signals import (
+    ENDING,
+    exit_status,
+    interrupted_by_signals,
+    interrupts_put_off,
+)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -40,3 +45,28 @@ def test_nothing_happens_without_a_signal_or_outside_the_main_thread() -> None:
     thread.start()
     thread.join()
     assert entered == [True]
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_other_signals_reach_who_waits_for_ctrl_c(number: signal.Signals) -> None:
+    """As stanli does while it samples: an exception inside its callback would be lost."""
+    heard: list[int] = []
+    with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
+        before = signal.signal(signal.SIGINT, lambda received, _frame: heard.append(received))
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        assert heard == [signal.SIGINT]
+        os.kill(os.getpid(), number)
+    if number != signal.SIGINT:
+        assert exit_status() == 128 + number
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with interrupted_by_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)

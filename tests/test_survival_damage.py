@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -35,9 +36,9 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
         assert "Traceback" not in full.stderr
         kept = tiny.records()
         assert 0 < len(kept) < 24
-        for path in tiny.fits("fit.nc"):
+        for path in tiny.fits("fit-1.nc"):
             Fit.load(path)
-        assert len(tiny.fits("fit.nc")) == len(kept)
+        assert len(tiny.fits("fit-1.nc")) == len(kept)
         assert mount("-o", "remount,size=50m", str(tiny.store))
         tiny.quick_run()
         assert all(tiny.times_executed()[seed] == 1 for seed in kept)
@@ -73,7 +74,7 @@ def test_a_store_that_cannot_be_is_one_line(tiny: TinyWorld) -> None:
 
 
 def flip_byte(folder: Path, _: Path) -> Path:
-    path = folder / "fit.nc"
+    path = folder / "fit-1.nc"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 255
     path.write_bytes(content)
@@ -115,7 +116,7 @@ def foreign_file(folder: Path, _: Path) -> Path:
 
 
 def no_fit(folder: Path, _: Path) -> Path:
-    (folder / "fit.nc").unlink()
+    (folder / "fit-1.nc").unlink()
     return folder / "task.json"
 
 
@@ -124,7 +125,7 @@ def test_damage_is_reported_moved_aside_and_recomputed(
 ) -> None:
     """All kinds at once, each on another task; what was moved keeps its bytes."""
     shutil.copytree(undisturbed.store, tiny.store)
-    folders = [path.parent for path in tiny.fits("fit.nc")]
+    folders = [path.parent for path in tiny.fits("fit-1.nc")]
     ways: list[Callable[[Path, Path], Path]] = [
         flip_byte,
         truncate_record,
@@ -149,19 +150,44 @@ def test_damage_is_reported_moved_aside_and_recomputed(
     assert tiny.results() == undisturbed.results()
 
 
-def test_a_report_of_damaged_draws_is_refused(tiny: TinyWorld, undisturbed: TinyWorld) -> None:
+def test_a_report_sets_damaged_fits_aside_and_shows_the_others(
+    tiny: TinyWorld, undisturbed: TinyWorld
+) -> None:
+    """One is not the file that was written; the other is, but cannot be read."""
     shutil.copytree(undisturbed.store, tiny.store)
-    path = flip_byte(tiny.fits("fit.nc")[0].parent, Path())
-    result = tiny.invoke("report", "tiny", "--profile", "smoke", "--store", tiny.store)
-    assert result.exit_code == 1
-    assert result.stderr.splitlines()[-1].startswith(f"harness: {path} is damaged")
+    folders = [path.parent for path in tiny.fits("fit-1.nc")]
+    flip_byte(folders[0], Path())
+    unreadable(folders[7])
+    options = ("tiny", "--profile", "smoke", "--store", tiny.store)
+    cells = json.loads(tiny.invoke("status", *options, "--json").stdout)["tiny"]
+    assert sum(cell["damaged"] for cell in cells.values()) == 1
+    assert sum(cell["finished"] for cell in cells.values()) == 23
+    result = tiny.invoke("report", *options, "--fits", "all")
+    assert result.exit_code == 0, result.stderr
+    assert len([line for line in result.stderr.splitlines() if "moved to" in line]) == 2
+    assert len(list((tiny.store / "tiny" / "aside").iterdir())) == 2
+    assert len(pd.read_csv(tiny.store / "tiny" / "index.csv")) == 22
+    assert len(list((tiny.store / "report" / "tiny").glob("*.html"))) == 22 + 1
+    cells = json.loads(tiny.invoke("status", *options, "--json").stdout)["tiny"]
+    assert sum(cell["to do"] for cell in cells.values()) == 2
+
+
+def unreadable(folder: Path) -> None:
+    """Write a fit that is no fit, with the right checksums."""
+    (folder / "fit-1.nc").write_bytes(b"nonsense")
+    record = json.loads((folder / "task.json").read_text())
+    del record["record_sha256"]
+    record["fit_sha256"] = hashlib.sha256(b"nonsense").hexdigest()
+    told = json.dumps(record, sort_keys=True).encode()
+    record["record_sha256"] = hashlib.sha256(told).hexdigest()
+    (folder / "task.json").write_text(json.dumps(record))
 
 
 def test_failing_tasks_do_not_stop_the_others(tiny: TinyWorld) -> None:
     """Stan, memory, a bug of ours, and a process that the system kills."""
     options = ("tiny", "--profile", "paper", "--store", tiny.store)
     first = tiny.call("run", *options, "--json", "--workers", 2)
-    assert first.returncode == 0, first.stderr
+    assert first.returncode == 1, first.stderr
     assert json.loads(first.stdout)["tasks"]["tiny"] == {"failed": 4, "finished": 6}
     messages = {
         path.parent.name: json.loads(path.read_text())["message"]
@@ -179,6 +205,7 @@ def test_failing_tasks_do_not_stop_the_others(tiny: TinyWorld) -> None:
     tiny.mended.touch()
     # One worker: the report's pages are then made by the run itself, with no further processes.
     again = tiny.invoke("run", *options, "--json", "--workers", 1)
+    assert again.exit_code == 1
     assert json.loads(again.stdout)["tasks"]["tiny"] == {"failed before": 4, "found": 6}
     assert len(tiny.executed()) == executed
     status = tiny.invoke("status", *options, "--json")
@@ -201,7 +228,7 @@ def test_summaries_have_the_metrics_of_all_draws(tiny: TinyWorld, tmp_path: Path
         assert result.exit_code == 0, result.stderr
     index = {keep: (store / "tiny" / "index.csv").read_bytes() for keep, store in stores.items()}
     assert index["draws"] == index["summaries"]
-    whole, thinned = (sorted(store.rglob("fit.nc")) for store in stores.values())
+    whole, thinned = (sorted(store.rglob("fit-1.nc")) for store in stores.values())
     for long, short in zip(whole, thinned, strict=True):
         assert short.stat().st_size < long.stat().st_size
         assert (
@@ -221,7 +248,7 @@ def test_the_time_limit_fails_a_task(tmp_path: Path, cmdstan_home: Path) -> None
         timeout=120,
         check=False,
     )
-    assert result.returncode == 0, result.stderr
+    assert result.returncode == 1, result.stderr
     # All of them, however many runs the profile has.
     assert list(json.loads(result.stdout)["tasks"]["mixture"]) == ["failed"]
     assert "stopped at the time limit of 0.05 s" in result.stderr

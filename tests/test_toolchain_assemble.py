@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from survival_world import started
+from survival_world import end_watchers, started
 from toolchain_world import World
 
 from harness.engine.toolchain import preflight, wheels
@@ -181,6 +181,7 @@ def test_two_processes_at_once(world: World) -> None:
 def test_killed_assembly_is_finished_by_the_next(world: World) -> None:
     with assembling(world, FAKE_MAKE="outlives") as first:
         wait_for((world.root / "make.began").exists)
+        end_watchers(first.pid)  # it would end make, too
         first.kill()
         first.communicate(timeout=10)
     # Its make lives on for a while; the next waits, or the two would write the same files.

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from toolchain_world import World
 
+from harness.cli import main
 from harness.engine.toolchain import find_cmdstan, require_cmdstan
 from harness.engine.toolchain.assemble import ensure_assembled
 from harness.engine.toolchain.locate import search
@@ -21,7 +25,8 @@ def _restore_environment(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_cmdstan(folder: Path, version: str = "2.39.0") -> Path:
     (folder / "bin").mkdir(parents=True)
-    (folder / "bin" / "stanc").touch()
+    (folder / "bin" / "stanc").write_text(f"#!/bin/sh\necho 'stanc3 v{version} (Unix)'\n")
+    (folder / "bin" / "stanc").chmod(0o755)
     (folder / "makefile").write_text(f"# CmdStan\nCMDSTAN_VERSION := {version}\n")
     return folder
 
@@ -55,7 +60,7 @@ def test_broken_environment_is_an_error(
 @pytest.mark.parametrize(
     ("versions", "newest"),
     [
-        (["2.9.0", "2.38.0", "2.37.1"], "2.38.0"),
+        (["2.32.0", "2.38.0", "2.37.1"], "2.38.0"),
         (["2.39.0-rc1", "2.39.0", "2.38.0"], "2.39.0"),
         (["2.39.0-rc2", "2.39.0-rc10", "2.38.0"], "2.39.0-rc10"),
     ],
@@ -67,6 +72,67 @@ def test_newest_at_home(world: World, versions: list[str], newest: str) -> None:
     (world.home / ".cmdstan" / "cmdstan-9.9.9").touch()
     found = find_cmdstan()
     assert (found.version, found.source) == (newest, "home")
+
+
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "too old": (
+        lambda folder: (folder / "bin" / "stanc").write_text("#!/bin/sh\necho stanc3 v2.31.0"),
+        "its version is 2.31, and harness needs 2.32 or newer",
+    ),
+    "old by its makefile": (
+        lambda folder: (folder / "makefile").write_text("CMDSTAN_VERSION := 2.10.0\n"),
+        "its version is 2.10",
+    ),
+    "not executable": (lambda folder: (folder / "bin" / "stanc").chmod(0o644), "not executable"),
+    "no program": (
+        lambda folder: (folder / "bin" / "stanc").write_text("nonsense"),
+        "does not run here",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_cmdstan_that_does_not_work_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """By every command, and by the doctor, in one sentence and without a traceback."""
+    breaks, message = BROKEN[case]
+    chosen = make_cmdstan(world.root / "mine")
+    breaks(chosen)
+    monkeypatch.setenv("CMDSTAN", str(chosen))
+    with pytest.raises(ToolchainError, match=message):
+        find_cmdstan()
+    told = CliRunner().invoke(main, ["doctor"])
+    assert told.exit_code == 1
+    assert message in told.stdout
+    ran = CliRunner().invoke(main, ["run", "mixture", "--store", str(world.root / "store")])
+    assert ran.exit_code == 1
+    assert ran.stderr.startswith(f"harness: CMDSTAN is set to {chosen}")
+    monkeypatch.delenv("CMDSTAN")
+    make_cmdstan(world.home / ".cmdstan" / "cmdstan-2.38.0", "2.38.0")
+    newer = make_cmdstan(world.home / ".cmdstan" / "cmdstan-2.39.0")
+    breaks(newer)
+    found = search()
+    assert found.found is not None
+    assert found.found.version == "2.38.0"
+    assert message in found.notes[0]
+
+
+def test_a_copy_of_an_assembled_cmdstan_says_what_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ensure_assembled()
+    copy = world.root / "copy"
+    shutil.copytree(folder, copy, symlinks=True)
+    monkeypatch.setenv("CMDSTAN", str(copy))
+    with pytest.raises(ToolchainError, match=r"copied or moved .*`harness doctor --build`"):
+        find_cmdstan()
+    monkeypatch.delenv("CMDSTAN")
+    moved = world.root / "moved"
+    world.cache.rename(moved)
+    monkeypatch.setenv("HARNESS_CACHE", str(moved))
+    (note,) = search().notes
+    assert "copied or moved" in note
 
 
 def test_unbuilt_home_is_skipped_with_a_note(

@@ -100,6 +100,8 @@ def ranges(results: Results) -> pd.DataFrame:
     """RMSE of PE N=2 with beta in [0, 1] and in the published code's ranges, and the published."""
     cells = [c for c in cells_of(results, TABLE_1) if c.key.endswith("pe-2")]
     frame = rmse(results, [*cells, *cells_of(results, RANGE)])
+    if frame.empty:
+        return frame
     table = published()
     table = table[(table["method"] == "PE") & (table["N"] == 2)]
     return frame.merge(

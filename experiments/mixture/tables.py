@@ -31,7 +31,11 @@ def tables(results: Results) -> list[Table]:
         made.append(_table_two(results, labels))
     if cells_of(results, OURS):
         made += [_ours(results, labels), _efficiency(results)]
-        made += [_ranges(results, labels), _weights(results), _printed()]
+        if not ranges(results).empty:
+            made.append(_ranges(results, labels))
+        if not mistaken_weights(results).empty:
+            made.append(_weights(results))
+        made.append(_printed())
     return made
 
 

@@ -8,7 +8,6 @@ again if one of its includes is edited.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -16,7 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -24,12 +22,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from harness.engine.processes import terminate_descendants
+from harness.engine.processes import children_end_with_us, terminate_descendants
 from harness.engine.program import StanProgram, as_argument, refuse_unreadable
+from harness.engine.staging import made_once
 from harness.engine.toolchain import CmdStan
-from harness.errors import CompileError
+from harness.errors import CompileError, ToolchainError
 from harness.folders import cache_folder
 
 # CmdStanPy writes the executable beside the source; both lie in the program's own folder.
@@ -178,6 +175,7 @@ def self_contained(program: StanProgram, cmdstan: CmdStan) -> str:
     return run_stanc(program, cmdstan, "--auto-format", "--canonicalize=includes")
 
 
+@children_end_with_us()
 def compile_programs(
     programs: Iterable[StanProgram],
     cmdstan: CmdStan,
@@ -253,8 +251,7 @@ class _Compilers:
     def run(self, command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
         """Run a compiler; return its exit code and what it said on standard error."""
         with self._lock:
-            if self._stopped:
-                raise CompileError("stopped before it began")
+            self.check()
             process = subprocess.Popen(
                 command,
                 env=environment,
@@ -270,19 +267,10 @@ class _Compilers:
             self._running.discard(process)
         return process.returncode, said
 
-    @contextlib.contextmanager
-    def holding(self, path: Path) -> Iterator[None]:
-        """Take a lock that another process may hold, unless stopped meanwhile."""
-        lock = FileLock(path)
-        while not lock.is_locked:
-            if self._stopped:
-                raise CompileError("stopped before it began")
-            with contextlib.suppress(Timeout):
-                lock.acquire(timeout=_SECONDS_A_WAIT)
-        try:
-            yield
-        finally:
-            lock.release()
+    def check(self) -> None:
+        """Raise CompileError if stopped."""
+        if self._stopped:
+            raise CompileError("stopped before it began")
 
     def stop(self) -> None:
         """End the running compilers, and start no more."""
@@ -309,40 +297,40 @@ def run_stanc(program: StanProgram, cmdstan: CmdStan, *options: str) -> str:
         *options,
         as_argument(program.path),
     ]
-    result = subprocess.run(
-        command, capture_output=True, encoding="utf-8", errors="replace", check=False
-    )
+    try:
+        result = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
+    except OSError as error:
+        raise ToolchainError(
+            f"Stan's compiler {command[0]} cannot be run: {error.strerror}; see `harness doctor`"
+        ) from error
     if result.returncode != 0:
         raise CompileError(f"{program.path} is not a valid Stan program:\n{result.stderr.strip()}")
     return result.stdout
 
 
 def _compile(entry: CompiledProgram, cmdstan: CmdStan, compilers: _Compilers) -> None:
-    """Compile in a temporary folder beside the final one, then rename it into place."""
-    final = entry.exe.parent
-    # A second process waits and then finds the executable, so a program is compiled once.
-    with compilers.holding(final.with_name(f".{final.name}.lock")):
-        if entry.exe.is_file():
-            return
-        staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=final.parent))
-        try:
-            source = staging / entry.program.path.name
-            shutil.copyfile(entry.program.path, source)
-            code, said = compilers.run(
-                [
-                    sys.executable,
-                    "-m",
-                    "harness.engine.compile_one",
-                    str(source),
-                    *map(str, entry.program.include_paths),
-                    str(entry.program.path.parent),
-                ],
-                {**os.environ, "CMDSTAN": str(cmdstan.path)},
-            )
-            if code != 0:
-                raise CompileError(f"{entry.program.path} does not compile:\n{said.strip()}")
-            source.with_suffix(".hpp").unlink(missing_ok=True)
-            source.with_suffix(".o").unlink(missing_ok=True)
-            staging.rename(final)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
+    """Compile a program into the cache, unless another process has done so meanwhile."""
+
+    def build(staging: Path) -> None:
+        source = staging / entry.program.path.name
+        shutil.copyfile(entry.program.path, source)
+        code, said = compilers.run(
+            [
+                sys.executable,
+                "-m",
+                "harness.engine.compile_one",
+                str(source),
+                *map(str, entry.program.include_paths),
+                str(entry.program.path.parent),
+            ],
+            # Compilers' temporary files go where they are removed, even if we are killed.
+            {**os.environ, "CMDSTAN": str(cmdstan.path), "TMPDIR": str(staging)},
+        )
+        if code != 0:
+            raise CompileError(f"{entry.program.path} does not compile:\n{said.strip()}")
+        source.with_suffix(".hpp").unlink(missing_ok=True)
+        source.with_suffix(".o").unlink(missing_ok=True)
+
+    made_once(entry.exe, build, check=compilers.check)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import operator
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,9 +17,11 @@ import psutil
 
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram
-from harness.engine.processes import end_descendants
+from harness.engine.processes import children_end_with_us, end_descendants
+from harness.engine.staging import temporary_folder
 from harness.engine.stan_csv import read_chain
 from harness.engine.stan_data import plain_data
+from harness.engine.why_ended import stan_message
 from harness.errors import DataError, SamplingError
 
 # Enough digits for every double to survive the CSV file unchanged.
@@ -78,6 +79,8 @@ class NutsSettings:
             if not least <= whole <= most:
                 word = "warm-up iterations" if name == "warmup" else name
                 raise DataError(f"NUTS takes from {least} to {most:,} {word}; got {whole}")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise DataError(f"a time limit is more than 0 seconds; got {self.time_limit}")
         if not 0 < self.target_accept < 1:
             raise DataError(f"target_accept lies between 0 and 1; got {self.target_accept}")
 
@@ -197,7 +200,7 @@ def run_nuts(
             "adapt_step_size": settings.warmup,
         }
     # Each run has a folder, because CmdStanPy names files by the second and would overwrite.
-    with tempfile.TemporaryDirectory(prefix="harness-") as folder:
+    with children_end_with_us(), temporary_folder() as folder:
         try:
             # Without the source CmdStanPy neither asks stanc nor compiles.
             fit = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe)).sample(
@@ -232,7 +235,7 @@ def run_nuts(
         except (RuntimeError, ValueError) as error:
             raise SamplingError(
                 f"{compiled.program.name}: CmdStan did not finish (seed {seed}): "
-                f"{stan_message(Path(folder), error)}"
+                f"{stan_message(folder, error)}"
             ) from error
 
 
@@ -286,16 +289,3 @@ def _collect(fit: cmdstanpy.CmdStanMCMC) -> NutsRun:
     config = fit.metadata.cmdstan_config
     version = ".".join(str(config[f"stan_version_{part}"]) for part in ("major", "minor", "patch"))
     return NutsRun(variables, stats, stats["step_size"][:, 0], gradients, seconds, version)
-
-
-def stan_message(folder: Path, error: Exception) -> str:
-    """Return the end of a run's console output, with the reason that Stan gave first."""
-    for console in sorted(folder.glob("*stdout*.txt")):
-        lines = [line.strip() for line in console.read_text(errors="replace").splitlines()]
-        said = [line for line in lines if line]
-        if any(line.startswith("Model has no parameters") for line in said):
-            return "with these data no parameter has a value, so there is nothing to sample"
-        if said:
-            reasons = [line for line in said[:-3] if line.startswith("Exception:")]
-            return " ".join([*reasons[-1:], *said[-3:]])
-    return str(error).splitlines()[0]

@@ -5,11 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+import uuid
+from collections.abc import Iterator
 from multiprocessing import parent_process
+from pathlib import Path
 
 import psutil
+
+from harness.engine import watcher
+
+VARIABLE = "HARNESS_RUN"
+"""Environment variable that marks the processes that a process of ours has started."""
 
 _SECONDS_TO_END = 10.0
 _SECONDS_A_LOOK = 0.1
@@ -52,34 +62,100 @@ def end_descendants() -> None:
         time.sleep(_SECONDS_A_LOOK)
 
 
-def end_marked(variable: str, value: str) -> int:
-    """End the processes whose environment has this value of a variable, and return their number.
+def end_marked(mark: str) -> int:
+    """End the processes that have this mark, and return their number; see :func:`marked`."""
+    return watcher.end_marked(VARIABLE, mark, seconds=_SECONDS_TO_END)
 
-    They are asked first, and killed after some seconds.  Other users' processes, whose environment
-    cannot be read, are left alone.
+
+@contextlib.contextmanager
+def children_end_with_us() -> Iterator[str]:
+    """Let everything that this process starts in a block end with it, even if it is killed.
+
+    What is started inherits a mark in the environment variable ``$HARNESS_RUN``.  A small process
+    waits for our end, and then ends whatever has the mark: make's compilers, CmdStan, workers.
+    (Linux' parent-death signal would reach only our own children, and would come when the thread
+    that started them ends.)  At an interrupt they are ended here.  When the block ends otherwise,
+    nothing is ended.
+
+    Blocks may overlap, in one thread or in several; they share one mark.  Where there is no
+    ``fork``, as on Windows, nobody waits.
+
+    Yields
+    ------
+    str
+        The mark.
     """
-    marked = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(variable) == value and process.pid != os.getpid():
-                marked.append(process)
-    for process in marked:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.terminate()
-    until = time.monotonic() + _SECONDS_TO_END
-    while (
-        alive := [process for process in marked if _lives(process)]
-    ) and time.monotonic() < until:
-        time.sleep(_SECONDS_A_LOOK)
-    for process in alive:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    return len(marked)
-
-
-def _lives(process: psutil.Process) -> bool:
-    """Whether a process is still running; without a proper init, ended ones may stay unreaped."""
+    _WATCH.begin()
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+        yield _WATCH.mark
+    except KeyboardInterrupt:
+        end_marked(_WATCH.mark)
+        raise
+    finally:
+        _WATCH.end()
+
+
+class _Watch:
+    """The mark, and the process that waits for as long as a block needs it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._before: str | None = None
+        self.mark = ""
+
+    def begin(self) -> None:
+        with self._lock:
+            self._blocks += 1
+            if self._blocks > 1:
+                return
+            self._before = os.environ.get(VARIABLE)
+            if not self.mark.startswith(f"{os.getpid()}-"):  # none yet, or from before a fork
+                self.mark = f"{os.getpid()}-{uuid.uuid4().hex}"
+            if hasattr(os, "fork"):
+                self._process = self._start()
+            os.environ[VARIABLE] = self.mark
+
+    def _start(self) -> subprocess.Popen[bytes] | None:
+        # CmdStanPy makes a folder when it is imported, and removes it when Python ends in order.
+        cmdstanpy = sys.modules.get("cmdstanpy")
+        made = getattr(cmdstanpy, "_TMPDIR", None)
+        folders = [] if made is None else [str(made)]
+        quiet = subprocess.DEVNULL
+        environment = {each: os.environ[each] for each in os.environ if each != VARIABLE}
+        environment["PYTHONPATH"] = str(Path(psutil.__file__).parents[1])
+        command = [sys.executable, "-S", "-P", watcher.__file__, VARIABLE, self.mark]
+        try:
+            started = subprocess.Popen(
+                [*command, str(os.getpid()), *folders],
+                stdin=subprocess.PIPE,
+                stdout=quiet,
+                stderr=quiet,
+                env=environment,
+                cwd="/",
+            )
+        except OSError:  # no more processes, for instance: the work itself will say so
+            return None
+        # It ends soon, and leaves a process behind that is not our child.
+        threading.Thread(target=started.wait, daemon=True).start()
+        return started
+
+    def end(self) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if self._blocks:
+                return
+            if self._before is None:
+                os.environ.pop(VARIABLE, None)
+            else:
+                os.environ[VARIABLE] = self._before
+            if self._process is not None and self._process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    self._process.stdin.write(b"0")
+                    self._process.stdin.close()
+                self._process.wait()
+                self._process = None
+
+
+_WATCH = _Watch()

@@ -7,17 +7,17 @@ headers are precompiled once; after that, a program takes about ten seconds.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import stanio
-from filelock import FileLock
 
 from harness.engine.compile import program_digest, run_stanc
 from harness.engine.program import StanProgram
+from harness.engine.staging import made_once
 from harness.engine.stan_data import plain_data
 from harness.engine.stan_library import StanSource, load_library
 from harness.engine.toolchain import CmdStan
@@ -91,7 +91,7 @@ def program_library(program: StanProgram, cmdstan: CmdStan) -> Path:
         )
         source.unlink()
 
-    _made_once(library, build)
+    made_once(library, build)
     return library
 
 
@@ -107,27 +107,15 @@ def _precompiled(compiler: Compiler, cmdstan: CmdStan) -> Path:
             made = staging / f"{_HEADERS}.gch"
             _run([*flags, str(staging / _HEADERS), "-o", str(made)], staging, header)
 
-    _made_once(header, build)
+    made_once(header, build)
     return folder
-
-
-def _made_once(wanted: Path, build: Callable[[Path], None]) -> None:
-    """Build in a temporary folder beside the final one, then rename it into place."""
-    final = wanted.parent
-    with FileLock(final.with_name(f".{final.name}.lock")):
-        if wanted.is_file():
-            return
-        staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=final.parent))
-        try:
-            build(staging)
-            staging.rename(final)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
 
 
 def _run(command: list[str], staging: Path, what: Path) -> None:
     log = staging / "log"
-    if run_logged(command, log, tick=lambda: None) != 0:
+    # Compilers' temporary files go where they are removed, even if we are killed.
+    environment = {**os.environ, "TMPDIR": str(staging)}
+    if run_logged(command, log, tick=lambda: None, env=environment) != 0:
         said = log.read_text(encoding="utf-8", errors="replace").strip()
         raise CompileError(f"{what} does not compile to a shared library:\n{said[-2000:]}")
     log.unlink()

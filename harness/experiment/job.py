@@ -12,6 +12,7 @@ from filelock import FileLock
 
 from harness.engine.compile import CompiledProgram, compile_programs
 from harness.engine.nuts import NutsSettings, quiet_cmdstanpy
+from harness.engine.processes import children_end_with_us
 from harness.engine.program import StanProgram
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import HarnessError
@@ -71,6 +72,7 @@ class Outcome:
     seconds: float
 
 
+@children_end_with_us()
 @quiet_cmdstanpy()
 def perform(job: Job) -> Outcome:
     """Make a job's fit.  An error becomes a message, so that other jobs can continue."""

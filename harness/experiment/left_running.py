@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.engine.processes import end_marked
+from harness.engine.processes import children_end_with_us, end_marked
 from harness.files import write_text
-
-_VARIABLE = "HARNESS_RUN"
 
 
 @contextlib.contextmanager
 def marked_run(folder: Path) -> Iterator[int]:
     """Mark the processes that a run starts, after ending those that a killed one left.
 
-    A run that is killed outright cannot end the CmdStan processes that it waits for.  These inherit
-    its mark in an environment variable, and the file ``.run`` holds the mark until the run ends
-    normally.  Each mark identifies one process, so nothing else is ever ended.  All runs of that
-    process share the mark, because worker processes of one experiment also work for the next.
+    A run that is killed outright cannot end the CmdStan processes that it waits for.  Another
+    process does that, unless it is killed too: so the file ``.run`` holds the mark that they
+    inherit, until the run ends normally.  Each mark identifies one process, so nothing else is
+    ever ended.
 
     Parameters
     ----------
@@ -43,14 +39,11 @@ def marked_run(folder: Path) -> Iterator[int]:
     before = ""
     with contextlib.suppress(OSError, ValueError):
         before = path.read_text(encoding="utf-8")
-    ended = end_marked(_VARIABLE, before) if before else 0
-    mark = os.environ.get(_VARIABLE, "")
-    if not mark.startswith(f"{os.getpid()}-"):  # no mark, or one that this process has inherited
-        mark = f"{os.getpid()}-{uuid.uuid4().hex}"
-    write_text(path, mark)
-    os.environ[_VARIABLE] = mark
-    try:
-        yield ended
-    finally:
-        with contextlib.suppress(OSError):  # if it stays, the next run looks and finds nothing
-            path.unlink()
+    ended = end_marked(before) if before else 0
+    with children_end_with_us() as mark:
+        write_text(path, mark)
+        try:
+            yield ended
+        finally:
+            with contextlib.suppress(OSError):  # if it stays, the next run looks and finds nothing
+                path.unlink()

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from harness.engine.toolchain import CmdStan
-from harness.experiment.results import read_results, write_index
+from harness.experiment.results import read_results, without_damage, write_index
 from harness.experiment.run import Plan, make_plan
 from harness.experiment.store import Store
 from harness.plan.catalogue import load_file
@@ -61,15 +61,19 @@ def write_pages(job: PageJob) -> Entry | None:
     Raises
     ------
     StoreError
-        If a file cannot be written, or a fit is damaged.
+        If a file cannot be written, or a damaged fit cannot be set aside.
     """
     experiment = load_file(job.name, job.file)
     plan = make_plan(experiment, job.profile, job.cmdstan, data_dir=job.data_dir)
     store = Store(job.root)
-    section = evaluate(plan, store, job.cmdstan, job.data_dir)
-    if section is None:
-        return None
-    return write_experiment(store.report, section, fits=job.fits, workers=job.workers)
+
+    def write() -> Entry | None:
+        section = evaluate(plan, store, job.cmdstan, job.data_dir)
+        if section is None:
+            return None
+        return write_experiment(store.report, section, fits=job.fits, workers=job.workers)
+
+    return without_damage(plan, store, write)
 
 
 def evaluate(
@@ -87,7 +91,17 @@ def evaluate(
     if not results.cells:
         return None
     options = "" if data_dir is None else f"--data-dir {data_dir}"
-    section = build_section(plan.experiment, results, options=options)
+    try:
+        section = build_section(plan.experiment, results, options=options)
+    except (LookupError, ValueError, AttributeError, TypeError) as error:
+        missing = len(plan.cells) - len(results.cells)
+        if not missing:
+            raise
+        say(
+            f"{plan.experiment.name}: its tables cannot be made without the {missing} of "
+            f"{len(plan.cells)} cells that lack fits ({type(error).__name__}: {error})"
+        )
+        return None
     claims = claims_table(section, cmdstan.version)
     write_tables(store.tables(plan.experiment.name), [*section.tables, claims])
     return section

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from harness.errors import StoreError
 from harness.experiment.run import Plan
-from harness.experiment.store import Store
+from harness.experiment.store import DamagedTaskError, Store
 from harness.files import write_text
 from harness.fit import Fit
 from harness.plan.spec import Cell, Failure, Results, Task
+from harness.progress import say
+
+T = TypeVar("T")
 
 
 def read_results(plan: Plan, store: Store) -> Results:
     """Collect the finished fits of a plan.
 
     A cell with a single finished replication is left out, because its error cannot be estimated.
-    A damaged result counts as missing; the next run sets it aside.
+    A damaged result is set aside, which is reported, and counts as missing.
+
+    Raises
+    ------
+    StoreError
+        If a damaged result cannot be set aside.
     """
     rows: list[dict[str, Any]] = []
     times: list[str] = []
     failures: list[Failure] = []
     tasks: dict[tuple[str, int], Task] = {}
     for task in plan.tasks:
-        record = _record(store, task)
+        record = _record(plan, store, task)
         if record is not None:
             rows.append(_row(task, record))
             times.append(record["finished"])
@@ -66,8 +74,8 @@ def status(plan: Plan, store: Store) -> pd.DataFrame:
     counts: dict[str, Counter[str]] = {cell.key: Counter() for cell in plan.cells}
     for task in plan.tasks:
         try:
-            state = "to do" if store.record(task) is None else "finished"
-        except StoreError:
+            state = "to do" if store.checked(task) is None else "finished"
+        except DamagedTaskError:
             state = "damaged"
         if state == "to do" and store.failure(task) is not None:
             state = "failed"
@@ -80,11 +88,32 @@ def status(plan: Plan, store: Store) -> pd.DataFrame:
     )
 
 
-def _record(store: Store, task: Task) -> dict[str, Any] | None:
+def without_damage(plan: Plan, store: Store, work: Callable[[], T]) -> T:
+    """Do work with stored fits; if one turns out to be damaged, set it aside and begin again.
+
+    Raises
+    ------
+    StoreError
+        If a damaged result cannot be set aside.
+    """
+    while True:
+        try:
+            return work()
+        except DamagedTaskError as error:
+            _set_aside(plan, store, error)
+
+
+def _record(plan: Plan, store: Store, task: Task) -> dict[str, Any] | None:
     try:
-        return store.record(task)
-    except StoreError:
+        return store.checked(task)
+    except DamagedTaskError as error:
+        _set_aside(plan, store, error)
         return None
+
+
+def _set_aside(plan: Plan, store: Store, error: DamagedTaskError) -> None:
+    place = store.set_aside(error.task)
+    say(f"{plan.experiment.name}: {error}; moved to {place}, and left out until it is run again")
 
 
 def _row(task: Task, record: dict[str, Any]) -> dict[str, Any]:

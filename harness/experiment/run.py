@@ -7,18 +7,18 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from harness.engine.compile import CompiledProgram, compile_programs, program_digest, self_contained
 from harness.engine.program import StanProgram
+from harness.engine.signals import interrupts_put_off
 from harness.engine.toolchain import CmdStan
-from harness.errors import DataError, StoreError, WorkersError
-from harness.experiment.interrupts import interrupts_put_off
+from harness.errors import DataError, WorkersError
 from harness.experiment.job import Job, Outcome, SentProgram
 from harness.experiment.left_running import marked_run
-from harness.experiment.store import Store
+from harness.experiment.store import DamagedTaskError, Store
 from harness.experiment.workers import Workers
 from harness.plan.spec import Cell, Experiment, Profile, Task, tasks_of
 from harness.progress import Progress
@@ -191,6 +191,7 @@ def run_plan(
             run = _Run(plan, store, keep, facts or {}, progress, counts, on_all_sent)
             try:
                 run.perform(missing, programs, workers)
+                store.refuse_lost(run.written)
             except CancelledError:
                 workers.stop()
                 raise WorkersError(
@@ -233,7 +234,7 @@ def _missing(
                 if store.checked(task) is not None:
                     counts["found"] += 1
                     continue
-            except StoreError as error:
+            except DamagedTaskError as error:
                 place = store.set_aside(task)
                 counts["set aside"] += 1
                 progress.say(f"{error}; moved to {place} and run again")
@@ -280,6 +281,8 @@ class _Run:
         How many tasks have had each outcome.
     on_all_sent
         The same as for :func:`run_plan`.
+    written
+        Tasks whose fits have been written.
     """
 
     plan: Plan
@@ -289,6 +292,7 @@ class _Run:
     progress: Progress
     counts: Counter[str]
     on_all_sent: Callable[[], None] | None
+    written: list[Task] = field(default_factory=list)
 
     def perform(
         self,
@@ -338,6 +342,7 @@ class _Run:
             fit = fit.thinned(_DRAWS_IN_A_SUMMARY)
         facts = {"seconds_in_all": outcome.seconds, "kept": self.keep, "pid": os.getpid()}
         self.store.write(task, fit, metrics, facts | dict(self.facts))
+        self.written.append(task)
         self.counts["finished"] += 1
 
     def stopped(self) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import shutil
-import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,11 +13,12 @@ from typing import Literal
 import pandas as pd
 
 from harness.engine.nuts import quiet_cmdstanpy
+from harness.engine.processes import children_end_with_us
 from harness.engine.toolchain import CmdStan, require_cmdstan
 from harness.errors import DataError
 from harness.experiment.live_report import LiveReport
 from harness.experiment.reporting import evaluate, run_facts, tell_claims
-from harness.experiment.results import status
+from harness.experiment.results import status, without_damage
 from harness.experiment.run import (
     Keep,
     Plan,
@@ -34,9 +32,14 @@ from harness.experiment.workers import DaskWorkers, LocalWorkers
 from harness.plan.catalogue import experiment_names, load_experiment
 from harness.plan.spec import Profile
 from harness.progress import Progress, say
+from harness.report.experiment_page import Section
 from harness.report.markdown import write_markdown
+from harness.report.overview import Entry
 from harness.report.site import FitPages, count_fit_pages, finish_site, write_experiment
 from harness.report.written import remove_report
+
+FAILED = ("failed", "failed before")
+"""Counts of a :class:`Summary` that are no success."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ class Summary:
     store_bytes: int
 
 
+@children_end_with_us()
 def run_session(
     selection: Selection,
     *,
@@ -171,7 +175,7 @@ def run_session(
     facts = {"git_revision": git_revision()}
     counts = {}
     plans = quickest_first(selection.plans(cmdstan), store)
-    with _unattended(), DaskWorkers(scheduler) if scheduler else LocalWorkers(workers) as pool:
+    with quiet_cmdstanpy(), DaskWorkers(scheduler) if scheduler else LocalWorkers(workers) as pool:
         report = LiveReport(
             [selection.whole(plan, cmdstan) for plan in plans],
             store,
@@ -207,6 +211,7 @@ def _compile_beside(
         workers.in_thread(partial(compile_missing, plan, store, cmdstan))
 
 
+@children_end_with_us()
 def report_session(selection: Selection, settings: ReportSettings) -> Path:
     """Write tables, index and report from the fits in the store; return the report's path."""
     started = time.perf_counter()
@@ -216,29 +221,43 @@ def report_session(selection: Selection, settings: ReportSettings) -> Path:
     sections, entries = [], []
     for plan in selection.plans(cmdstan):
         name = plan.experiment.name
-        section = evaluate(plan, store, cmdstan, selection.data_dir)
-        if section is None:
+        write = partial(_write_section, plan, store, cmdstan, selection.data_dir, settings)
+        written = without_damage(plan, store, write)
+        if written is None:
             say(f"{name}: nothing to report yet")
             continue
-        say(f"{name}: writing the report")
+        section, entry = written
         sections.append(section)
-        if settings.form == "html":
-            total = count_fit_pages(section, settings.fits)
-            with Progress(total, f"{name}: report", "page") as progress:
-                entries.append(
-                    write_experiment(
-                        store.report,
-                        section,
-                        fits=settings.fits,
-                        workers=settings.workers,
-                        on_page=progress.step,
-                    )
-                )
+        if entry is not None:
+            entries.append(entry)
         tell_claims(name, section.claims)
     facts = run_facts(cmdstan, time.perf_counter() - started)
     if settings.form == "md":
         return write_markdown(store.report, sections, facts=facts)
     return finish_site(store.report, entries, facts)
+
+
+def _write_section(
+    plan: Plan, store: Store, cmdstan: CmdStan, data_dir: Path | None, settings: ReportSettings
+) -> tuple[Section, Entry | None] | None:
+    """Write an experiment's tables, and its pages if the report is a site."""
+    name = plan.experiment.name
+    section = evaluate(plan, store, cmdstan, data_dir)
+    if section is None:
+        return None
+    say(f"{name}: writing the report")
+    if settings.form != "html":
+        return section, None
+    total = count_fit_pages(section, settings.fits)
+    with Progress(total, f"{name}: report", "page") as progress:
+        entry = write_experiment(
+            store.report,
+            section,
+            fits=settings.fits,
+            workers=settings.workers,
+            on_page=progress.step,
+        )
+    return section, entry
 
 
 def status_session(selection: Selection) -> dict[str, pd.DataFrame]:
@@ -267,20 +286,11 @@ def clean_session(names: Sequence[str], root: Path) -> int:
         if folder.is_symlink() or not (folder / ".lock").is_file():
             continue
         with store.writing(name):
-            freed += store.size(name)
-            shutil.rmtree(folder)
+            removed, left = store.remove(name)
+        freed += removed
+        if left:
+            say(f"{name}: {len(left)} files that harness did not write stay, such as {left[0]}")
     return freed + remove_report(store.report)
-
-
-@contextlib.contextmanager
-def _unattended() -> Iterator[None]:
-    """Keep CmdStanPy quiet, and let SIGTERM end a run as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with quiet_cmdstanpy():
-            yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def git_revision() -> str:

@@ -19,7 +19,10 @@ from harness.fit.netcdf import read_tree, root_attribute, write_tree
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws, follows_path, tempered_draws
 from harness.fit.weighting import LOG_WEIGHT, Weighting, seen_weighting
 
-FORMAT = "harness-fit-1"
+VERSION = 1
+"""Version of the form in which fits are stored: raise it whenever older files are read wrongly."""
+
+FORMAT = f"harness-fit-{VERSION}"
 """Marks a file as one of a fit."""
 
 _DAMAGED = (
@@ -333,6 +336,10 @@ class Fit:
             said = " ".join(str(error).split())
             raise StoreError(f"{path} is damaged or is no NetCDF file ({said})") from error
         mark = tree.attrs.get("format")
+        if isinstance(mark, str) and mark.startswith("harness-fit-") and mark != FORMAT:
+            raise StoreError(
+                f"{path} is a fit of another version of harness ({mark}); this one reads {FORMAT}"
+            )
         if not (isinstance(mark, str) and mark == FORMAT) or "posterior" not in tree:
             raise StoreError(f"{path} is a NetCDF file, but not a fit of this program")
         fit = cls(tree)

@@ -16,6 +16,9 @@ import xarray as xr
 
 _SHARED = ("chain", "draw")
 
+UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError)
+"""What reading raises about a file that is damaged or is no NetCDF file."""
+
 
 def write_tree(tree: xr.DataTree) -> bytes:
     """Return a tree of groups, each with its own axes, as the bytes of a NetCDF file."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,9 +29,10 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram, compile_programs
-from harness.engine.nuts import stan_message
+from harness.engine.staging import temporary_folder
 from harness.engine.stan_data import plain_data
 from harness.engine.toolchain import require_cmdstan
+from harness.engine.why_ended import stan_message
 from harness.errors import DataError, SamplingError
 from harness.model import Model
 from harness.model.coordinates import StanCoordinates, flatten
@@ -368,8 +368,7 @@ class _CmdStanRun:
 def _cmdstan(model: Model, compiled: CompiledProgram | None) -> Iterator[_CmdStanRun]:
     """Prepare a run of a model's target; Stan's errors inside it become a SamplingError."""
     compiled = compiled or _compiled_target(model)
-    with tempfile.TemporaryDirectory(prefix="harness-") as place:
-        folder = Path(place)
+    with temporary_folder() as folder:
         data = folder / "data.json"
         cmdstanpy.write_stan_json(str(data), plain_data(model.data))
         try:

@@ -241,12 +241,17 @@ def _written(jobs: Iterator[FitJob], workers: int) -> Iterator[Finding]:
         workers, mp_context=get_context("spawn"), initializer=end_with_parent
     ) as pool:
         running: list[Future[Finding]] = []
-        for job in jobs:
-            # Keep only as many fits in memory as the workers need.
-            running.append(pool.submit(_write_fit, job))
-            if len(running) > 2 * workers:
-                yield running.pop(0).result()
-        yield from (future.result() for future in running)
+        try:
+            for job in jobs:
+                # Keep only as many fits in memory as the workers need.
+                running.append(pool.submit(_write_fit, job))
+                if len(running) > 2 * workers:
+                    yield running.pop(0).result()
+            yield from (future.result() for future in running)
+        except BaseException:
+            # An interrupt or an error is not kept waiting for pages that nobody needs any more.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _write_fit(job: FitJob) -> Finding:

@@ -1,7 +1,7 @@
 """The list of files that a report has written, so that the next report removes outdated ones.
 
 The list lies next to the pages; there is one for each form of the report.  Nothing else is ever
-removed.
+removed, and nothing that lies outside when symbolic links are followed.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ def remember_files(folder: Path, form: ReportForm, names: Iterable[str]) -> None
 
 def remove_report(folder: Path) -> int:
     """Remove what a report wrote, and folders that become empty; return the bytes freed."""
+    if not _is_within(folder, folder.parent):
+        return 0
     freed = sum(_remove(folder, {*_recorded(folder, each), each}) for each in _LISTS.values())
     with suppress(OSError):  # other files are in it, or it never existed
         folder.rmdir()
@@ -62,13 +64,22 @@ def _recorded(folder: Path, listed: str) -> list[str]:
     return [name for name in names if name and ".." not in name and not name.startswith("/")]
 
 
+def _is_within(path: Path, folder: Path) -> bool:
+    """Whether a path lies in a folder when all symbolic links are followed."""
+    return path.resolve().is_relative_to(folder.resolve())
+
+
 def _remove(folder: Path, names: set[str]) -> int:
     freed = 0
     for name in names:
         path = folder / name
+        # Through a symbolic link, a name in the list may lead to a file of somebody's own.
+        if path.is_symlink() or not _is_within(path, folder):
+            continue
         with suppress(OSError):
-            freed += path.lstat().st_size
+            size = path.lstat().st_size
             path.unlink()
+            freed += size
             if path.parent != folder:
                 path.parent.rmdir()  # fails unless it is empty
     return freed

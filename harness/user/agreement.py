@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import cmdstanpy
@@ -15,6 +13,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram
 from harness.engine.program import StanProgram
+from harness.engine.staging import temporary_folder
 from harness.engine.stan_data import plain_data
 from harness.errors import SamplingError
 from harness.model.density import StanDensity
@@ -138,8 +137,7 @@ def _finite_points(density: StanDensity, seed: int) -> tuple[FloatArray, Evaluat
 def _by_cmdstan(
     compiled: CompiledProgram, data: Mapping[str, Any], points: FloatArray
 ) -> Evaluated:
-    with tempfile.TemporaryDirectory(prefix="harness-") as place:
-        folder = Path(place)
+    with temporary_folder() as folder:
         given, written = folder / "points.json", folder / "densities.csv"
         cmdstanpy.write_stan_json(str(folder / "data.json"), plain_data(data))
         given.write_text(json.dumps({"params_r": points.tolist()}), encoding="utf-8")

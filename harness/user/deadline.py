@@ -18,19 +18,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from harness.engine.processes import end_descendants
+from harness.engine.signals import ENDING, passed_on
 from harness.errors import SamplingError
 
 PATIENCE = 15.0
 """Seconds in which the main thread must react to an interrupt; ending CmdStan takes up to 10."""
-_INTERRUPTED, _OUT_OF_TIME = 130, 1
+_OUT_OF_TIME = 1
 
 
 @contextmanager
 def stoppable(seconds: float | None = None, *, patience: float = PATIENCE) -> Iterator[None]:
-    """Run a block that Ctrl-C always ends, and a time limit if there is one.
+    """Run a block that Ctrl-C, SIGTERM or SIGHUP always ends, and a time limit if there is one.
 
-    The process itself ends, with status 130 or 1, if the main thread is still in the block
-    ``patience`` seconds after an interrupt or the limit, or at a second interrupt.  Only the main
+    The process itself ends, with status 130, 143, 129 or 1, if the main thread is still in the
+    block ``patience`` seconds after a signal or the limit, or at a second signal.  Only the main
     thread can use this; in another thread the block runs as it is.
 
     Parameters
@@ -67,6 +68,7 @@ class _Watch:
         self._told.setblocking(False)
         self._done = threading.Event()
         self.out_of_time = False
+        self._status = _OUT_OF_TIME
         self.why = f"stopped at the time limit of {seconds:g} s" if seconds is not None else ""
 
     def __enter__(self) -> _Watch:
@@ -86,11 +88,15 @@ class _Watch:
 
     def _work(self) -> None:
         limit = None if self._seconds is None else time.monotonic() + self._seconds
-        interrupts = 0
+        interrupts = other = 0
         while not self._done.is_set():
             self._heard.settimeout(None if limit is None else max(limit - time.monotonic(), 1e-3))
             try:
-                if self._heard.recv(1) != bytes([signal.SIGINT]):
+                number = self._heard.recv(1)[0]
+                if number == signal.SIGINT and passed_on() > other:
+                    other += 1  # heard of already, under its own number
+                    continue
+                if number not in ENDING or signal.getsignal(number) is signal.SIG_IGN:
                     continue
             except TimeoutError:
                 if interrupts or self.out_of_time:
@@ -100,6 +106,8 @@ class _Watch:
                 _interrupt_main()
             else:
                 interrupts += 1
+                if not self.out_of_time:
+                    self._status = 128 + number
                 if interrupts > 1:
                     self._end()
             limit = time.monotonic() + self._patience
@@ -107,7 +115,7 @@ class _Watch:
     def _end(self) -> None:
         print(f"harness: {self.why}" if self.out_of_time else "interrupted", file=sys.stderr)
         end_descendants()
-        os._exit(_OUT_OF_TIME if self.out_of_time else _INTERRUPTED)
+        os._exit(self._status)
 
 
 def _interrupt_main() -> None:

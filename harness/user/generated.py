@@ -6,7 +6,6 @@ import contextlib
 import json
 import re
 import subprocess
-import tempfile
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import CompiledProgram, Declared
 from harness.engine.program import StanProgram
+from harness.engine.staging import temporary_folder
 from harness.engine.stan_csv import EXACT
 from harness.engine.stan_data import plain_data
 from harness.errors import SamplingError
@@ -262,8 +262,7 @@ def _by_cmdstan(
     Each has a seed of its own: CmdStan before 2.39 gave all chains of one call the same stream.
     """
     made = []
-    with tempfile.TemporaryDirectory(prefix="harness-") as place:
-        folder = Path(place)
+    with temporary_folder() as folder:
         data = folder / "data.json"
         cmdstanpy.write_stan_json(str(data), plain_data(model.data))
         for chain, (draws, seed) in enumerate(zip(by_chain, seeds, strict=True)):

@@ -22,7 +22,13 @@ from harness.engine.compile import (
 from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.toolchain import require_cmdstan
-from harness.errors import DataError, HarnessError, RewriteError, ToolchainError
+from harness.errors import (
+    DataError,
+    HarnessError,
+    RewriteError,
+    SamplingError,
+    ToolchainError,
+)
 from harness.files import write_text
 from harness.fit import Fit, build_fit, reserved_names
 from harness.folders import cache_folder
@@ -205,16 +211,19 @@ class UserProgram:
         return difference_by_editing(unedited, edited, everything, seed=seed)
 
     def plain(self, nuts: NutsSettings, seed: int) -> Fit:
-        """Run NUTS on the original program."""
-        compiled = self.compiled.get(ORIGINAL)
-        run = Run(seed=seed, nuts=nuts, compiled=compiled, engine=self.engine)
-        # stanli gives no parameters either where a generated quantity is rejected.
-        apart = self.engine == "stanli" and self.generates
-        if apart:
-            program_without_generated(self.model)
-        ran = run_variant(self.model, WITHOUT_GENERATED if apart else ORIGINAL, {}, run)
-        if apart:
-            ran = self._with_generated_quantities(ran, seed)
+        """Run NUTS on the original program; generated quantities cannot disturb its draws."""
+        if self.engine == "stanli" and self.generates:
+            # stanli gives no parameters either where a generated quantity is rejected.
+            ran = self._apart(nuts, seed)
+        else:
+            try:
+                ran = self._ran(ORIGINAL, self.compiled.get(ORIGINAL), nuts, seed)
+            except SamplingError:
+                # CmdStan ends at errors of generated quantities that are no rejections, such as an
+                # index out of range.  An error of the other blocks shows again, and is raised.
+                if not self.generates:
+                    raise
+                ran = self._apart(nuts, seed)
         later = [name for name in self.names if name in ran.run.variables]
         # Parameters without values, such as a vector of length 0, are in no results.
         parameters = [name for name in self.model.parameters if name in ran.run.variables]
@@ -230,14 +239,25 @@ class UserProgram:
             | {"parameters": json.dumps(parameters)},
         )
 
-    def _with_generated_quantities(self, ran: VariantRun, seed: int) -> VariantRun:
-        """Add generated quantities to a run of the program without them: it is then the original's.
+    def _ran(
+        self, variant: str, compiled: CompiledProgram | None, nuts: NutsSettings, seed: int
+    ) -> VariantRun:
+        run = Run(seed=seed, nuts=nuts, compiled=compiled, engine=self.engine)
+        return run_variant(self.model, variant, {}, run)
+
+    def _apart(self, nuts: NutsSettings, seed: int) -> VariantRun:
+        """Run the program without its generated quantities, and then these for each draw.
 
         Parameters
         ----------
-        ran, seed
-            The run, and its seed.
+        nuts, seed
+            Settings and seed of the run, which counts as a run of the original.
         """
+        program = program_without_generated(self.model)
+        compiled = None
+        if self.engine == "cmdstan":
+            compiled = compile_programs([program], require_cmdstan())[program]
+        ran = self._ran(WITHOUT_GENERATED, compiled, nuts, seed)
         found = ran.run.variables
         made = generate(self.model, found, compiled=None, seed=seed)
         original = self.model.program(ORIGINAL)

@@ -15,6 +15,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, remember
 from harness.engine.nuts import NutsSettings
+from harness.engine.processes import children_end_with_us
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.forms.common import Engine
@@ -78,6 +79,7 @@ _FEWEST_WARMUP, _ROUND_WARMUP = 20, 150
 _TARGET_ACCEPT: Mapping[Method, float] = {"pseudo_extended": 0.95}
 
 
+@children_end_with_us()
 def sample(
     path: File | str,
     data: File | str | Mapping[str, Any] | None = None,

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from harness.engine.processes import children_end_with_us
 from harness.engine.toolchain import wheels
 from harness.engine.toolchain.preflight import obstacles
 from harness.engine.toolchain.tools import (
@@ -69,11 +70,28 @@ def is_ours(folder: Path) -> bool:
 
 def is_complete(folder: Path) -> bool:
     """Whether the folder holds an assembled CmdStan that was completed, and completed there."""
+    return _assembled_in(folder) == str(folder.resolve())
+
+
+def is_copy(folder: Path) -> bool:
+    """Whether the folder holds an assembled CmdStan that was completed in another place."""
+    return _assembled_in(folder) not in (None, str(folder.resolve()))
+
+
+def copies() -> list[Path]:
+    """Return the copies in the cache folder, which cannot be used."""
+    return [
+        each.parent for each in cache_root().glob(f"cmdstan/*/{_MARKER}") if is_copy(each.parent)
+    ]
+
+
+def _assembled_in(folder: Path) -> str | None:
+    """Return where an assembled CmdStan was completed; None if it never was."""
     try:
         marker = json.loads((folder / _MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(marker, dict) and marker.get("path") == str(folder.resolve())
+        return None
+    return str(marker.get("path")) if isinstance(marker, dict) else None
 
 
 def ensure_assembled() -> Path:
@@ -93,7 +111,7 @@ def ensure_assembled() -> Path:
     # Read once, so that the folder's name fits what is compiled, even if somebody edits them.
     recipes = _read_recipes()
     folder = _folder_for(compiler, recipes)
-    with assembly_lock() as builders:
+    with assembly_lock() as builders, children_end_with_us():
         if is_complete(folder):  # whoever held the lock before us made it
             return folder
         try:

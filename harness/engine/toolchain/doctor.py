@@ -19,7 +19,7 @@ from harness.engine.toolchain.locate import CmdStan, search
 from harness.engine.toolchain.preflight import MEGABYTES_NEEDED, obstacles
 from harness.engine.toolchain.tools import HOW_TO_INSTALL, Compiler, Make, find_compiler, find_make
 from harness.errors import ToolchainError
-from harness.folders import cache_root, owned_folders
+from harness.folders import cache_root, changed_by_others, owned_folders
 
 _PACKAGES = ("cmdstanpy", "arviz-base", "arviz-stats", "arviz-plots")
 
@@ -73,6 +73,9 @@ def gather() -> Facts:
             problems.extend(text for text in texts if text not in problems)
     except ToolchainError as error:
         problems.append(str(error))
+    shared = changed_by_others(cache_root())
+    if shared is not None:
+        notes = (*notes, f"{shared}: others can change the programs that harness runs from there.")
     packages = {name: _version_of(name) for name in _PACKAGES}
     for name in (name for name, version in packages.items() if version is None):
         problems.append(

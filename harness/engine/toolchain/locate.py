@@ -8,12 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness.engine.toolchain.assemble import find_assembled, is_complete, is_ours
+from harness.engine.toolchain.assemble import (
+    copies,
+    find_assembled,
+    is_complete,
+    is_copy,
+    is_ours,
+)
+from harness.engine.toolchain.tools import output_of
 from harness.errors import ToolchainError
 
 Source = Literal["environment", "home", "assembled"]
 
 _RELEASE = re.compile(r"cmdstan-(\d+)\.(\d+)\.(\d+)(?:-rc(\d+))?")
+_OLDEST = (2, 32)
+"""The oldest CmdStan with all the methods that harness calls, of which Laplace's came last."""
 _FINAL = 1_000_000  # sorts a release after all of its release candidates
 
 
@@ -53,7 +62,14 @@ def search() -> Search:
         notes.append(f"{folder} was skipped: {missing}.")
     assembled = find_assembled()
     if assembled is None:
+        notes += [f"{folder} was skipped: {_COPIED}." for folder in copies()]
         return Search(None, tuple(notes))
+    broken = _what_is_broken(assembled)
+    if broken is not None:
+        raise ToolchainError(
+            f"The CmdStan in {assembled} cannot be used: {broken}.\n"
+            "`harness doctor --clear-cache --build` assembles it again."
+        )
     return Search(CmdStan(assembled, version_of(assembled), "assembled"), tuple(notes))
 
 
@@ -111,6 +127,35 @@ def _what_is_missing(folder: Path) -> str | None:
     # On Windows the compiler of Stan programs carries a suffix.
     if not any((folder / "bin" / name).is_file() for name in ("stanc", "stanc.exe")):
         return "it has no bin/stanc (it was not built)"
+    if is_copy(folder):
+        return _COPIED
     if is_ours(folder) and not is_complete(folder):
         return "its assembly was not finished"
+    return _what_is_broken(folder)
+
+
+_COPIED = (
+    "it was copied or moved from where harness assembled it, and works only there (`harness doctor "
+    "--build` assembles one here)"
+)
+
+
+def _what_is_broken(folder: Path) -> str | None:
+    """Say why Stan's compiler in a CmdStan cannot be used: it does not run, or is too old."""
+    stanc = next(
+        path for name in ("stanc", "stanc.exe") if (path := folder / "bin" / name).is_file()
+    )
+    if not os.access(stanc, os.X_OK):
+        return f"{stanc} is not executable"
+    told = output_of([str(stanc), "--version"])
+    found = re.search(r"v(\d+)\.(\d+)", told)
+    if found is None:
+        return f"{stanc} does not run here: `--version` printed {told.strip()[:60]!r}"
+    stated = re.match(r"(\d+)\.(\d+)", version_of(folder))
+    for version in (found, stated):
+        if version is not None and tuple(map(int, version.groups())) < _OLDEST:
+            return (
+                f"its version is {version[1]}.{version[2]}, and harness needs "
+                f"{_OLDEST[0]}.{_OLDEST[1]} or newer"
+            )
     return None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import logging
+import os
 import subprocess
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from filelock import FileLock
-
+from harness.engine.staging import made_once
 from harness.engine.toolchain.tools import Compiler, find_compiler
 from harness.errors import ToolchainError
 from harness.folders import cache_folder
@@ -64,16 +63,9 @@ def built(compiler: Compiler) -> Path:
     source = SOURCE.read_bytes()
     made_of = [compiler.identity.encode(), " ".join(_FLAGS).encode(), source]
     digest = hashlib.sha256(b"\0".join(made_of)).hexdigest()
-    folder = cache_folder("native")
-    library = folder / f"rows-{digest[:16]}.so"
-    if library.is_file():
-        return library
-    with FileLock(folder / f".{library.name}.lock"):
-        if not library.is_file():  # nobody else has built it meanwhile
-            with tempfile.TemporaryDirectory(prefix=".staging-", dir=folder) as staging:
-                fresh = Path(staging) / library.name
-                _compile(compiler, fresh)
-                fresh.replace(library)
+    library = cache_folder("native") / f"rows-{digest[:16]}" / "rows.so"
+    if not library.is_file():
+        made_once(library, lambda staging: _compile(compiler, staging / library.name))
     return library
 
 
@@ -86,6 +78,7 @@ def _compile(compiler: Compiler, library: Path) -> None:
         errors="replace",
         timeout=_SECONDS,
         check=False,
+        env={**os.environ, "TMPDIR": str(library.parent)},
     )
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if "error" in line] or [done.stderr]

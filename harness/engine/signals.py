@@ -1,0 +1,91 @@
+"""Let SIGTERM and SIGHUP end a command as Ctrl-C does, with nothing half done.
+
+Each of them becomes a SIGINT, so that libraries that wait for Ctrl-C react to it, and it raises
+KeyboardInterrupt in the main thread.  The exit status says which one it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+ENDING = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+"""The signals that ask a process to end."""
+
+_came: list[int] = []
+_passed_on: list[int] = []
+
+
+def exit_status() -> int:
+    """Return the exit status of a command that a signal has ended: 128 and the signal's number.
+
+    It is 130 for Ctrl-C, 143 for SIGTERM and 129 for SIGHUP.
+    """
+    return 128 + (_came[0] if _came else signal.SIGINT)
+
+
+@contextlib.contextmanager
+def interrupted_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt in a block, as SIGINT does.
+
+    A signal that is ignored stays ignored (``nohup``).  Outside the main thread, where signals
+    never arrive, this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _came.clear()
+    _passed_on.clear()
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    changed = [each for each in ENDING if signal.getsignal(each) in usual]
+    before = {each: signal.signal(each, _interrupt) for each in changed}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def interrupts_put_off() -> Iterator[None]:
+    """Finish the block before a signal that asks the process to end has its effect.
+
+    In the middle of writing, KeyboardInterrupt would leave HDF5 with a half-open file.  Outside the
+    main thread, where signals never arrive, this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    kept = [each for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {
+        number: signal.signal(number, lambda received, _frame: came.append(received))
+        for number in kept
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        _interrupt(came[0], None)
+
+
+def passed_on() -> int:
+    """Return how many SIGINTs were no Ctrl-C but another signal, in the block that is running."""
+    return len(_passed_on)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    _came.append(number)
+    handler = signal.getsignal(signal.SIGINT)
+    if number != signal.SIGINT and callable(handler) and handler is not _interrupt:
+        _passed_on.append(number)
+        signal.raise_signal(signal.SIGINT)
+    else:
+        raise KeyboardInterrupt

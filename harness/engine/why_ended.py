@@ -1,0 +1,86 @@
+"""Say why CmdStan ended without its draws: what Stan said, or what the system did to it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+from pathlib import Path
+
+_CONFIGURATION_ENDS = re.compile(r"num_threads = ")
+_USUAL = re.compile(
+    r"Gradient evaluation took|\d+ transitions using|Adjust your expectations|Iteration:"
+    r"|Elapsed Time:|[\d.e-]+ seconds \((Sampling|Total)\)"
+)
+"""What CmdStan prints whether or not anything is wrong."""
+_STATUSES = re.compile(r"retcodes=\[([-\d, ]*)\]")
+_CANNOT_WRITE = 74
+"""CmdStan's exit status when it cannot write its output."""
+_LITTLE = 1_000_000
+_LINES = 3
+
+
+def stan_message(folder: Path, error: Exception) -> str:
+    """Return the reason for which a run of CmdStan ended, in one line.
+
+    Parameters
+    ----------
+    folder
+        Folder that the run wrote to, with what it said on the console.
+    error
+        What CmdStanPy raised.
+    """
+    said = _said(folder)
+    if any(line.startswith("Model has no parameters") for line in said):
+        return "with these data no parameter has a value, so there is nothing to sample"
+    reasons = [line for line in said[:-_LINES] if line.startswith("Exception:")]
+    told = [*reasons[-1:], *said[-_LINES:]]
+    told = [*_by_the_system(folder, error), *told] or str(error).splitlines()[:1]
+    return " ".join(told)
+
+
+def _said(folder: Path) -> list[str]:
+    """Return what the first chain that said anything unusual has said."""
+    for console in sorted(folder.glob("*stdout*.txt")):
+        lines = [each.strip() for each in console.read_text(errors="replace").splitlines()]
+        begins = [number for number, each in enumerate(lines) if _CONFIGURATION_ENDS.match(each)]
+        after = lines[begins[-1] + 1 :] if begins else lines
+        said = [each for each in after if each and not _USUAL.match(each)]
+        if said:
+            return said
+    return []
+
+
+def _by_the_system(folder: Path, error: Exception) -> list[str]:
+    """Return what exit statuses and the disk tell."""
+    found = _STATUSES.search(str(error))
+    statuses = [int(each) for each in found[1].split(",") if each.strip()] if found else []
+    told = [_ended_by(number) for number in sorted({-each for each in statuses if each < 0})]
+    try:
+        full = shutil.disk_usage(folder).free < _LITTLE
+    except OSError:
+        full = False
+    if full:
+        told.append(
+            f"The disk with the temporary folder {folder.parent} is full: free some space, or set "
+            "TMPDIR to a folder on another disk."
+        )
+    elif _CANNOT_WRITE in statuses:
+        told.append(f"It could not write its output to {folder.parent} (TMPDIR names the folder).")
+    return told
+
+
+def _ended_by(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    return f"The system ended it with {name}{_LIKELY_CAUSES.get(name, '')}."
+
+
+_LIKELY_CAUSES = {
+    "SIGXFSZ": " (a file grew beyond the limit of `ulimit -f`)",
+    "SIGXCPU": " (it took more time than `ulimit -t` allows)",
+    "SIGKILL": " (perhaps memory ran out)",
+    "SIGSEGV": " (it crashed; perhaps its stack is too small for a deep recursion)",
+}

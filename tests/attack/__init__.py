@@ -1,0 +1,1 @@
+"""An attack with random cases: `nox -s attack`.  Not collected by the ordinary run of the tests."""

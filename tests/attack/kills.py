@@ -1,0 +1,136 @@
+"""Random kills at random moments: nothing runs on, nothing is lost, nothing is half written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+from survival_world import TESTS, TinyWorld
+from test_attack_sample import REJECTS
+
+from harness.engine.watcher import lives
+from harness.fit import Fit
+
+_SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_MARK = "HARNESS_ATTACK"
+_SECONDS_TO_END = 40.0
+
+
+def killed_command(seed: int, folder: Path, source: TinyWorld) -> str | None:
+    """Kill a command at a random moment, then look at processes, files and tables."""
+    rng = random.Random(seed)  # noqa: S311 - moments, no secrets
+    world = TinyWorld(folder / "world")
+    scratch = folder / "tmp"
+    scratch.mkdir()
+    kind = ("run", "report", "clean", "stanli", "cmdstan")[seed % 5]
+    driver = str(TESTS / "survival_driver.py")
+    options = ("tiny", "--profile", "smoke", "--store", str(world.store))
+    environment = dict(world.environment)
+    match kind:
+        case "run":
+            arguments = [driver, "run", *options, "--workers", "2"]
+            moment = rng.uniform(0.2, 6)
+        case "report":
+            shutil.copytree(source.store, world.store)
+            arguments = [driver, "report", *options, "--fits", "all", "--workers", "2"]
+            moment = rng.uniform(0.2, 9)
+        case "clean":
+            shutil.copytree(source.store, world.store)
+            arguments = [driver, "clean", "tiny", "--yes", "--store", str(world.store)]
+            moment = rng.uniform(0.2, 2.5)
+        case _:
+            (folder / "p.stan").write_text(REJECTS, encoding="utf-8")
+            (folder / "d.json").write_text('{"y": 0.3}', encoding="utf-8")
+            arguments = ["-m", "harness", "sample", str(folder / "p.stan")]
+            arguments += ["--data", str(folder / "d.json"), "--engine", kind, "--method", "nuts"]
+            arguments += ["--draws", "300000", "--out", str(folder / "fit.nc")]
+            environment = {**os.environ, "PYTHONPATH": environment["PYTHONPATH"]}
+            moment = rng.uniform(0.2, 8)
+    mark = uuid.uuid4().hex
+    sent = rng.choice(_SIGNALS)
+    environment |= {_MARK: mark, "TMPDIR": str(scratch)}
+    status, said = _kill(arguments, environment, moment, sent)
+    if status is None:
+        return f"{kind}: still running {_SECONDS_TO_END:.0f} s after {sent.name} at {moment:.2f} s"
+    where = f"{kind}, {sent.name} at {moment:.2f} s"
+    left = _left(mark)
+    if left:
+        return f"{where}: left running: {left}"
+    if status not in (0, -sent, 128 + sent):
+        return f"{where}: ended with {status}: {said[-800:]}"
+    # A signal before our handlers are there meets Python's own.
+    if "Traceback" in said and "harness" in said.rpartition("Traceback")[2] and moment > 2:
+        return f"{where}: {said[-1500:]}"
+    if kind in ("stanli", "cmdstan"):
+        if (folder / "fit.nc").exists():
+            Fit.load(folder / "fit.nc")
+        return _swept(scratch, where, status)
+    world.quick_run()
+    if world.results() != source.results():
+        return f"{where}: the results are not those of an undisturbed run"
+    if world.left_overs() and kind == "run":
+        fits = [path for path in world.left_overs() if "fits" in path.parts]
+        if fits:
+            return f"{where}: left over {fits}"
+    return _swept(scratch, where, status)
+
+
+def _kill(
+    arguments: list[str], environment: dict[str, str], moment: float, sent: signal.Signals
+) -> tuple[int | None, str]:
+    with subprocess.Popen(
+        [sys.executable, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            said, _ = process.communicate(timeout=moment)
+            return process.returncode, said
+        process.send_signal(sent)
+        try:
+            said, _ = process.communicate(timeout=_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None, ""
+        return process.returncode, said
+
+
+def _left(mark: str) -> list[str]:
+    """Return the processes of a case that still live some seconds after its end, and kill them."""
+    until = time.monotonic() + 15
+    while True:
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if process.environ().get(_MARK) == mark and lives(process):
+                    found.append(process)
+        if not found or time.monotonic() > until:
+            break
+        time.sleep(0.2)
+    told = []
+    for process in found:
+        with contextlib.suppress(psutil.Error):
+            told.append(" ".join(process.cmdline())[:200])
+            process.kill()
+    return told
+
+
+def _swept(scratch: Path, where: str, status: int) -> str | None:
+    """Whether temporary folders are gone: at once, or after a kill at the next command."""
+    if status == -signal.SIGKILL:
+        code = "from harness.engine.staging import temporary_folder\nwith temporary_folder(): pass"
+        environment = {**os.environ, "TMPDIR": str(scratch)}
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    left = [path.name for path in scratch.iterdir() if path.name.startswith("harness-")]
+    return f"{where}: temporary folders left: {left}" if left else None
