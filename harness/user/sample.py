@@ -71,8 +71,8 @@ _LEAST_SHARE = 0.5
 """
 _ROUNDS_SHARE = 0.5
 """Share of what the pilots leave of the budget, for rounds in which a tempered run goes on."""
-_FEWEST_WARMUP, _ROUND_WARMUP = 20, 150
-"""Warm-up iterations of such a round, fewest and most."""
+_ROUND_WARMUP = 150
+"""Most warm-up iterations of such a round, if they adapt the step size only."""
 # Pseudo-samples move together and one of them is near the prior.  At Stan's .8 a step that suits
 # one diverges for another in the neck of a hierarchical prior, and log Z is too high without it.
 _TARGET_ACCEPT: Mapping[Method, float] = {"pseudo_extended": 0.95}
@@ -444,7 +444,9 @@ class _Run:
 
         def again(fit: Fit, draws: int, number: int) -> Fit:
             self._clock.say(f"the tempered run, round {number}: {draws:,} draws more a chain")
-            warmup = max(_FEWEST_WARMUP, min(self._nuts.warmup, _ROUND_WARMUP))
+            warmup = self._nuts.warmup
+            if self._program.engine == "cmdstan":  # which keeps the metric
+                warmup = min(warmup, _ROUND_WARMUP)
             (seed,) = np.random.SeedSequence([self._seed, 12, number]).generate_state(1)
             nuts = replace(self._nuts, warmup=warmup, draws=draws)
             return self._program.continued(method, path, fit, nuts, int(seed))
