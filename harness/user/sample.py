@@ -18,9 +18,9 @@ from harness.engine.nuts import NutsSettings
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.forms.common import Engine
-from harness.samplers.non_reversible import TemperingSettings
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
+from harness.samplers.tempering_run import TemperingSettings
 from harness.temper import What
 from harness.user.clock import Clock, quiet
 from harness.user.compare import Population, compare
