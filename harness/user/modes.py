@@ -108,6 +108,12 @@ def mode_findings(table: ModeTable) -> list[Finding]:
     return [*found, *_copies(table), *_unseen(table)]
 
 
+def problems_of_modes(table: ModeTable | None) -> list[Finding]:
+    """Return the problems among these findings: modes that matter and that the draws lack."""
+    found = [] if table is None else mode_findings(table)
+    return [each for each in found if each.severity == Severity.PROBLEM]
+
+
 def no_modes(error: HarnessError) -> Finding:
     """Report that there is no table of modes, and why."""
     said = " ".join(str(error).split()).rstrip(".")

@@ -41,7 +41,13 @@ from harness.user.judge import (
     search_failed,
     took_over,
 )
-from harness.user.modes import fewest_effective, mode_findings, mode_table, no_modes
+from harness.user.modes import (
+    fewest_effective,
+    mode_findings,
+    mode_table,
+    no_modes,
+    problems_of_modes,
+)
 from harness.user.parallel import parallel_tempering
 from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
@@ -234,6 +240,7 @@ class _Run:
         self._num, self._budget = num_pseudo_samples, budget
         self._search: Population | None = None
         self._rounds_seconds = 0.0
+        self._has_modes: Fit | None = None
 
     # The methods
 
@@ -294,7 +301,14 @@ class _Run:
         self._search = scouted.search
         judged = self._judged(draws, scouted)
         if not judged.temper:
-            return UserFit(self._with_plain(plain, scouted, judged), "nuts")
+            result = self.with_modes(UserFit(self._with_plain(plain, scouted, judged), "nuts"))
+            lacking = problems_of_modes(result.modes)
+            if not lacking:
+                return result
+            # A mode too small for the comparison of single coordinates.
+            judged = replace(
+                judged, temper=True, nuts_misses=True, findings=(*judged.findings, *lacking)
+            )
         found = self._after_search(plain, scouted, judged)
         return self._relieved(found, plain, scouted, judged, explorer)
 
@@ -302,6 +316,9 @@ class _Run:
         """Add the table of modes, and what it says, to a result of a method that tempers."""
         if self._program.why_not_tempered is not None:
             return result
+        if self._has_modes is result.fit and result.tempered is None:
+            return result
+        self._has_modes = result.fit
         others = {
             str(each.tree.attrs["method"]): each
             for each in (result.nuts, result.tempered)
@@ -325,7 +342,8 @@ class _Run:
         attrs["modes"] = table.as_json()
         attrs["gradients_modes"] = table.gradients
         attrs["seconds_modes"] = time.perf_counter() - began
-        remember(result.fit, mode_findings(table))
+        known = {each.sentence for each in result.diagnosis}
+        remember(result.fit, [each for each in mode_findings(table) if each.sentence not in known])
         return result
 
     # Their steps
