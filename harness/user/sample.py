@@ -336,7 +336,8 @@ class _Run:
                     most_seconds=_MODES_SHARE * self._budget,
                     seed=self._seed,
                 )
-        except HarnessError as error:
+        except (HarnessError, ValueError, ArithmeticError) as error:
+            # Whatever goes wrong here, the draws are there and worth more than the table.
             remember(result.fit, [no_modes(error)])
             return result
         attrs["modes"] = table.as_json()
