@@ -17,14 +17,11 @@ from harness.errors import DataError
 from harness.path import GaussianBase, gaussian_base
 from harness.samplers.explorers import hmc, slice_sweep
 from harness.samplers.ladders import overlap_ladder
-from harness.samplers.non_reversible import (
-    TemperingRun,
-    TemperingSettings,
-    non_reversible_tempering,
-)
+from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.rung_path import Densities, Places, Reference, Rungs, log_height
 from harness.samplers.rung_replicas import neighbours
 from harness.samplers.swaps import Travels, even_odd_swaps
+from harness.samplers.tempering_run import TemperingRun, TemperingSettings
 
 
 def gaussian(base: GaussianBase, *, drawn: bool = True) -> Reference:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from harness.fit import Fit
 from harness.modes import Mode, ModeTable
 from harness.modes.copies import Permutation, leaves_density, permuted_points
 from harness.report.fit_page import build_fit_page, render_fit_page
+from harness.user import sample
 from harness.user.modes import mode_findings
 from harness.user.spent import Stage, prospect, prospect_sentence, spent_sentence, stages
 
@@ -82,6 +84,33 @@ def test_another_prior_for_one_label_is_no_symmetry(program: StanProgram) -> Non
     points = np.random.default_rng(1).normal(size=(4, density.dimension))
     assert not leaves_density(Permutation(LABELS, (1, 0, 2)), points, density)
     assert leaves_density(Permutation(LABELS, (0, 2, 1)), points, density)
+
+
+SMALL = """
+parameters { vector[2] x; }
+model {
+  x ~ normal(0, 20);
+  target += log_mix(0.95, normal_lpdf([0, 0] | x, 1), normal_lpdf([14, 14] | x, 1));
+}
+"""
+
+
+def test_a_small_mode_that_nuts_does_not_visit_is_tempered(tmp_path: Path) -> None:
+    """Its probability is 0.032: too small for the comparison of single coordinates."""
+    path = tmp_path / "small.stan"
+    path.write_text(SMALL)
+    result = sample(path, seed=3, engine="stanli", progress=False)
+    # Each part is the prior's normal density at its centre, with a variance of 401.
+    ratio = 0.05 / 0.95 * np.exp(-0.5 * 2 * 14**2 / 401)
+    share = float(ratio / (1 + ratio))
+    assert result.method in ("collapsed_tempering", "parallel_tempering")
+    assert any("The draws lack mode 2, which the search saw" in each.sentence
+               for each in result.diagnosis)  # fmt: skip
+    assert result.modes is not None
+    small = result.modes.modes[1]
+    assert small.probability > 0
+    assert small.error < 0.02
+    assert abs(small.probability - share) < 4 * small.error
 
 
 FIRST = Mode(0.8, 0.01, {"nuts": 1.0}, {"x": 0.0}, 0.0, True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.diagnosis.finding import Finding, Severity
 from harness.fit import Fit
-from harness.samplers.non_reversible import FEW_TRIPS
+from harness.samplers.tempering_run import FEW_TRIPS
 
 _LONGER = (
     "Take more warm-up and more draws. If that does not help, give the parameters less vague "

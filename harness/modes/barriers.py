@@ -16,6 +16,8 @@ deviations on.
 """
 _ON_A_LINE = 15
 _BENDS = 3
+_MOST_NUMBERS = 4_000_000
+"""Numbers of the points whose densities are evaluated in one call."""
 SAME = 0.02
 """Two points are the same if no coordinate differs by more than so many of its scales."""
 
@@ -41,9 +43,16 @@ def lowest_between(
         How many points of each line are looked at.
     """
     share = np.arange(1, points + 1) / (points + 1)
-    line = one[:, None] + share[:, None] * (other - one)[:, None]
-    value, _ = log_density(line.reshape(len(one) * points, one.shape[1]))
-    lowest: FloatArray = np.nan_to_num(value, nan=-np.inf).reshape(len(one), points).min(axis=1)
+    count, dimension = one.shape
+    lowest: FloatArray = np.empty(count)
+    rows = max(1, _MOST_NUMBERS // (points * dimension))
+    for first in range(0, count, rows):
+        start, end = one[first : first + rows], other[first : first + rows]
+        line = start[:, None] + share[:, None] * (end - start)[:, None]
+        value, _ = log_density(line.reshape(-1, dimension))
+        lowest[first : first + rows] = (
+            np.nan_to_num(value, nan=-np.inf).reshape(-1, points).min(axis=1)
+        )
     return lowest
 
 

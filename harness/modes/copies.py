@@ -16,6 +16,8 @@ from harness.modes.target import Target
 
 _MOST_CHOICES = 64
 """Sets of axes that are tried for each length of an index."""
+_LONGEST_INDEX = 50
+"""Longer indices are left out: which order suits them best takes too long to find."""
 _MOST_SWAPS = 15
 """Swaps of two entries that are tried for each such set."""
 _EQUAL = 1e-6
@@ -64,7 +66,8 @@ def shared_indices(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Axes]:
 
     Which parameters share an index is not known, since sizes may be equal by chance.
     """
-    lengths = sorted({size for shape in shapes.values() for size in shape if size > 1})
+    sizes = {size for shape in shapes.values() for size in shape}
+    lengths = sorted(size for size in sizes if 1 < size <= _LONGEST_INDEX)
     for length in lengths:
         choices = []
         for name, shape in shapes.items():

@@ -11,7 +11,6 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
-from harness.errors import HarnessError
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
@@ -108,7 +107,13 @@ def mode_findings(table: ModeTable) -> list[Finding]:
     return [*found, *_copies(table), *_unseen(table)]
 
 
-def no_modes(error: HarnessError) -> Finding:
+def problems_of_modes(table: ModeTable | None) -> list[Finding]:
+    """Return the problems among these findings: modes that matter and that the draws lack."""
+    found = [] if table is None else mode_findings(table)
+    return [each for each in found if each.severity == Severity.PROBLEM]
+
+
+def no_modes(error: Exception) -> Finding:
     """Report that there is no table of modes, and why."""
     said = " ".join(str(error).split()).rstrip(".")
     return Finding(Severity.FINE, f"There is no table of modes: {said}.")

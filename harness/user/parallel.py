@@ -25,13 +25,10 @@ from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes
 from harness.model import Model
 from harness.path import GaussianBase
-from harness.samplers.non_reversible import (
-    TemperingRun,
-    TemperingSettings,
-    non_reversible_tempering,
-)
+from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
+from harness.samplers.tempering_run import TemperingRun, TemperingSettings
 from harness.user.evidence import improper_prior, written_prior
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import PriorDraws, prior_draws

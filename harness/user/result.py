@@ -132,11 +132,9 @@ class UserFit:
             phase: int(np.sum(attrs.get(f"gradients_{phase}", 0)))
             for phase in ("pilot", "warmup", "sampling", "modes")
         }
-        counted["nuts"] = 0 if self.nuts is None else self.nuts.gradients
+        counted["nuts"] = 0 if self.nuts is None else _without_pilots(self.nuts)
         if self.tempered is not None:
-            # Its pilots are those of the chosen fit.
-            pilots = int(np.sum(self.tempered.tree.attrs.get("gradients_pilot", 0)))
-            counted["tempered"] = self.tempered.gradients - pilots
+            counted["tempered"] = _without_pilots(self.tempered)
         return counted | {"total": sum(counted.values())}
 
     @property
@@ -276,6 +274,11 @@ class UserFit:
     def _repr_html_(self) -> str:
         """Return a summary of the fit for notebooks."""
         return FitReport(self.fit)._repr_html_()
+
+
+def _without_pilots(fit: Fit) -> int:
+    """Return the gradients of a fit that was not chosen; the chosen one counts the pilots."""
+    return fit.gradients - int(np.sum(fit.tree.attrs.get("gradients_pilot", 0)))
 
 
 def _method(fit: Fit) -> str:

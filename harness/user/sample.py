@@ -19,9 +19,9 @@ from harness.engine.processes import children_end_with_us
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.forms.common import Engine
-from harness.samplers.non_reversible import TemperingSettings
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
+from harness.samplers.tempering_run import TemperingSettings
 from harness.temper import What
 from harness.user.clock import Clock, quiet
 from harness.user.compare import Population, compare
@@ -42,7 +42,13 @@ from harness.user.judge import (
     search_failed,
     took_over,
 )
-from harness.user.modes import fewest_effective, mode_findings, mode_table, no_modes
+from harness.user.modes import (
+    fewest_effective,
+    mode_findings,
+    mode_table,
+    no_modes,
+    problems_of_modes,
+)
 from harness.user.parallel import parallel_tempering
 from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
@@ -72,8 +78,8 @@ _LEAST_SHARE = 0.5
 """
 _ROUNDS_SHARE = 0.5
 """Share of what the pilots leave of the budget, for rounds in which a tempered run goes on."""
-_FEWEST_WARMUP, _ROUND_WARMUP = 20, 150
-"""Warm-up iterations of such a round, fewest and most."""
+_ROUND_WARMUP = 150
+"""Most warm-up iterations of such a round, if they adapt the step size only."""
 # Pseudo-samples move together and one of them is near the prior.  At Stan's .8 a step that suits
 # one diverges for another in the neck of a hierarchical prior, and log Z is too high without it.
 _TARGET_ACCEPT: Mapping[Method, float] = {"pseudo_extended": 0.95}
@@ -236,6 +242,7 @@ class _Run:
         self._num, self._budget = num_pseudo_samples, budget
         self._search: Population | None = None
         self._rounds_seconds = 0.0
+        self._has_modes: Fit | None = None
 
     # The methods
 
@@ -296,7 +303,14 @@ class _Run:
         self._search = scouted.search
         judged = self._judged(draws, scouted)
         if not judged.temper:
-            return UserFit(self._with_plain(plain, scouted, judged), "nuts")
+            result = self.with_modes(UserFit(self._with_plain(plain, scouted, judged), "nuts"))
+            lacking = problems_of_modes(result.modes)
+            if not lacking:
+                return result
+            # A mode too small for the comparison of single coordinates.
+            judged = replace(
+                judged, temper=True, nuts_misses=True, findings=(*judged.findings, *lacking)
+            )
         found = self._after_search(plain, scouted, judged)
         return self._relieved(found, plain, scouted, judged, explorer)
 
@@ -304,6 +318,9 @@ class _Run:
         """Add the table of modes, and what it says, to a result of a method that tempers."""
         if self._program.why_not_tempered is not None:
             return result
+        if self._has_modes is result.fit and result.tempered is None:
+            return result
+        self._has_modes = result.fit
         others = {
             str(each.tree.attrs["method"]): each
             for each in (result.nuts, result.tempered)
@@ -321,13 +338,15 @@ class _Run:
                     most_seconds=_MODES_SHARE * self._budget,
                     seed=self._seed,
                 )
-        except HarnessError as error:
+        except (HarnessError, ValueError, ArithmeticError) as error:
+            # Whatever goes wrong here, the draws are there and worth more than the table.
             remember(result.fit, [no_modes(error)])
             return result
         attrs["modes"] = table.as_json()
         attrs["gradients_modes"] = table.gradients
         attrs["seconds_modes"] = time.perf_counter() - began
-        remember(result.fit, mode_findings(table))
+        known = {each.sentence for each in result.diagnosis}
+        remember(result.fit, [each for each in mode_findings(table) if each.sentence not in known])
         return result
 
     # Their steps
@@ -446,7 +465,9 @@ class _Run:
 
         def again(fit: Fit, draws: int, number: int) -> Fit:
             self._clock.say(f"the tempered run, round {number}: {draws:,} draws more a chain")
-            warmup = max(_FEWEST_WARMUP, min(self._nuts.warmup, _ROUND_WARMUP))
+            warmup = self._nuts.warmup
+            if self._program.engine == "cmdstan":  # which keeps the metric
+                warmup = min(warmup, _ROUND_WARMUP)
             (seed,) = np.random.SeedSequence([self._seed, 12, number]).generate_state(1)
             nuts = replace(self._nuts, warmup=warmup, draws=draws)
             return self._program.continued(method, path, fit, nuts, int(seed))

@@ -101,15 +101,18 @@ def stages(timings: Mapping[str, float], fits: Mapping[str, Fit]) -> list[Stage]
     timings
         Seconds by step, ``total`` among them.
     fits
-        Every fit that was made, by stage; the one that was chosen has the pilots' cost and that of
-        the table of modes.
+        Every fit that was made, by stage; they may have the cost of pilots and tables of modes.
     """
     counted: dict[str, int] = {name: _own_gradients(fit) for name, fit in fits.items()}
     for phase in ("pilot", "modes"):
-        known = [fit.tree.attrs[f"gradients_{phase}"] for fit in fits.values()
-                 if f"gradients_{phase}" in fit.tree.attrs]  # fmt: skip
+        known = [
+            int(np.sum(fit.tree.attrs[f"gradients_{phase}"]))
+            for fit in fits.values()
+            if f"gradients_{phase}" in fit.tree.attrs
+        ]
         if known:
-            counted[phase] = int(np.sum(known[0]))
+            # All fits were made with the same pilots; each may have a table of its own.
+            counted[phase] = known[0] if phase == "pilot" else sum(known)
     found = [
         Stage(words, timings[name], counted.get(name))
         for name, words in _STAGES.items()

@@ -1,0 +1,156 @@
+"""Settings and result of non-reversible parallel tempering."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.arrays import FloatArray
+from harness.errors import DataError
+from harness.evidence import RungEvidence
+from harness.samplers.rung_replicas import Explorer
+
+FEW_TRIPS = 10
+"""Round trips of all systems together, from one reference, that are too few; ours."""
+
+SHORTEST_ROUND = 4
+"""Fewest scans of a round of warm-up."""
+
+
+@dataclass(frozen=True)
+class TemperingSettings:
+    """Settings of non-reversible parallel tempering.
+
+    Attributes
+    ----------
+    chains
+        Independent systems of replicas; each is a chain of draws.
+    draws, warmup
+        Draws to keep of each, one a scan of the last round, and scans before it.
+    explorer
+        What moves replicas.
+    most_leapfrog_steps
+        Most leapfrog steps of a trajectory.
+    most_rungs
+        Most rungs of each ladder.
+    most_seconds
+        Seconds of wall time after which no further scan is begun.  Until then rounds go on, twice
+        as long each, while there are too few round trips (:data:`FEW_TRIPS`, or none in a system).
+
+    Raises
+    ------
+    DataError
+        If a setting is out of its range.
+    """
+
+    chains: int = 4
+    draws: int = 1000
+    warmup: int = 1000
+    explorer: Explorer = "auto"
+    most_leapfrog_steps: int = 16
+    most_rungs: int = 64
+    most_seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.chains < 1 or self.draws < 4 or self.warmup < SHORTEST_ROUND:
+            raise DataError(
+                f"parallel tempering needs 1 chain, 4 draws and {SHORTEST_ROUND} scans of warm-up "
+                f"or more; got {self.chains}, {self.draws} and {self.warmup}"
+            )
+        if self.explorer not in get_args(Explorer):
+            known = ", ".join(get_args(Explorer))
+            raise DataError(f"the explorer must be one of {known}; got '{self.explorer}'")
+        if self.most_leapfrog_steps < 1 or self.most_rungs < 3:
+            raise DataError("parallel tempering needs a leapfrog step and three rungs or more")
+        if not self.most_seconds > 0:
+            raise DataError(f"the time is more than 0 seconds; got {self.most_seconds}")
+
+    def rounds(self) -> list[int]:
+        """Return the scans of each round of warm-up: each about twice as long as the last."""
+        lengths = [max(SHORTEST_ROUND, -(-self.warmup // 2))]
+        while sum(lengths) < self.warmup:
+            lengths.append(max(SHORTEST_ROUND, -(-(self.warmup - sum(lengths)) // 2)))
+        return lengths[::-1]
+
+
+@dataclass(frozen=True)
+class LadderFound:
+    """What a run found out along one ladder.
+
+    Attributes
+    ----------
+    inv_temp
+        Inverse temperatures from the reference, 0, to the target, 1, shape (K,).
+    rejection
+        Rates at which neighbours rejected swaps, shape (K - 1,).
+    step_size
+        Step sizes, in units of each rung's own scales, shape (K,).
+    sliced
+        Whether slice sampling has replaced Hamiltonian Monte Carlo there, shape (K,).
+    evidence
+        Log of the target's normalising constant over the reference's; None if no draw of a rung has
+        density at its neighbour.
+    """
+
+    inv_temp: FloatArray
+    rejection: FloatArray
+    step_size: FloatArray
+    sliced: npt.NDArray[np.bool_]
+    evidence: RungEvidence | None
+
+    @property
+    def barrier(self) -> float:
+        """Communication barrier Lambda: the sum of the rejection rates."""
+        return float(self.rejection.sum())
+
+
+@dataclass(frozen=True)
+class TemperingRun:
+    """Draws of the last round, and how it went.
+
+    Attributes
+    ----------
+    points
+        Draws of the target, shape (chains, draws, D).
+    log_density
+        The target's log density there, shape (chains, draws).
+    acceptance
+        Acceptance probability of the move at the target before each draw, shape (chains, draws).
+    ladders
+        What was found along each ladder.
+    round_trips
+        From each reference to the target and on to a reference, shape (R, chains).
+    scans
+        Scans of the last round, all of which count for log Z and round trips.
+    asked
+        Draws that were asked for; there are fewer if the time ran out.
+    warmup
+        Scans before the last round.
+    evaluations_warmup, evaluations
+        Points at which the densities were evaluated before the last round, and in it.
+    seconds_warmup, seconds
+        Wall time, likewise.
+    """
+
+    points: FloatArray
+    log_density: FloatArray
+    acceptance: FloatArray
+    ladders: tuple[LadderFound, ...]
+    round_trips: npt.NDArray[np.int64]
+    scans: int
+    asked: int
+    warmup: int
+    evaluations_warmup: int
+    evaluations: int
+    seconds_warmup: float
+    seconds: float
+
+    @property
+    def few_trips(self) -> bool:
+        """Whether there were too few round trips from the first reference."""
+        first = self.round_trips[0]
+        return bool(first.sum() < FEW_TRIPS or first.min() == 0)
