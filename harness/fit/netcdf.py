@@ -42,6 +42,10 @@ def read_tree(path: Path) -> xr.DataTree:
     OSError, ValueError, KeyError, RuntimeError
         If the file does not exist or is not NetCDF.
     """
+    # Damage is found here: h5netcdf would print a traceback of its own as it closes such a file.
+    with h5py.File(path) as file:
+        dict(file.attrs)
+        file.visititems(lambda _name, item: dict(item.attrs) and None)
     with xr.open_datatree(path, engine="h5netcdf") as opened:
         packed = opened.load()
     groups = {}
