@@ -7,6 +7,7 @@ import signal
 import threading
 
 import pytest
+from survival_world import PACKAGE, finish, started
 
 from harness.engine.signals import (
     ENDING,
@@ -71,3 +72,21 @@ def test_what_is_ignored_stays_ignored() -> None:
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+IN_EXEC = """
+import os, signal, sys
+from harness.engine.signals import exit_status, interrupted_by_signals
+try:
+    with interrupted_by_signals():
+        exec("os.kill(os.getpid(), signal.SIGTERM)")
+except KeyboardInterrupt:
+    sys.exit(exit_status())
+"""
+
+
+def test_the_exit_status_is_ours_even_within_exec() -> None:
+    """Modules that are being imported run such code, for instance for their data classes."""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    with started("-c", IN_EXEC, environment=environment) as process:
+        assert finish(process).returncode == 143

@@ -44,8 +44,8 @@ def read_tree(path: Path) -> xr.DataTree:
     """
     # Damage is found here: h5netcdf would print a traceback of its own as it closes such a file.
     with h5py.File(path) as file:
-        dict(file.attrs)
-        file.visititems(lambda _name, item: dict(item.attrs) and None)
+        _read_attributes("/", file)
+        file.visititems(_read_attributes)
     with xr.open_datatree(path, engine="h5netcdf") as opened:
         packed = opened.load()
     groups = {}
@@ -63,6 +63,10 @@ def read_tree(path: Path) -> xr.DataTree:
     tree = xr.DataTree.from_dict(groups)
     tree.attrs = packed.attrs
     return tree
+
+
+def _read_attributes(_name: str, place: h5py.HLObject) -> None:
+    dict(place.attrs)
 
 
 def root_attribute(path: Path, name: str) -> object:
