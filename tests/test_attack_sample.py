@@ -432,6 +432,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "gradients are text": {"gradients_sampling": "many"},
     "method is a number": {"method": 3},
     "no method": {"method": None},
+    "no text": {"programs": np.bytes_(b'[["p.stan", "real \x81"]]')},
     "coordinates": {"_FillValue": "x", "dtype": "nonsense", "coordinates": 5},
 }
 

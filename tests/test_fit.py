@@ -154,7 +154,7 @@ def test_loading_something_else(tmp_path: Path) -> None:
     tree = make_fit().tree
     tree.attrs["format"] = "harness-fit-0"
     tree.to_netcdf(netcdf, engine="h5netcdf")
-    with pytest.raises(StoreError, match="not a fit of this program"):
+    with pytest.raises(StoreError, match="another version of harness"):
         Fit.load(netcdf)
 
 

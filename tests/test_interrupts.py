@@ -7,6 +7,7 @@ import signal
 import threading
 
 import pytest
+from survival_world import PACKAGE, finish, started
 
 from harness.engine.signals import (
     ENDING,
@@ -51,14 +52,15 @@ def test_nothing_happens_without_a_signal_or_outside_the_main_thread() -> None:
 def test_other_signals_reach_who_waits_for_ctrl_c(number: signal.Signals) -> None:
     """As stanli does while it samples: an exception inside its callback would be lost."""
     heard: list[int] = []
-    with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
+    with interrupted_by_signals():
         before = signal.signal(signal.SIGINT, lambda received, _frame: heard.append(received))
         try:
             os.kill(os.getpid(), number)
         finally:
             signal.signal(signal.SIGINT, before)
         assert heard == [signal.SIGINT]
-        os.kill(os.getpid(), number)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), number)
     if number != signal.SIGINT:
         assert exit_status() == 128 + number
 
@@ -70,3 +72,21 @@ def test_what_is_ignored_stays_ignored() -> None:
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+IN_EXEC = """
+import os, signal, sys
+from harness.engine.signals import exit_status, interrupted_by_signals
+try:
+    with interrupted_by_signals():
+        exec("os.kill(os.getpid(), signal.SIGTERM)")
+except KeyboardInterrupt:
+    sys.exit(exit_status())
+"""
+
+
+def test_the_exit_status_is_ours_even_within_exec() -> None:
+    """Modules that are being imported run such code, for instance for their data classes."""
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    with started("-c", IN_EXEC, environment=environment) as process:
+        assert finish(process).returncode == 143

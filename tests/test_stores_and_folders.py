@@ -222,3 +222,26 @@ def test_no_limit_of_time_is_no_number(tiny: TinyWorld) -> None:
             assert "Invalid value for '--time-limit'" in done.stderr
     with pytest.raises(DataError, match="time limit"):
         NutsSettings(time_limit=float("nan"))
+
+
+def test_a_run_replaces_nothing_that_harness_did_not_write(tmp_path: Path) -> None:
+    tiny = TinyWorld(tmp_path / "tiny")
+    options = ("tiny", "--profile", "smoke", "--store", tiny.store)
+    theirs = {
+        tiny.store / "report" / "index.html": "<html>my own page</html>",
+        tiny.store / "tiny" / "index.csv": "my,own,table",
+    }
+    for path, text in theirs.items():
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    for command in ("run", "report"):
+        done = tiny.invoke(command, *options)
+        assert done.exit_code == 1
+        assert "index.html is not a page that harness wrote" in done.stderr
+    shutil.rmtree(tiny.store / "report")
+    for command in ("run", "report"):
+        done = tiny.invoke(command, *options)
+        assert done.exit_code == 1
+        assert "holds files that harness did not write, such as index.csv" in done.stderr
+    assert (tiny.store / "tiny" / "index.csv").read_text() == "my,own,table"
+    assert tiny.executed() == []

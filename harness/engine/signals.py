@@ -17,6 +17,15 @@ ENDING = tuple(
 )
 """The signals that ask a process to end."""
 
+
+class StoppedBySignal(KeyboardInterrupt):
+    """A signal asks this process to end.
+
+    A class of its own: where Python's ``exec`` lets KeyboardInterrupt itself pass, as it does while
+    modules are imported, Python would end with SIGINT whatever exit status is asked for.
+    """
+
+
 _came: list[int] = []
 _passed_on: list[int] = []
 
@@ -88,4 +97,4 @@ def _interrupt(number: int, _: FrameType | None) -> None:
         _passed_on.append(number)
         signal.raise_signal(signal.SIGINT)
     else:
-        raise KeyboardInterrupt
+        raise StoppedBySignal

@@ -86,6 +86,7 @@ def evaluate(
     StoreError
         If a file cannot be written, or a fit is damaged.
     """
+    store.refuse_foreign(plan.experiment.name)
     results = read_results(plan, store)
     write_index(plan, store, results)
     if not results.cells:

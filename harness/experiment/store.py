@@ -33,6 +33,7 @@ from harness.fit.fit import VERSION
 from harness.fit.netcdf import UNREADABLE, read_arrays
 from harness.folders import warn_of_others
 from harness.plan.spec import Task
+from harness.report.written import refuse_foreign
 
 _LEFT_OVER = ".writing-"
 _OURS = re.compile(
@@ -95,7 +96,7 @@ class Store:
         Raises
         ------
         StoreError
-            If the folder cannot be created or written.
+            If the folder cannot be created or written, or a report in it is somebody's own.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -106,6 +107,7 @@ class Store:
                 f"with --store"
             ) from error
         warn_of_others(self.root)
+        refuse_foreign(self.report)
 
     @contextlib.contextmanager
     def writing(self, experiment: str) -> Iterator[None]:
@@ -114,10 +116,11 @@ class Store:
         Raises
         ------
         StoreError
-            If another run holds it, or the folder cannot be written.
+            If another run holds it, or the folder cannot be written or is somebody's own.
         """
         folder = self.root / experiment
         lock = FileLock(folder / ".lock")
+        self.refuse_foreign(experiment)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=0)
@@ -138,6 +141,25 @@ class Store:
         finally:
             self._writing.discard(experiment)
             lock.release()
+
+    def refuse_foreign(self, experiment: str) -> None:
+        """Refuse a folder with an experiment's name that is somebody's own.
+
+        Raises
+        ------
+        StoreError
+            If it has files, but neither a run's lock nor results.
+        """
+        folder = self.root / experiment
+        try:
+            names = {path.name for path in folder.iterdir()}
+        except OSError:  # missing, or reported when something is written to it
+            return
+        if names and not names & {".lock", "fits", "tables", "aside"}:
+            raise StoreError(
+                f"{folder} holds files that harness did not write, such as {min(names)}: name "
+                "another folder with --store"
+            )
 
     def record(self, task: Task) -> dict[str, Any] | None:
         """Return the content of ``task.json``, or None if the task has not finished.

@@ -352,6 +352,9 @@ class Fit:
 
     def _check(self) -> None:
         """Read everything that other parts of the harness rely on; any error means damage."""
+        for text in self.tree.attrs.values():
+            if isinstance(text, str):
+                text.encode()  # a flipped bit may have left what is no text
         for dataset in (self.posterior, self.sample_stats, self.raw):
             for name, variable in dataset.items():
                 if variable.dims and not {"chain", "draw"} <= set(variable.dims):

@@ -49,6 +49,10 @@ def read_tree(path: Path) -> xr.DataTree:
     OSError, ValueError, KeyError, RuntimeError
         If the file does not exist or is not NetCDF.
     """
+    # Damage is found here: h5netcdf would print a traceback of its own as it closes such a file.
+    with h5py.File(path) as file:
+        _read_attributes("/", file)
+        file.visititems(_read_attributes)
     with xr.open_datatree(path, engine="h5netcdf") as opened:
         packed = opened.load()
     groups = {}
@@ -66,6 +70,10 @@ def read_tree(path: Path) -> xr.DataTree:
     tree = xr.DataTree.from_dict(groups)
     tree.attrs = packed.attrs
     return tree
+
+
+def _read_attributes(_name: str, place: h5py.HLObject) -> None:
+    dict(place.attrs)
 
 
 def root_attribute(path: Path, name: str) -> object:

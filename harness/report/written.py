@@ -11,12 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from harness.errors import StoreError
 from harness.files import write_text
 
 ReportForm = Literal["html", "md"]
 """A site, or one Markdown file with its figures; neither form touches files of the other."""
 
 _LISTS: dict[ReportForm, str] = {"html": "files-html.txt", "md": "files-md.txt"}
+_FIRST_PAGES: dict[ReportForm, str] = {"html": "index.html", "md": "report.md"}
+_OURS = b'<meta name="generator" content="harness">'
+_BEGINNING = 4096
 
 
 def record_files(folder: Path, form: ReportForm, names: Iterable[str]) -> None:
@@ -34,6 +38,27 @@ def record_files(folder: Path, form: ReportForm, names: Iterable[str]) -> None:
     written = set(names)
     _remove(folder, set(_recorded(folder, _LISTS[form])) - written)
     _write_list(folder, form, written)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse a folder whose first page is somebody's own, which a report would replace.
+
+    Raises
+    ------
+    StoreError
+        If that is so.
+    """
+    for form, page in _FIRST_PAGES.items():
+        path = folder / page
+        if page in _recorded(folder, _LISTS[form]) or not path.is_file():
+            continue
+        with path.open("rb") as file:
+            begins = file.read(_BEGINNING)
+        if begins.strip() and _OURS not in begins:
+            raise StoreError(
+                f"{path} is not a page that harness wrote, and the report would replace it: move "
+                "it, or name another folder with --store"
+            )
 
 
 def remember_files(folder: Path, form: ReportForm, names: Iterable[str]) -> None:

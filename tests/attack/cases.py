@@ -23,7 +23,7 @@ from harness.user import Method, sample
 from .files import mutated_data, mutated_fit, mutated_program, mutated_store
 from .kills import killed_command
 
-CASES = {"program": 120, "data": 80, "fit": 100, "store": 30, "kill": 40}
+CASES = {"program": 110, "data": 70, "fit": 120, "store": 25, "kill": 30}
 """How many cases there are of each kind."""
 
 

@@ -67,8 +67,8 @@ def killed_command(seed: int, folder: Path, source: TinyWorld) -> str | None:
         return f"{where}: left running: {left}"
     if status not in (0, -sent, 128 + sent):
         return f"{where}: ended with {status}: {said[-800:]}"
-    # A signal before our handlers are there meets Python's own.
-    if "Traceback" in said and "harness" in said.rpartition("Traceback")[2] and moment > 2:
+    # While modules are imported, before the command line has begun, Python answers itself.
+    if "Traceback" in said and "in invoke" in said:
         return f"{where}: {said[-1500:]}"
     if kind in ("stanli", "cmdstan"):
         if (folder / "fit.nc").exists():
