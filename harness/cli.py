@@ -131,6 +131,47 @@ INCLUDE_PATHS = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder to search for #include files.  May be given several times.",
 )
+CHAINS = click.option(
+    "--chains",
+    type=click.IntRange(1, 1000),
+    default=4,
+    show_default=True,
+    help="Number of chains.",
+)
+WARMUP = click.option(
+    "--warmup",
+    type=click.IntRange(20, 10_000_000),
+    default=1000,
+    show_default=True,
+    help="Warm-up iterations per chain.",
+)
+DRAWS = click.option(
+    "--draws",
+    type=click.IntRange(4, 10_000_000),
+    default=1000,
+    show_default=True,
+    help="Draws per chain.",
+)
+SEED = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of all random numbers.",
+)
+ENGINE = click.option(
+    "--engine",
+    type=click.Choice(["auto", "cmdstan", "stanli"]),
+    default="auto",
+    show_default=True,
+    help="auto: CmdStan, or stanli where there is no C++ compiler.",
+)
+TIME_LIMIT = click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True, max=1e6),
+    metavar="SECONDS",
+    help="Stop the whole command after this many seconds; nothing is written then.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -354,34 +395,10 @@ def temper(
     "NUTS misses part of the posterior; nuts: plain NUTS; parallel_tempering: replicas that swap "
     "between prior and posterior; otherwise the form to run.",
 )
-@click.option(
-    "--chains",
-    type=click.IntRange(1, 1000),
-    default=4,
-    show_default=True,
-    help="Number of chains.",
-)
-@click.option(
-    "--warmup",
-    type=click.IntRange(20, 10_000_000),
-    default=1000,
-    show_default=True,
-    help="Warm-up iterations per chain.",
-)
-@click.option(
-    "--draws",
-    type=click.IntRange(4, 10_000_000),
-    default=1000,
-    show_default=True,
-    help="Draws per chain.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    default=1,
-    show_default=True,
-    help="Seed of all random numbers.",
-)
+@CHAINS
+@WARMUP
+@DRAWS
+@SEED
 @click.option(
     "--target-accept",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -418,13 +435,7 @@ def temper(
     help="Run this tempered program, which harness temper wrote from MODEL and which you edited.",
 )
 @INCLUDE_PATHS
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", "cmdstan", "stanli"]),
-    default="auto",
-    show_default=True,
-    help="auto: CmdStan, or stanli where there is no C++ compiler.",
-)
+@ENGINE
 @click.option(
     "--budget",
     type=click.FloatRange(min=0, min_open=True),
@@ -446,12 +457,7 @@ def temper(
     help="Write a page about the fit to this HTML file.",
 )
 @FORCE
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0, min_open=True, max=1e6),
-    metavar="SECONDS",
-    help="Stop the whole command after this many seconds; nothing is written then.",
-)
+@TIME_LIMIT
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def sample(
     model: Path,
@@ -522,6 +528,96 @@ def sample(
     for label, path in (("Fit", out), ("Report", page)):
         if path is not None:
             click.echo(f"{label}: {path}")
+
+
+@main.command()
+@click.argument("fit", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--model",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Stan program that the fit is of.",
+)
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="JSON file with the program's data.",
+)
+@click.option(
+    "--temper",
+    "tempering",
+    type=click.Choice(["no", "auto"]),
+    default="no",
+    show_default=True,
+    help="auto: go on with a tempered run where the bridge cannot be trusted.",
+)
+@click.option(
+    "--error",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="NATS",
+    help="Say how many draws an error of log Z of this size takes.",
+)
+@CHAINS
+@WARMUP
+@DRAWS
+@SEED
+@INCLUDE_PATHS
+@ENGINE
+@click.option(
+    "--budget",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time for the pilots of a tempered run.",
+)
+@TIME_LIMIT
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def evidence(
+    ctx: click.Context,
+    fit: tuple[Path, ...],
+    model: Path,
+    data: Path | None,
+    tempering: Literal["no", "auto"],
+    error: float | None,
+    chains: int,
+    warmup: int,
+    draws: int,
+    seed: int,
+    include_paths: tuple[Path, ...],
+    engine: Literal["auto", "cmdstan", "stanli"],
+    budget: float,
+    time_limit: float | None,
+    as_json: bool,
+) -> None:
+    """Estimate log Z of a Stan program from a FIT that you already have.
+
+    FIT is CmdStan's CSV files, one for each chain, or a NetCDF file of ArviZ or harness.  Without
+    it the program is sampled first.  Where log Z would be wrong it is refused with the reason, and
+    the status is 1.
+    """
+    from harness.user import evidence_from_fit
+    from harness.user.deadline import stoppable
+
+    with stoppable(time_limit):
+        found = evidence_from_fit(
+            list(fit) or None,
+            model,
+            data,
+            temper=tempering,
+            error=error,
+            seed=seed,
+            chains=chains,
+            warmup=warmup,
+            draws=draws,
+            include_paths=include_paths,
+            engine=engine,
+            budget=budget,
+        )
+    click.echo(json.dumps(found.as_json(), indent=2) if as_json else found.as_text())
+    if found.log_evidence is None:
+        ctx.exit(1)
 
 
 @main.command(name="list")

@@ -5,7 +5,8 @@
 >>> result.report("report.html")
 """
 
+from harness.user.given_evidence import GivenEvidence, evidence_from_fit
 from harness.user.result import UserFit
 from harness.user.sample import Method, sample
 
-__all__ = ["Method", "UserFit", "sample"]
+__all__ = ["GivenEvidence", "Method", "UserFit", "evidence_from_fit", "sample"]
