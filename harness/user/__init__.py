@@ -6,7 +6,16 @@
 """
 
 from harness.user.given_evidence import GivenEvidence, evidence_from_fit
+from harness.user.model_comparison import ModelComparisons, compare_models
 from harness.user.result import UserFit
 from harness.user.sample import Method, sample
 
-__all__ = ["GivenEvidence", "Method", "UserFit", "evidence_from_fit", "sample"]
+__all__ = [
+    "GivenEvidence",
+    "Method",
+    "ModelComparisons",
+    "UserFit",
+    "compare_models",
+    "evidence_from_fit",
+    "sample",
+]

@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,6 +68,8 @@ class GivenEvidence:
         The run that followed where the bridge was refused; None if there was none.
     fit
         The fit that the command sampled itself, if it was given none.
+    improper
+        Whether the prior is improper, so that there is no evidence.
     error
         Error of log Z that was asked for.
     seconds
@@ -83,6 +85,7 @@ class GivenEvidence:
     findings: tuple[Finding, ...]
     tempered: UserFit | None = None
     fit: UserFit | None = None
+    improper: bool = False
     error: float | None = None
     seconds: float = field(default=0.0, compare=False)
 
@@ -269,30 +272,14 @@ def evidence_from_fit(
         with program.named_errors():
             found = _Estimation(program, statements, given, clock, seed, budget, what).result()
     tempered = None
-    if found.refusals and temper == "auto" and program.model.own_base != "improper":
+    if found.refusals and temper == "auto" and not found.improper:
         tempered = sample(path, data, method="auto", what=what, **settings)
-    return _completed(found, tempered, sampled, error, time.process_time() - began)
-
-
-def _completed(
-    found: GivenEvidence,
-    tempered: UserFit | None,
-    sampled: UserFit | None,
-    error: float | None,
-    seconds: float,
-) -> GivenEvidence:
-    return GivenEvidence(
-        found.name,
-        found.shape,
-        found.integral,
-        found.constant,
-        found.bridges,
-        found.refusals,
-        found.findings,
-        tempered,
-        sampled,
-        error,
-        seconds,
+    return replace(
+        found,
+        tempered=tempered,
+        fit=sampled,
+        error=error,
+        seconds=time.process_time() - began,
     )
 
 
@@ -364,6 +351,7 @@ class _Estimation:
             bridges=bridges,
             refusals=tuple(self._refusals),
             findings=tuple(sorted(self._findings, key=lambda each: -each.severity)),
+            improper=model.own_base == "improper" and self._what == "likelihood",
         )
 
     # The draws
