@@ -54,6 +54,8 @@ class BridgeEstimate:
     overlap
         Integral of p b / (s_1 p + s_0 b), where p = r / Z: 1 if the densities are equal, 0 if they
         do not overlap.
+    effective, share
+        Effective draws of r, and their share s_1 in all draws.
     """
 
     log_evidence: LogEvidence
@@ -62,6 +64,8 @@ class BridgeEstimate:
     k_target: float
     k_base: float
     overlap: float
+    effective: float
+    share: float
 
 
 def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> BridgeEstimate:
@@ -118,6 +122,8 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
         k_target,
         k_base,
         overlap,
+        first,
+        math.exp(log_share[0]),
     )
 
 
@@ -167,22 +173,44 @@ def _log_mean(log_values: FloatArray) -> float:
 class Halves(NamedTuple):
     """Log Z from two bridges: each proposal is fitted to one half of the draws.
 
-    Each bridge uses the half that its proposal has not seen, so that together they use all draws,
-    and their errors are independent of each other.
+    Each bridge uses the half that its proposal has not seen, so that together they use all draws.
     """
 
     log_evidence: LogEvidence
     """Their mean, with its error."""
     score: float
-    """Their difference in units of its standard error."""
+    """Their difference in units of its standard error, if they are independent."""
 
 
-def joined_halves(one: BridgeEstimate, other: BridgeEstimate) -> Halves:
-    """Join the bridges of both halves of the draws."""
+def joined_halves(one: BridgeEstimate, other: BridgeEstimate, numbers_fitted: float) -> Halves:
+    """Join the bridges of both halves of the draws.
+
+    To first order their errors are independent of each other.  What the errors of the fitted
+    moments add is common to both: moments of the first half times terms of the second, and the
+    other way round.  A proposal with k fitted numbers, from n draws of a density of its own form,
+    has 1 - overlap = s_1 s_0 k / n on average.  The share that this has in what is seen is taken as
+    the correlation of those parts of both errors that come from the draws.
+
+    Parameters
+    ----------
+    one, other
+        The bridges.
+    numbers_fitted
+        Free numbers of a proposal: D (D + 3) / 2 for a Gaussian in D dimensions.  With Warp-III
+        only the D (D + 1) / 2 of its covariance count, because an error of the mean has no effect
+        of first order.
+    """
     difference = one.log_evidence.minus(other.log_evidence)
     mean = 0.5 * (one.log_evidence.value + other.log_evidence.value)
     score = abs(difference.value) / difference.mcse if difference.mcse > 0 else 0.0
-    return Halves(LogEvidence(mean, 0.5 * difference.mcse), score)
+    noise, seen = 0.0, 0.0
+    for each in (one, other):
+        noise += each.share * (1 - each.share) * numbers_fitted / each.effective
+        seen += 1 - each.overlap
+    correlation = min(1.0, noise / seen) if seen > 0 else 1.0
+    common = 2 * correlation * math.sqrt(one.variance_target * other.variance_target)
+    error = 0.5 * math.sqrt(difference.mcse**2 + common)
+    return Halves(LogEvidence(mean, error), score)
 
 
 class Reshuffled(NamedTuple):

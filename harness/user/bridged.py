@@ -213,7 +213,7 @@ class _Bridging:
         each = []
         for proposal, found in estimates.items():
             if len(found) == 2:
-                joined = evidence.joined_halves(*found)
+                joined = evidence.joined_halves(found[0], found[1], self._fitted(proposal))
                 each.append(
                     Bridged(proposal, joined.log_evidence, (found[0], found[1]), joined.score)
                 )
@@ -229,6 +229,16 @@ class _Bridging:
                     f"{reshuffled.ratio:.1f} times as widely as their errors say"
                 )
         return Bridges(tuple(each), chosen, reshuffled, tuple(problems))
+
+    def _fitted(self, proposal: Proposal) -> float:
+        """How many numbers of a proposal count; a mixture has two parts or more."""
+        dimension = int(self._draws.shape[2])
+        covariance = dimension * (dimension + 1) / 2
+        return {
+            "gaussian": covariance + dimension,
+            "warp3": covariance,
+            "mixture": 2 * (covariance + dimension),
+        }[proposal]
 
     def _both_kinds(
         self,
