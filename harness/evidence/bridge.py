@@ -33,6 +33,8 @@ _EXACT = 1e-11
 """Error of the root, in nats."""
 _NEAR_BOUND = 10.0
 """Multiple of their mean that bounded terms may reach without a tail that matters."""
+_LITTLE_SPREAD = 0.3
+"""Coefficient of variation below which the tail of terms does not matter either."""
 _CHANCE = 1e-4
 """Probability that reshuffled blocks seem to spread too widely although the error is right."""
 
@@ -50,7 +52,8 @@ class BridgeEstimate:
     k_target, k_base
         Shape of the tail of the bridge's terms at either set of draws; see
         :func:`harness.evidence.pareto_k`.  Above 0.7 their mean cannot be relied on.  The terms are
-        bounded, however: it is -inf where none can exceed ten times their mean.
+        bounded, however: it is -inf where none can exceed ten times their mean, or where their
+        standard deviation is below 0.3 of their mean.
     overlap
         Integral of p b / (s_1 p + s_0 b), where p = r / Z: 1 if the densities are equal, 0 if they
         do not overlap.
@@ -160,8 +163,11 @@ def _terms(
 
 
 def _tail(log_terms: FloatArray, log_bound: float) -> float:
-    """Return the shape of the tail of terms; it says nothing if their bound is near their mean."""
-    if log_bound - _log_mean(log_terms) < math.log(_NEAR_BOUND):
+    """Return the shape of the tail of terms; -inf if their bound or their spread is small."""
+    log_mean = _log_mean(log_terms)
+    if log_bound - log_mean < math.log(_NEAR_BOUND):
+        return -math.inf
+    if float(np.exp(log_terms - log_mean).std()) < _LITTLE_SPREAD:
         return -math.inf
     return pareto_k(log_terms)
 

@@ -517,7 +517,7 @@ def _table(bridges: Bridges) -> list[str]:
     head = ("log Z", "error", "k draws", "k proposal", "overlap", "halves")
     lines = [" " * width + "".join(f"{name:>12}" for name in head)]
     for each in bridges.each:
-        k = [f"{value:.2f}" if math.isfinite(value) else "bounded" for value in each.k]
+        k = [f"{value:.2f}" if math.isfinite(value) else "–" for value in each.k]
         row = (
             *(f"{each.log_evidence.value:.4f}", f"{each.log_evidence.mcse:.4f}", *k),
             *(f"{each.overlap:.3f}", f"{each.score:.1f} s.e."),
