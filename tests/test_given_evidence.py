@@ -70,7 +70,7 @@ def repeated(draws: dict[str, FloatArray], rng: np.random.Generator) -> dict[str
     return {name: value[rows, place] for name, value in draws.items()}
 
 
-@few_and_many(5, 20)
+@few_and_many(3, 20)
 @pytest.mark.parametrize("correlated", [False, True])
 @pytest.mark.parametrize("name", WITH_DRAWS)
 def test_closed_forms_with_honest_errors(name: str, correlated: bool, runs: int) -> None:
@@ -109,13 +109,15 @@ def test_radiata_pine_as_published(tmp_path: Path) -> None:
     assert abs(factor.value - 8.4237) < 0.01
 
 
+@pytest.mark.slow
 def test_radon_by_quadrature() -> None:
     data = load_radon()
     few = data.subset(data.county_names[:6])
     path, given = CORPUS / "radon_homes.stan", dict(few.model("radon").data)
-    found = evidence_from_fit(
-        None, path, given, seed=2, engine="stanli", progress=False
-    ).log_evidence
+    fit = sample(
+        path, given, method="nuts", target_accept=0.99, seed=2, engine="stanli", progress=False
+    )
+    found = evidence_from_fit(fit, path, given, progress=False).log_evidence
     assert found is not None
     assert abs(found.value - exact_log_evidence(few).value) < 4.5 * found.mcse
 
@@ -125,7 +127,7 @@ AGREE = (
     *("irt_1pl", "change_point", "mvn_lkj_cholesky", "probit", "survival_weibull"),
     "conjugate_normal",
 )
-FIRST = AGREE[:2]
+FIRST = AGREE[:1]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_bridge_and_pilots_agree(name: str) -> None:
 # Never silently wrong
 
 
-@few_and_many(2, 20)
+@few_and_many(1, 20)
 def test_a_mixture_whose_labels_can_switch_is_refused(runs: int) -> None:
     """Whether the chains disagree, or all of them know one labelling."""
     path, data = CORPUS / "bimodal_mixture.stan", corpus_data("bimodal_mixture")
@@ -159,7 +161,7 @@ def test_a_mixture_whose_labels_can_switch_is_refused(runs: int) -> None:
         assert "miss a mode" in found.refusals[-1] or "disagree" in found.refusals[0]
 
 
-@few_and_many(2, 20)
+@few_and_many(1, 20)
 def test_a_distant_mode_that_no_chain_knows_is_refused(runs: int, tmp_path: Path) -> None:
     path = tmp_path / "distant.stan"
     path.write_text(DISTANT)
@@ -171,7 +173,7 @@ def test_a_distant_mode_that_no_chain_knows_is_refused(runs: int, tmp_path: Path
         assert "x[1] = -6.9" in found.refusals[-1]
 
 
-@few_and_many(2, 20)
+@few_and_many(1, 20)
 def test_a_funnel_is_flagged(runs: int, tmp_path: Path) -> None:
     path = tmp_path / "funnel.stan"
     path.write_text(FUNNEL)
@@ -191,7 +193,7 @@ def test_a_tempered_run_follows_where_the_bridge_is_refused() -> None:
         nuts_run(path, data, seed=int(rng.integers(100)), inits=[{"mu": [-2, 2]}] * 4), ["mu"]
     )
     result = evidence_from_fit(
-        fit, path, data, temper="auto", engine="stanli", draws=500, progress=False
+        fit, path, data, temper="auto", engine="stanli", draws=200, budget=4, progress=False
     )
     assert result.refusals
     assert result.method.startswith("tempered")
@@ -275,7 +277,7 @@ def test_own_terms_and_dropped_constants_get_a_sentence() -> None:
 def test_a_tempered_fit_is_not_bridged() -> None:
     path, data = CORPUS / "conjugate_normal.stan", corpus_data("conjugate_normal")
     fit = sample(
-        path, data, seed=1, method="collapsed_tempering", engine="stanli", draws=100, progress=False
+        path, data, seed=1, method="pseudo_extended", engine="stanli", draws=20, progress=False
     )
     with pytest.raises(DataError, match=r"tempered fit.*its own log Z"):
         evidence_from_fit(fit, path, data, progress=False)

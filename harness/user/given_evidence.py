@@ -14,6 +14,7 @@ from typing import Any, Literal
 from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity, diagnose
+from harness.diagnosis.finding import BETTER_PATH
 from harness.engine.batched import BatchedDensity
 from harness.errors import DataError, HarnessError, SamplingError
 from harness.evidence import LogEvidence
@@ -393,7 +394,9 @@ class _Estimation:
             )
         for each in diagnose(self._given.as_fit(names, self._model.data)):
             if each.severity == Severity.PROBLEM:
-                self._refusals.append(each.sentence.rstrip("."))
+                # A better path is no help to draws that have none.
+                said = each.sentence if each.what_to_try == BETTER_PATH else str(each)
+                self._refusals.append(said.rstrip("."))
             else:
                 self._findings.append(each)
 
