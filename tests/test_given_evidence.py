@@ -71,7 +71,7 @@ def repeated(draws: dict[str, FloatArray], rng: np.random.Generator) -> dict[str
 
 
 @few_and_many(3, 20)
-@pytest.mark.parametrize("correlated", [False, True])
+@pytest.mark.parametrize("correlated", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", WITH_DRAWS)
 def test_closed_forms_with_honest_errors(name: str, correlated: bool, runs: int) -> None:
     data = corpus_data(name)
@@ -127,13 +127,10 @@ AGREE = (
     *("irt_1pl", "change_point", "mvn_lkj_cholesky", "probit", "survival_weibull"),
     "conjugate_normal",
 )
-FIRST = AGREE[:1]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n in FIRST else pytest.mark.slow) for n in AGREE],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", AGREE)
 def test_bridge_and_pilots_agree(name: str) -> None:
     """Two estimates with nothing in common but the program; robust_t's prior has a constant."""
     path, data = CORPUS / f"{name}.stan", corpus_data(name)
@@ -185,6 +182,7 @@ def test_a_funnel_is_flagged(runs: int, tmp_path: Path) -> None:
         assert result.refusals or len(unlike) > 1
 
 
+@pytest.mark.slow
 def test_a_tempered_run_follows_where_the_bridge_is_refused() -> None:
     """Of two modes the draws know one; Z by a sum over a grid."""
     path, data = CORPUS / "bimodal_mixture.stan", corpus_data("bimodal_mixture")

@@ -39,6 +39,7 @@ def compared(programs: list[Path]) -> ModelComparisons:
         pine_data(),
         prior_odds=[3, 1],
         sensitivity=("slope_precision", PRECISIONS),
+        draws=500,
         **SETTINGS,
     )
 

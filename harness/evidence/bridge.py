@@ -5,7 +5,7 @@ References
 Meng, X.-L. and Wong, W. H. (1996). Simulating ratios of normalizing constants via a simple
 identity: a theoretical exploration. Statistica Sinica 6, 831-860.
 
-Fruehwirth-Schnatter, S. (2004). Estimating marginal likelihoods for mixture and Markov switching
+Frühwirth-Schnatter, S. (2004). Estimating marginal likelihoods for mixture and Markov switching
 models using bridge sampling techniques. Econometrics Journal 7, 143-167.
 
 Micaletto, G. and Vehtari, A. (2025). Bridge sampling diagnostics. arXiv:2508.14487.
@@ -81,7 +81,7 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
     s_0 mean_b[q] - s_1 mean_r[1 - q] with q = s_1 l / (s_1 l + s_0 Z), which falls as Z grows.
 
     The variance of log Z is the squared relative error of either mean, added up; that of draws of r
-    takes their autocorrelation into account (Fruehwirth-Schnatter 2004, eq. 16).
+    takes their autocorrelation into account (Frühwirth-Schnatter 2004).
 
     Parameters
     ----------

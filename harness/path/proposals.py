@@ -68,7 +68,7 @@ def fitted_proposal(draws: FloatArray) -> GaussianBase:
 
     A covariance matrix of D dimensions that is fitted to n draws is off by about D^2 / 4n nats.
     With many dimensions it is therefore mixed with the diagonal matrix of the variances (as in
-    Schaefer and Strimmer 2005, Statistical Applications in Genetics and Molecular Biology 4(1)).
+    Schäfer and Strimmer 2005, Statistical Applications in Genetics and Molecular Biology 4(1)).
     The share of the diagonal maximises the log density at the last third of each chain under a fit
     to the rest; the fit that is returned uses all draws.
 
