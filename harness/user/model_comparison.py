@@ -14,7 +14,7 @@ import numpy as np
 
 from harness import evidence
 from harness.diagnosis import Severity
-from harness.engine.compile import declarations
+from harness.engine.compile import Declared, declarations
 from harness.engine.program import StanProgram
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError
@@ -289,9 +289,13 @@ def compare_models(
     if not all(math.isfinite(each) and each > 0 for each in prior):
         raise DataError("prior odds must be positive numbers")
     given, where = read_data(data)
+    inputs = [
+        declarations(StanProgram(path, (*folders, path.parent)), require_cmdstan())["inputs"]
+        for path in paths
+    ]
     declaring = [False] * len(paths)
     if sensitivity is not None:
-        declaring = _declaring(sensitivity[0], paths, folders)
+        declaring = _declaring(sensitivity[0], paths, inputs)
         _check_values(sensitivity, given, where)
     seeds = [int(s) for s in np.random.SeedSequence([seed, 31]).generate_state(len(paths))]
 
@@ -348,16 +352,15 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def _declaring(name: str, paths: Sequence[Path], folders: tuple[Path, ...]) -> list[bool]:
+def _declaring(
+    name: str, paths: Sequence[Path], inputs: Sequence[Mapping[str, Declared]]
+) -> list[bool]:
     """Return which programs declare a data variable; it must be a number in all of them."""
-    found = []
-    for path in paths:
-        inputs = declarations(StanProgram(path, (*folders, path.parent)), require_cmdstan())[
-            "inputs"
-        ]
-        if name in inputs and (inputs[name].dimensions or inputs[name].type not in ("int", "real")):
-            raise DataError(f"{path} declares {name} as {inputs[name]}; it must be one number")
-        found.append(name in inputs)
+    for path, declared in zip(paths, inputs, strict=True):
+        each = declared.get(name)
+        if each is not None and (each.dimensions or each.type not in ("int", "real")):
+            raise DataError(f"{path} declares {name} as {each}; it must be one number")
+    found = [name in declared for declared in inputs]
     if not any(found):
         raise DataError(f"none of the programs declares the data variable {name}")
     return found
