@@ -190,9 +190,7 @@ def test_a_tempered_run_follows_where_the_bridge_is_refused() -> None:
     fit = as_fit(
         nuts_run(path, data, seed=int(rng.integers(100)), inits=[{"mu": [-2, 2]}] * 4), ["mu"]
     )
-    result = evidence_from_fit(
-        fit, path, data, temper="auto", engine="stanli", draws=200, budget=4, progress=False
-    )
+    result = evidence_from_fit(fit, path, data, temper="auto", engine="stanli", progress=False)
     assert result.refusals
     assert result.method.startswith("tempered")
     y, mu = np.asarray(data["y"]), np.linspace(-12, 12, 1201)

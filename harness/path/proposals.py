@@ -8,13 +8,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from harness.arrays import FloatArray
+from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError, SamplingError
 from harness.path.gaussian import GaussianBase, gaussian_base
 
 _SHRINKAGES = np.array([0.0, 1e-3, 1e-2, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0])
 _SMALLEST = 1e-10
 """Smallest eigenvalue of a correlation matrix that is kept, as a share of the mean one."""
+_FEW = 0.1
+"""Fitted numbers for each draw from which on the target's curvature is tried."""
+_DIFFERENCE = 1e-3
+"""Differences of gradients are taken over so many standard deviations."""
+_FLATTEST = 0.01
+"""Smallest curvature that is used, where that of the draws' variances is 1."""
 _MOST_PARTS = 4
 _DRAWS_A_PART = 10
 """Draws for each dimension that a part of a mixture needs at least."""
@@ -63,19 +69,24 @@ class Mixture:
         )
 
 
-def fitted_proposal(draws: FloatArray) -> GaussianBase:
+def fitted_proposal(draws: FloatArray, log_density: LogDensity | None = None) -> GaussianBase:
     """Fit a Gaussian to draws; its correlations are shrunk as much as held-out draws suggest.
 
     A covariance matrix of D dimensions that is fitted to n draws is off by about D^2 / 4n nats.
     With many dimensions it is therefore mixed with the diagonal matrix of the variances (as in
     Schäfer and Strimmer 2005, Statistical Applications in Genetics and Molecular Biology 4(1)).
-    The share of the diagonal maximises the log density at the last third of each chain under a fit
-    to the rest; the fit that is returned uses all draws.
+    If the target's density is given, that is done also in coordinates in which its curvature at the
+    mean of the draws is the identity: if the target is nearly Gaussian, nothing but variances has
+    to be fitted there.  The share of the diagonal, and the coordinates, maximise the log density at
+    the last third of each chain under a fit to the rest; the fit that is returned uses all draws.
 
     Parameters
     ----------
     draws
         Shape (chains, draws, D).
+    log_density
+        Log density of the target, with its gradient; used where the draws are few for their number
+        of dimensions.
 
     Raises
     ------
@@ -88,6 +99,33 @@ def fitted_proposal(draws: FloatArray) -> GaussianBase:
     flat = draws.reshape(-1, draws.shape[2])
     if not np.all(np.isfinite(flat)):
         raise SamplingError("a proposal cannot be fitted to draws that are not finite")
+    share, score = _shrunk(fit, judge)
+    root: FloatArray | None = None
+    dimension = flat.shape[1]
+    if log_density is not None and dimension * (dimension + 3) / 2 > _FEW * len(flat):
+        turned = _curvature_root(log_density, fit.mean(axis=0), fit.std(axis=0))
+        if turned is not None:
+            other, better = _shrunk(*(_turned(turned, each) for each in (fit, judge)))
+            better -= float(np.log(np.diag(turned)).sum())
+            if better > score:
+                root, share = turned, other
+    points = flat if root is None else _turned(root, flat)
+    mean, spread, correlation = _moments(points)
+    shrunk = (1 - share) * correlation + (share + _SMALLEST) * np.eye(dimension)
+    covariance = shrunk * np.outer(spread, spread)
+    try:
+        found = gaussian_base(mean, 0.5 * (covariance + covariance.T))
+    except DataError as error:
+        raise SamplingError(
+            f"a Gaussian cannot be fitted to draws that lie in a plane ({error})"
+        ) from None
+    if root is None:
+        return found
+    return GaussianBase(root @ found.mean, root @ found.cholesky, 0.0)
+
+
+def _shrunk(fit: FloatArray, judge: FloatArray) -> tuple[float, float]:
+    """Return the best share of the diagonal, and the log density that it gives held-out draws."""
     mean, spread, correlation = _moments(fit)
     value, vector = np.linalg.eigh(correlation)
     value = np.maximum(value, 0.0)
@@ -96,16 +134,35 @@ def fitted_proposal(draws: FloatArray) -> GaussianBase:
     for share in _SHRINKAGES:
         variance = np.maximum((1 - share) * value + share, _SMALLEST)
         scores.append(-0.5 * float((along / variance).sum(axis=1).mean() + np.log(variance).sum()))
-    share = float(_SHRINKAGES[int(np.argmax(scores))])
-    mean, spread, correlation = _moments(flat)
-    shrunk = (1 - share) * correlation + (share + _SMALLEST) * np.eye(len(spread))
-    covariance = shrunk * np.outer(spread, spread)
-    try:
-        return gaussian_base(mean, 0.5 * (covariance + covariance.T))
-    except DataError as error:
-        raise SamplingError(
-            f"a Gaussian cannot be fitted to draws that lie in a plane ({error})"
-        ) from None
+    best = int(np.argmax(scores))
+    return float(_SHRINKAGES[best]), scores[best] - float(np.log(spread).sum())
+
+
+def _turned(root: FloatArray, points: FloatArray) -> FloatArray:
+    """Return points in the coordinates of a lower triangular root, shape (n, D)."""
+    return np.asarray(solve_triangular(root, points.T, lower=True).T, dtype=np.float64)
+
+
+def _curvature_root(
+    log_density: LogDensity, centre: FloatArray, spread: FloatArray
+) -> FloatArray | None:
+    """Return the Cholesky factor of the inverse of a density's curvature at a point.
+
+    Curvature that is negative, or small against that of the draws' own spread, is replaced.
+    Returns None if the density is not finite nearby, or a coordinate does not move.
+    """
+    if not np.all(spread > 0):
+        return None
+    shift = np.diag(_DIFFERENCE * spread)
+    value, slope = log_density(np.concatenate([centre + shift, centre - shift]))
+    if not np.all(np.isfinite(value)):
+        return None
+    up, down = np.split(slope * spread, 2)
+    bent = -(up - down) / (2 * _DIFFERENCE)
+    size, vector = np.linalg.eigh(0.5 * (bent + bent.T))
+    inverse = (vector / np.maximum(size, _FLATTEST)) @ vector.T * np.outer(spread, spread)
+    root: FloatArray = np.asarray(np.linalg.cholesky(0.5 * (inverse + inverse.T)))
+    return root
 
 
 def fitted_mixture(draws: FloatArray, whole: GaussianBase, seed: int) -> Mixture | None:

@@ -253,7 +253,7 @@ class _Bridging:
         """Return the bridges to the draws ``use`` from proposals fitted to the draws ``fit``."""
         fitted, used = self._draws[:, fit], self._draws[:, use[::thin]]
         known = self._log_density[:, use[::thin]]
-        gaussian = fitted_proposal(fitted)
+        gaussian = fitted_proposal(fitted, self._density)
         number = max(_BASE_DRAWS * known.size, 4) if only is None else known.size
         found: dict[Proposal, BridgeEstimate] = {}
         if only in (None, "gaussian", "warp3"):
