@@ -13,6 +13,15 @@ Monte Carlo. Advances in Neural Information Processing Systems 32.
 """
 
 from harness.evidence.base_mass import WHOLE_BASE, LogMass, log_base_mass
+from harness.evidence.bridge import (
+    BridgeEstimate,
+    Halves,
+    Reshuffled,
+    bridge_sampling,
+    draws_for_error,
+    joined_halves,
+    reshuffled_spread,
+)
 from harness.evidence.combination import CombinedLogEvidence, combined_log_evidence
 from harness.evidence.conditionals import (
     LogG,
@@ -44,6 +53,15 @@ from harness.evidence.evidence import (
     part_shares,
     two_sided_log_evidence,
 )
+from harness.evidence.model_odds import (
+    LEVEL,
+    BayesFactor,
+    ModelOdds,
+    Share,
+    bayes_factor,
+    model_odds,
+    strength,
+)
 from harness.evidence.resampling import (
     complement_log_weight,
     draw_index,
@@ -53,37 +71,51 @@ from harness.evidence.resampling import (
 from harness.evidence.rungs import JoinedEvidence, RungEvidence, joined_evidence, rung_evidence
 
 __all__ = [
+    "LEVEL",
     "WHOLE_BASE",
+    "BayesFactor",
+    "BridgeEstimate",
     "CombinedLogEvidence",
     "Estimate",
+    "Halves",
     "JoinedEvidence",
     "LogEvidence",
     "LogG",
     "LogMass",
+    "ModelOdds",
+    "Reshuffled",
     "RungEvidence",
+    "Share",
     "TwoSidedLogEvidence",
+    "bayes_factor",
+    "bridge_sampling",
     "combined_log_evidence",
     "complement_log_weight",
     "draw_index",
     "draw_inv_temp",
+    "draws_for_error",
     "effective_draws",
     "effective_pseudo_samples",
     "expectation",
     "inv_temp_log_conditionals",
     "joined_evidence",
+    "joined_halves",
     "log_base_mass",
     "log_evidence",
     "log_evidence_by_parts",
     "log_mean_weight",
     "log_path_weight",
+    "model_odds",
     "normalised_weights",
     "pareto_k",
     "part_shares",
     "r_hat",
     "resample",
+    "reshuffled_spread",
     "round_trips",
     "rung_evidence",
     "standard_error",
+    "strength",
     "times_delta",
     "two_sided_log_evidence",
     "weighted_expectation",

@@ -98,11 +98,9 @@ class Folded(Form):
         of_base = fold.log_weight(
             rng.standard_normal((self.bridge_draws, model.dimension)), target.log_density
         )
-        log_evidence = evidence.LogEvidence(
-            *bridge_sampling(
-                np.logaddexp.reduce(log_weight, axis=-1), np.logaddexp.reduce(of_base, axis=-1)
-            )
-        )
+        log_evidence = bridge_sampling(
+            np.logaddexp.reduce(log_weight, axis=-1), np.logaddexp.reduce(of_base, axis=-1)
+        ).log_evidence
         places = _parameters(target, fold, ran.run.variables["y"])
         settings = {"fold": _plain(fold), "bridge_draws": self.bridge_draws}
         attrs = run_attributes(self.name, model, ran, settings, run.seed)

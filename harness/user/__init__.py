@@ -5,7 +5,17 @@
 >>> result.report("report.html")
 """
 
+from harness.user.given_evidence import GivenEvidence, evidence_from_fit
+from harness.user.model_comparison import ModelComparisons, compare_models
 from harness.user.result import UserFit
 from harness.user.sample import Method, sample
 
-__all__ = ["Method", "UserFit", "sample"]
+__all__ = [
+    "GivenEvidence",
+    "Method",
+    "ModelComparisons",
+    "UserFit",
+    "compare_models",
+    "evidence_from_fit",
+    "sample",
+]

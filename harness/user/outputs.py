@@ -20,6 +20,7 @@ from harness.fit import is_fit
 
 _BEGINNING = 4096
 _PAGE = re.compile(rb'<meta name="generator" content="harness">')
+_COMPARED = re.compile(rb"\Avariable,value,model,log_evidence,")
 _TEMPERED = re.compile(rb"written by\n//   harness temper ")
 
 
@@ -63,6 +64,11 @@ def program_output(option: str, path: Path) -> Output:
         "a tempered program that harness wrote",
         lambda each: _begins(each, _TEMPERED),
     )
+
+
+def table_output(option: str, path: Path) -> Output:
+    """Return a table of compared models that is to be written."""
+    return Output(option, path, "a table that harness wrote", lambda each: _begins(each, _COMPARED))
 
 
 def check_outputs(outputs: Sequence[Output], inputs: Iterable[Path], *, force: bool) -> None:

@@ -6,6 +6,7 @@ Run by ``nox -s docs``.  Pages of ``docs`` run in the stanli engine; the READMEs
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from doc_blocks import PAGES, ROOT, blocks, run_python, save_stan
+from pine import pine_log_evidence
 
 from harness import folders
 from harness.cli import main
@@ -52,6 +54,13 @@ def own_program(names: dict[str, Any]) -> None:
     close_to(names["fit"].log_evidence, log_joint.max() + np.log(mass))
 
 
+def evidence(names: dict[str, Any]) -> None:
+    close_to(names["found"].log_evidence, pine_log_evidence("density"))
+    main = names["compared"].main
+    close_to(main.factor(1, 0).log, pine_log_evidence("adjusted") - pine_log_evidence("density"))
+    assert main.best_predicting == 1
+
+
 def close_to(estimate: Any, truth: float) -> None:
     """4.3 standard errors: a sound estimate is farther off once in 60,000 times."""
     assert 0 < estimate.mcse < 0.2
@@ -61,10 +70,17 @@ def close_to(estimate: Any, truth: float) -> None:
 CHECKS = {
     "first-fit.md": first_fit,
     "own-program.md": own_program,
+    "evidence.md": evidence,
     "choosing.md": choosing,
     "adding-a-model.md": adding_a_model,
     "adding-a-method.md": adding_a_method,
 }
+
+
+def with_own_stan(folder: Path) -> Callable[[str], Path]:
+    """Return what finds shipped folders, but the Stan programs in a folder of the test's own."""
+    data = folders.shipped("data")
+    return lambda name: data if name == "data" else folder / name
 
 
 @pytest.mark.parametrize(
@@ -75,7 +91,7 @@ def test_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         shutil.copytree(folders.shipped("stan"), tmp_path / "stan")
         save_stan(page, tmp_path)
         for module in ("folders", "model.model"):
-            monkeypatch.setattr(f"harness.{module}.shipped", lambda name: tmp_path / name)
+            monkeypatch.setattr(f"harness.{module}.shipped", with_own_stan(tmp_path))
     monkeypatch.chdir(tmp_path)
     names = run_python(page)
     if page.name in CHECKS:

@@ -1,0 +1,341 @@
+"""Bridges from draws of a posterior: fit proposals to one half, evaluate on the other, and judge.
+
+Three proposals are tried: a Gaussian; the same with the posterior reflected at its mean, which
+removes its skewness (Warp-III); and a mixture of Gaussians where the draws ask for more than one.
+Each is fitted twice, to either half of every chain, and bridges to the half that it has not seen.
+
+References
+----------
+Meng, X.-L. and Schilling, S. (2002). Warp bridge sampling. Journal of Computational and Graphical
+Statistics 11, 552-586.
+
+Wang, L., Jones, D. E. and Meng, X.-L. (2022). Warp bridge sampling: the next generation. Journal
+of the American Statistical Association 117, 835-851.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from harness import evidence
+from harness.arrays import FloatArray, LogDensity
+from harness.errors import DataError, SamplingError
+from harness.evidence import BridgeEstimate, LogEvidence, Reshuffled
+from harness.path import GaussianBase
+from harness.path.proposals import Mixture, fitted_mixture, fitted_proposal
+
+Proposal = Literal["gaussian", "warp3", "mixture"]
+LABELS: dict[Proposal, str] = {
+    "gaussian": "Gaussian proposal",
+    "warp3": "Warp-III",
+    "mixture": "mixture proposal",
+}
+
+LARGEST_K = 0.7
+"""Above it the mean of the bridge's terms is not reliable (Vehtari et al. 2024)."""
+LEAST_OVERLAP = 0.02
+"""Below it proposal and posterior overlap too little for a bridge (our choice)."""
+LARGEST_ERROR = 0.5
+"""Standard error in nats above which errors are no longer normal (our choice)."""
+_APART = 4.5
+"""Standard errors by which estimates of one log Z may differ."""
+_MATTERS = 0.05
+"""Difference in nats that is worth refusing for."""
+FEWEST_DRAWS = 100
+"""Draws in each half below which nothing is estimated."""
+_BASE_DRAWS = 2
+"""Draws of a proposal for each draw of the posterior in the other half."""
+_RESHUFFLES, _BLOCKS = 10, 10
+"""Reshuffled bridges, and blocks of each chain."""
+_RESHUFFLED_DRAWS = 1000
+"""Draws that a reshuffled bridge evaluates again at most, by leaving out others evenly."""
+
+
+@dataclass(frozen=True)
+class Bridged:
+    """Log Z by one proposal.
+
+    Attributes
+    ----------
+    proposal
+        Which one.
+    log_evidence
+        Mean over both halves, with its error.
+    halves
+        The bridge to each half of the draws.
+    score
+        Difference of the halves in units of its standard error.
+    """
+
+    proposal: Proposal
+    log_evidence: LogEvidence
+    halves: tuple[BridgeEstimate, BridgeEstimate]
+    score: float
+
+    @property
+    def k(self) -> tuple[float, float]:
+        """Largest k at draws of the posterior, and of the proposal; -inf where it says nothing."""
+        return (
+            _largest(each.k_target for each in self.halves),
+            _largest(each.k_base for each in self.halves),
+        )
+
+    @property
+    def overlap(self) -> float:
+        """The smaller overlap of both halves."""
+        return min(each.overlap for each in self.halves)
+
+    @property
+    def label(self) -> str:
+        """Its proposal in words."""
+        return LABELS[self.proposal]
+
+    def problems(self) -> list[str]:
+        """Say why it cannot be relied on; nothing if it can."""
+        found = []
+        for value, where in zip(self.k, ("the posterior", "the proposal"), strict=True):
+            if value > LARGEST_K:
+                found.append(
+                    f"Pareto k is {value:.2f} at draws of {where}, above {LARGEST_K}, so the "
+                    "bridge's mean and its error cannot be relied on"
+                )
+        if self.overlap < LEAST_OVERLAP:
+            found.append(
+                f"proposal and posterior do not overlap: their overlap is {self.overlap:.2g}, "
+                f"below {LEAST_OVERLAP} (1 would be perfect)"
+            )
+        if self.log_evidence.mcse > LARGEST_ERROR:
+            found.append(
+                f"the error of log Z is {self.log_evidence.mcse:.2g} nats, and errors above "
+                f"{LARGEST_ERROR} are not reliable"
+            )
+        if self.score > _APART and self._gap > _MATTERS:
+            one, other = (each.log_evidence.value for each in self.halves)
+            found.append(
+                f"the halves of the draws disagree: {one:.3f} and {other:.3f}, "
+                f"{self.score:.1f} standard errors apart"
+            )
+        return found
+
+    @property
+    def _gap(self) -> float:
+        one, other = self.halves
+        return abs(one.log_evidence.value - other.log_evidence.value)
+
+
+@dataclass(frozen=True)
+class Bridges:
+    """All bridges from one set of draws.
+
+    Attributes
+    ----------
+    each
+        One for each proposal.
+    chosen
+        The one with the smallest error among those without problems.
+    reshuffled
+        How far bridges like the chosen one spread over reshuffled blocks; None if not tried.
+    problems
+        Why the chosen one cannot be relied on; empty if it can.
+    """
+
+    each: tuple[Bridged, ...]
+    chosen: Bridged
+    reshuffled: Reshuffled | None = None
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def log_evidence(self) -> LogEvidence:
+        """Log Z, with the larger of the error and that from reshuffled blocks if they differ."""
+        value, mcse = self.chosen.log_evidence
+        if self.reshuffled is not None and self.reshuffled.too_wide:
+            return LogEvidence(value, mcse * self.reshuffled.ratio)
+        return LogEvidence(value, mcse)
+
+    @property
+    def sound(self) -> bool:
+        """Whether there is no reason against it."""
+        return not self.problems
+
+
+def bridged(density: LogDensity, draws: FloatArray, *, seed: int) -> Bridges:
+    """Estimate the log integral of a density from draws of it.
+
+    Parameters
+    ----------
+    density
+        Log density on the unconstrained space, all its constants included.
+    draws
+        Shape (chains, draws, D).
+    seed
+        Seed of the proposals' draws.  The same seed gives the same estimate.
+
+    Raises
+    ------
+    DataError
+        If there are too few draws, or one of them has no density.
+    SamplingError
+        If no proposal can be fitted.
+    """
+    return _Bridging(density, draws, seed).bridges()
+
+
+class _Bridging:
+    def __init__(self, density: LogDensity, draws: FloatArray, seed: int) -> None:
+        chains, count, dimension = draws.shape
+        half = count // 2
+        if chains * half < max(FEWEST_DRAWS, dimension + 2):
+            raise DataError(
+                f"a bridge in {dimension} dimensions needs {2 * max(FEWEST_DRAWS, dimension + 2)} "
+                f"draws or more; got {chains} x {count}"
+            )
+        self._density, self._draws, self._seed = density, draws, seed
+        self._log_density = self._value(draws)
+        if not np.all(np.isfinite(self._log_density)):
+            missing = int(np.sum(~np.isfinite(self._log_density)))
+            raise DataError(
+                f"{missing} of the {chains * count:,} draws have no density under this program"
+            )
+
+    def bridges(self) -> Bridges:
+        count = self._draws.shape[1]
+        first, second = np.arange(count // 2), np.arange(count // 2, count)
+        rng = np.random.default_rng([self._seed, 11])
+        estimates: dict[Proposal, list[BridgeEstimate]] = {}
+        for fit, use in ((first, second), (second, first)):
+            for proposal, estimate in self._both_kinds(fit, use, rng, mixture=True).items():
+                estimates.setdefault(proposal, []).append(estimate)
+        each = []
+        for proposal, found in estimates.items():
+            if len(found) == 2:
+                joined = evidence.joined_halves(found[0], found[1], self._fitted(proposal))
+                each.append(
+                    Bridged(proposal, joined.log_evidence, (found[0], found[1]), joined.score)
+                )
+        chosen = min(each, key=lambda one: (bool(one.problems()), one.log_evidence.mcse))
+        problems = chosen.problems()
+        reshuffled = None
+        if not problems:
+            problems += _disagreements(chosen, each)
+            reshuffled = self._reshuffled(chosen.proposal)
+            if reshuffled is not None and reshuffled.ratio > 3 and reshuffled.too_wide:
+                problems.append(
+                    "bridges from reshuffled blocks of the draws spread "
+                    f"{reshuffled.ratio:.1f} times as widely as their errors say"
+                )
+        return Bridges(tuple(each), chosen, reshuffled, tuple(problems))
+
+    def _fitted(self, proposal: Proposal) -> float:
+        """How many numbers of a proposal count; a mixture has two parts or more."""
+        dimension = int(self._draws.shape[2])
+        covariance = dimension * (dimension + 1) / 2
+        return {
+            "gaussian": covariance + dimension,
+            "warp3": covariance,
+            "mixture": 2 * (covariance + dimension),
+        }[proposal]
+
+    def _both_kinds(
+        self,
+        fit: FloatArray,
+        use: FloatArray,
+        rng: np.random.Generator,
+        *,
+        mixture: bool,
+        only: Proposal | None = None,
+        thin: int = 1,
+    ) -> dict[Proposal, BridgeEstimate]:
+        """Return the bridges to the draws ``use`` from proposals fitted to the draws ``fit``."""
+        fitted, used = self._draws[:, fit], self._draws[:, use[::thin]]
+        known = self._log_density[:, use[::thin]]
+        gaussian = fitted_proposal(fitted, self._density)
+        number = max(_BASE_DRAWS * known.size, 4) if only is None else known.size
+        found: dict[Proposal, BridgeEstimate] = {}
+        if only in (None, "gaussian", "warp3"):
+            base = gaussian.sample(rng, number)
+            at_base, of_base = self._value(base), gaussian.log_density(base)
+            of_used = gaussian.log_density(used)
+            if only in (None, "gaussian"):
+                found["gaussian"] = evidence.bridge_sampling(known - of_used, at_base - of_base)
+            if only in (None, "warp3"):
+                found["warp3"] = evidence.bridge_sampling(
+                    self._reflected(gaussian, used, known) - of_used,
+                    self._reflected(gaussian, base, at_base) - of_base,
+                )
+        if mixture:
+            parts = fitted_mixture(fitted, gaussian, self._seed)
+            if parts is not None:
+                found["mixture"] = self._by_mixture(parts, used, known, number, rng)
+        return found
+
+    def _by_mixture(
+        self,
+        parts: Mixture,
+        used: FloatArray,
+        known: FloatArray,
+        number: int,
+        rng: np.random.Generator,
+    ) -> BridgeEstimate:
+        base = parts.sample(rng, number)
+        return evidence.bridge_sampling(
+            known - parts.log_density(used), self._value(base) - parts.log_density(base)
+        )
+
+    def _reflected(self, centre: GaussianBase, points: FloatArray, known: FloatArray) -> FloatArray:
+        """Return the log of the mean of the densities at points and at their reflections."""
+        mirrored = self._value(2 * centre.mean - points)
+        value: FloatArray = np.logaddexp(known, mirrored) - math.log(2)
+        return value
+
+    def _reshuffled(self, proposal: Proposal) -> Reshuffled | None:
+        """Return the spread of bridges whose proposals are fitted to random halves of blocks."""
+        chains, count, dimension = self._draws.shape
+        thin = max(1, chains * count // 2 // _RESHUFFLED_DRAWS)
+        size = count // _BLOCKS // thin * thin  # so that the same draws of a block are always kept
+        if size < 4 or chains * (count // 2) < dimension + 2:
+            return None
+        rng = np.random.default_rng([self._seed, 12])
+        blocks = np.arange(size * _BLOCKS).reshape(_BLOCKS, size)
+        estimates = []
+        for _ in range(_RESHUFFLES):
+            order = rng.permutation(_BLOCKS)
+            fit, use = (blocks[np.sort(half)].ravel() for half in (order[::2], order[1::2]))
+            try:
+                found = self._both_kinds(
+                    fit, use, rng, mixture=proposal == "mixture", only=proposal, thin=thin
+                )
+            except (DataError, SamplingError):
+                continue
+            if proposal in found:
+                estimates.append(found[proposal])
+        return evidence.reshuffled_spread(estimates) if len(estimates) >= _RESHUFFLES // 2 else None
+
+    def _value(self, points: FloatArray) -> FloatArray:
+        """Return log densities at points (..., D); shape (...)."""
+        flat = np.ascontiguousarray(points.reshape(-1, points.shape[-1]))
+        return np.asarray(self._density(flat)[0]).reshape(points.shape[:-1])
+
+
+def _disagreements(chosen: Bridged, each: Iterable[Bridged]) -> list[str]:
+    """Say which other bridge without problems of its own differs from the chosen one."""
+    found = []
+    for other in each:
+        if other is chosen or other.problems():
+            continue
+        gap = chosen.log_evidence.minus(other.log_evidence)
+        if abs(gap.value) > max(_APART * gap.mcse, _MATTERS):
+            found.append(
+                f"{chosen.label} gives {chosen.log_evidence.value:.3f} ± "
+                f"{chosen.log_evidence.mcse:.3f}, but {other.label} "
+                f"{other.log_evidence.value:.3f} ± {other.log_evidence.mcse:.3f}"
+            )
+    return found
+
+
+def _largest(values: Iterable[float]) -> float:
+    return max((value for value in values if not math.isnan(value)), default=-math.inf)

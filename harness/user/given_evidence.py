@@ -1,0 +1,583 @@
+"""Log evidence from a fit that somebody already has: read it, map its draws, bridge, and judge."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.diagnosis import Finding, Severity, diagnose
+from harness.diagnosis.finding import BETTER_PATH
+from harness.engine.batched import BatchedDensity
+from harness.errors import DataError, HarnessError, SamplingError
+from harness.evidence import LogEvidence
+from harness.forms.common import Engine
+from harness.model import Model
+from harness.temper import Statement
+from harness.temper import temper as rewritten
+from harness.user.belongs import difference_from_lp, unconstrained
+from harness.user.bridged import LABELS, Bridges, bridged
+from harness.user.clock import Clock, quiet
+from harness.user.evidence import open_questions
+from harness.user.given_fit import GivenDraws, read_given
+from harness.user.other_modes import other_mode
+from harness.user.prior import prior_draws
+from harness.user.program import UserProgram, prepare
+from harness.user.result import UserFit
+from harness.user.sample import sample
+from harness.user.scout import BUDGET, prior_constant
+
+Temper = Literal["no", "auto"]
+"""Whether a tempered run follows where the bridge cannot be trusted."""
+
+_NOTHING_TEMPERED = "no statement to temper"
+_NEGLIGIBLE_CONSTANT = 0.01
+_OWN_TERMS = re.compile(r"^\s*target\s*\+=(?!.*_(?:lpdf|lpmf|lupdf|lupmf|lcdf|lccdf)\s*\()")
+_DROPPING = re.compile(r"_lup[dm]f\s*\(")
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class GivenEvidence:
+    """Log evidence of a program, and what tells whether it can be trusted.
+
+    Attributes
+    ----------
+    name
+        Name of the program.
+    shape
+        Chains, draws in each, and unconstrained dimensions of the posterior's draws.
+    integral
+        Log of the integral of the program's density with all its constants; None if it could not
+        be estimated.
+    constant
+        Log of the integral of the prior as it is written; None if it is not known.
+    bridges
+        The bridges; None if none could be made.
+    refusals
+        Reasons why the bridge's log Z is not to be used; empty if there are none.
+    findings
+        What else there is to know, the worst first.
+    tempered
+        The run that followed where the bridge was refused; None if there was none.
+    fit
+        The fit that the command sampled itself, if it was given none.
+    improper
+        Whether the prior is improper, so that there is no evidence.
+    error
+        Error of log Z that was asked for.
+    seconds
+        Seconds of processor time.
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    integral: LogEvidence | None
+    constant: LogEvidence | None
+    bridges: Bridges | None
+    refusals: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    tempered: UserFit | None = None
+    fit: UserFit | None = None
+    improper: bool = False
+    error: float | None = None
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def log_evidence(self) -> LogEvidence | None:
+        """Log Z for the normalised prior; None if it is refused."""
+        if not self.refusals:
+            if self.integral is None or self.constant is None:
+                return None
+            return self.integral.minus(self.constant)
+        if self.tempered is None or any(
+            each.severity == Severity.PROBLEM for each in self.tempered.diagnosis
+        ):
+            return None
+        return self.tempered.log_evidence
+
+    @property
+    def method(self) -> str:
+        """What gave log Z, in words."""
+        if not self.refusals and self.bridges is not None:
+            return f"bridge, {self.bridges.chosen.label}"
+        if self.log_evidence is None or self.tempered is None:
+            return "none"
+        word = "pilots" if self.tempered.method == "nuts" else self.tempered.method
+        return f"tempered, {word.replace('_', ' ')}"
+
+    @property
+    def flagged(self) -> bool:
+        """Whether log Z is refused, or there are warnings about it."""
+        return bool(self.refusals) or any(e.severity > Severity.FINE for e in self.findings)
+
+    @property
+    def times_as_many(self) -> float | None:
+        """How many times as many draws would reach the wanted error; None if none was asked for."""
+        if self.error is None or self.bridges is None or self.integral is None:
+            return None
+        return evidence.draws_for_error(self.integral, self.error)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return everything as plain data; NaN and infinite numbers become None."""
+        return {
+            "model": self.name,
+            "log_evidence": _estimate(self.log_evidence),
+            "method": self.method,
+            "chains": self.shape[0],
+            "draws": self.shape[1],
+            "dimension": self.shape[2],
+            "log_integral": _estimate(self.integral),
+            "log_prior_integral": _estimate(self.constant),
+            "refusals": list(self.refusals),
+            "bridges": [] if self.bridges is None else _rows(self.bridges),
+            "reshuffled_ratio": None
+            if self.bridges is None or self.bridges.reshuffled is None
+            else _number(self.bridges.reshuffled.ratio),
+            "times_as_many_draws": self.times_as_many,
+            "findings": [
+                {
+                    "severity": each.severity.name.lower(),
+                    "sentence": each.sentence,
+                    "what_to_try": each.what_to_try,
+                }
+                for each in self.findings
+            ],
+            "tempered": None if self.tempered is None else self.tempered.as_json(),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def as_text(self) -> str:
+        """Return log Z, the bridges and the findings, for people."""
+        found, (chains, draws, dimension) = self.log_evidence, self.shape
+        lines = []
+        if found is None:
+            lines.append(f"Log evidence of {self.name}: refused")
+        else:
+            lines.append(
+                f"Log evidence of {self.name}: {found.value:.4f} ± {found.mcse:.4f} ({self.method})"
+            )
+        lines += [f"Refused: {reason}." for reason in self.refusals]
+        if self.refusals and self.tempered is None:
+            lines.append("--temper auto goes on with a tempered run.")
+        if self.refusals and self.tempered is not None:
+            ending = "which gave log Z." if found is not None else "which could not give log Z."
+            lines.append(f"The bridge was refused, so a tempered run followed, {ending}")
+        lines += ["", f"{chains} x {draws:,} draws in {dimension} unconstrained dimensions"]
+        if self.integral is not None:
+            lines.append(
+                f"Integral of the program's density: exp({self.integral.value:.4f} ± "
+                f"{self.integral.mcse:.4f}), with all constants, also those that ~ drops"
+            )
+        if self.bridges is not None:
+            lines += ["", *_table(self.bridges)]
+            lines += _reshuffled(self.bridges)
+        if self.times_as_many is not None and self.integral is not None:
+            lines.append(_more(self.times_as_many, self.error or 0.0, draws))
+        lines += ["", *(f"{each.severity.name:<8}{each}" for each in self.findings)]
+        if self.tempered is not None:
+            lines += ["", "The tempered run:"]
+            lines += [f"{each.severity.name:<8}{each}" for each in self.tempered.diagnosis]
+        return "\n".join(lines)
+
+
+def evidence_from_fit(
+    fit: Any,
+    model: Path | str,
+    data: Path | str | Mapping[str, Any] | None = None,
+    *,
+    temper: Temper = "no",
+    error: float | None = None,
+    seed: int = 1,
+    chains: int = 4,
+    warmup: int = 1000,
+    draws: int = 1000,
+    include_paths: Iterable[Path] = (),
+    engine: Engine = "auto",
+    budget: float = BUDGET,
+    progress: bool = True,
+) -> GivenEvidence:
+    """Estimate log Z of a Stan program from a fit of it, or refuse to.
+
+    The evidence is the log of the likelihood's average over the normalised prior, as
+    :func:`harness.user.sample` has it.  All constants of densities count, also those that ``~``
+    drops.
+
+    Parameters
+    ----------
+    fit
+        CSV files of CmdStan's sampler, a NetCDF file of ArviZ or of harness, a ``CmdStanMCMC``,
+        anything with ArviZ's group ``posterior``, or a fit of harness; None to sample first.
+    model
+        The program.
+    data
+        JSON file, or the data by name.
+    temper
+        ``auto`` goes on to a tempered run where the bridge cannot be trusted.
+    error
+        Error of log Z for which the result says how many draws it takes.
+    seed
+        Seed.  The same seed gives the same result unless a pilot runs out of time.
+    chains, warmup, draws, engine
+        Of the run that samples first, and of the tempered run.
+    include_paths
+        Folders in which ``#include`` lines are looked up, besides the program's own.
+    budget
+        Seconds that the pilots of a tempered run, and those for the prior's constant, may take.
+    progress
+        Whether to show progress on standard error.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    DataError
+        If the fit cannot be read, lacks parameters, or belongs to another program or other data;
+        if data or settings do not fit.
+    ToolchainError, SamplingError
+        If a tool is missing that is needed, or a run does not finish.
+    """
+    if temper not in ("no", "auto"):
+        raise DataError(f"temper must be 'no' or 'auto'; got '{temper}'")
+    if error is not None and not error > 0:
+        raise DataError(f"the wanted error of log Z must be positive; got {error:g}")
+    if not 0 <= seed < 2**32:
+        raise DataError(f"the seed must be between 0 and 2^32 - 1; got {seed}")
+    began = time.process_time()
+    path, folders = Path(model), tuple(include_paths)
+    given = None if fit is None else read_given(fit)
+    settings: dict[str, Any] = {
+        "seed": seed,
+        "chains": chains,
+        "warmup": warmup,
+        "draws": draws,
+        "include_paths": folders,
+        "engine": engine,
+        "budget": budget,
+        "progress": progress,
+    }
+    sampled = None
+    if given is None:
+        sampled = sample(path, data, method="nuts", **settings)
+        given = read_given(sampled)
+    with Clock(5, show=progress) as clock, quiet():
+        with clock.step("reading the program", "temper"):
+            program, statements, what = _prepared(path, data, folders, engine)
+        with program.named_errors():
+            found = _Estimation(program, statements, given, clock, seed, budget, what).result()
+    tempered = None
+    if found.refusals and temper == "auto" and not found.improper:
+        tempered = sample(path, data, method="auto", what=what, **settings)
+    return replace(
+        found,
+        tempered=tempered,
+        fit=sampled,
+        error=error,
+        seconds=time.process_time() - began,
+    )
+
+
+def _prepared(
+    path: Path,
+    data: Path | str | Mapping[str, Any] | None,
+    folders: tuple[Path, ...],
+    engine: Engine,
+) -> tuple[UserProgram, tuple[Statement, ...], Literal["likelihood", "all"]]:
+    """Return the program with its data, its statements, and what of it is tempered."""
+    what: Literal["likelihood", "all"] = "likelihood"
+    try:
+        program = prepare(path, data, what, folders, engine, tempered="yes")
+    except DataError as error:
+        if _NOTHING_TEMPERED not in str(error):
+            raise
+        what = "all"
+        program = prepare(path, data, what, folders, engine, tempered="yes")
+    statements = rewritten(path, method="target", what=what, include_paths=folders).statements
+    return program, statements, what
+
+
+class _Estimation:
+    """One estimate from given draws, step by step."""
+
+    def __init__(
+        self,
+        program: UserProgram,
+        statements: tuple[Statement, ...],
+        given: GivenDraws,
+        clock: Clock,
+        seed: int,
+        budget: float,
+        what: Literal["likelihood", "all"],
+    ) -> None:
+        self._program, self._statements, self._given = program, statements, given
+        self._clock, self._seed, self._budget, self._what = clock, seed, budget, what
+        self._model: Model = program.model
+        self._findings: list[Finding] = []
+        self._refusals: list[str] = []
+
+    def result(self) -> GivenEvidence:
+        model, given = self._model, self._given
+        threads = os.cpu_count() or 1
+        density = BatchedDensity(model.program("target"), model.data, threads=threads)
+        draws = given.parameters(density.shapes)
+        with self._clock.step("mapping the draws", "map"):
+            points = unconstrained(density, draws, given.source)
+            self._refuse_others(density, points)
+        self._diagnose(list(draws))
+        bridges = None
+        with self._clock.step("bridges", "bridge"):
+            try:
+                bridges = bridged(density, points, seed=self._seed)
+            except (DataError, SamplingError) as error:
+                self._refusals.append(_said(error))
+        if bridges is not None:
+            self._refusals += bridges.problems
+            with self._clock.step("looking for other modes", "modes"):
+                self._look_for_modes(density, draws, points, bridges)
+        with self._clock.step("the prior", "prior"):
+            constant = self._constant()
+        self._about_the_text()
+        return GivenEvidence(
+            name=self._program.path.stem,
+            shape=(*given.shape, density.dimension),
+            integral=None if bridges is None else bridges.log_evidence,
+            constant=constant,
+            bridges=bridges,
+            refusals=tuple(self._refusals),
+            findings=tuple(sorted(self._findings, key=lambda each: -each.severity)),
+            improper=model.own_base == "improper" and self._what == "likelihood",
+        )
+
+    # The draws
+
+    def _refuse_others(self, density: BatchedDensity, points: FloatArray) -> None:
+        """Refuse draws of another program or other data, as far as lp__ tells."""
+        lp = self._given.sample_stats.get("lp")
+        if lp is None:
+            self._findings.append(
+                Finding(
+                    Severity.WARNING,
+                    "The fit has no lp__, so whether its draws belong to this program and these "
+                    "data could not be checked.",
+                    "Keep the sampler's statistics with the draws.",
+                )
+            )
+            return
+        value, gradient = density(points.reshape(-1, points.shape[2]))
+        differ = difference_from_lp(
+            lp, value.reshape(lp.shape), gradient.reshape(points.shape), points
+        )
+        if differ is not None:
+            raise DataError(
+                f"{self._given.source}: these are draws of another program or of other data: "
+                f"{differ}. Give the program and the data that made the fit"
+            )
+
+    def _diagnose(self, names: list[str]) -> None:
+        """Take over what the diagnosis of the draws says; its problems are refusals."""
+        chains, _ = self._given.shape
+        if chains == 1:
+            self._findings.append(
+                Finding(
+                    Severity.WARNING,
+                    "There is one chain, and only its halves can be compared: one chain may miss "
+                    "modes that several chains from different starting points would show.",
+                    "Sample four chains.",
+                )
+            )
+        for each in diagnose(self._given.as_fit(names, self._model.data)):
+            if each.severity == Severity.PROBLEM:
+                # A better path is no help to draws that have none.
+                said = each.sentence if each.what_to_try == BETTER_PATH else str(each)
+                self._refusals.append(said.rstrip("."))
+            else:
+                self._findings.append(each)
+
+    def _look_for_modes(
+        self,
+        density: BatchedDensity,
+        draws: Mapping[str, FloatArray],
+        points: FloatArray,
+        bridges: Bridges,
+    ) -> None:
+        if self._refusals:
+            return
+        missed = other_mode(
+            self._model, density, draws, points, bridges.log_evidence.value, seed=self._seed
+        )
+        if missed is not None:
+            self._refusals.append(str(missed))
+        else:
+            self._findings.append(
+                Finding(
+                    Severity.FINE,
+                    "Climbs from random points, from far around the draws and from the prior found "
+                    "no mode that the draws miss.",
+                )
+            )
+
+    # The prior and the text
+
+    def _constant(self) -> LogEvidence | None:
+        """Return the log of the integral of the prior as written; refuse if there is none."""
+        model = self._model
+        if self._what == "all":
+            self._findings.append(
+                Finding(
+                    Severity.WARNING,
+                    "No statement of the program is known to be its likelihood, so log Z is the "
+                    "integral of its density.",
+                    "Mark the statements of the likelihood with // temper: yes.",
+                )
+            )
+            return LogEvidence(0.0, 0.0)
+        if model.own_base == "improper":
+            where = f" (it is flat in {_some(model.flat)})" if model.flat else ""
+            self._refusals.append(
+                f"the evidence is not defined, because the prior is improper{where}: the integral "
+                "of the program's density depends on an arbitrary constant, so that Bayes factors "
+                "mean nothing. Give every parameter a proper prior"
+            )
+            return None
+        if model.prior_normalised:
+            return LogEvidence(0.0, 0.0)
+        self._findings += open_questions(model)
+        constant = self._estimated_constant()
+        if constant is None:
+            self._refusals.append(
+                "the evidence needs the integral of the prior, which the program's text does not "
+                "show and which could not be estimated: write the prior with Stan's "
+                "distributions, truncated with T[,] where a constraint cuts them"
+            )
+        elif abs(constant.value) > max(_NEGLIGIBLE_CONSTANT, 4 * constant.mcse):
+            self._findings.append(
+                Finding(
+                    Severity.FINE,
+                    f"The prior as written integrates to exp({constant.value:.3f} ± "
+                    f"{constant.mcse:.3f}), not to 1; the evidence is for the prior divided by "
+                    "that. Software that does not do so gives the integral of the program's "
+                    "density.",
+                )
+            )
+        return constant
+
+    def _estimated_constant(self) -> LogEvidence | None:
+        """Estimate the log integral of the prior, by bridges from draws of it or by pilots."""
+        try:
+            drawn = prior_draws(self._model, self._seed)
+        except HarnessError:
+            return None
+        if drawn.reliable:
+            try:
+                found = bridged(drawn.density, drawn.points, seed=self._seed)
+            except HarnessError:
+                found = None
+            if found is not None and found.sound:
+                return found.log_evidence
+        else:
+            return None
+        try:
+            leg = prior_constant(drawn, most_seconds=0.25 * self._budget, seed=self._seed)
+        except HarnessError:
+            return None
+        return evidence.combined_log_evidence(leg.estimates).estimate
+
+    def _about_the_text(self) -> None:
+        """Say which constants count where the text does not show a normalised density."""
+        own = [each for each in self._statements if each.tempered and _OWN_TERMS.match(each.text)]
+        if own:
+            told = _some([f"line {each.line}, `{each.text}`" for each in own])
+            self._findings.append(
+                Finding(
+                    Severity.FINE,
+                    "Log Z counts what the likelihood adds to target as it stands, with no "
+                    f"constant but those that are written ({told}).",
+                    "If these are not normalised densities of the data, compare only models that "
+                    "leave out the same constants.",
+                )
+            )
+        dropping = [each for each in self._statements if _DROPPING.search(each.text)]
+        if dropping:
+            told = _some([f"line {each.line}" for each in dropping])
+            self._findings.append(
+                Finding(
+                    Severity.FINE,
+                    f"Densities that are written as _lupdf or _lupmf count with all their "
+                    f"constants ({told}).",
+                )
+            )
+
+
+def _table(bridges: Bridges) -> list[str]:
+    width = max(map(len, LABELS.values()))
+    head = ("log Z", "error", "k draws", "k proposal", "overlap", "halves")
+    lines = [" " * width + "".join(f"{name:>12}" for name in head)]
+    for each in bridges.each:
+        k = [f"{value:.2f}" if math.isfinite(value) else "–" for value in each.k]
+        row = (
+            *(f"{each.log_evidence.value:.4f}", f"{each.log_evidence.mcse:.4f}", *k),
+            *(f"{each.overlap:.3f}", f"{each.score:.1f} s.e."),
+        )
+        used = "  used" if each is bridges.chosen else ""
+        lines.append(f"{each.label:<{width}}" + "".join(f"{text:>12}" for text in row) + used)
+    return lines
+
+
+def _reshuffled(bridges: Bridges) -> list[str]:
+    if bridges.reshuffled is None:
+        return []
+    ratio, too_wide = bridges.reshuffled
+    ending = ", so the larger error is used" if too_wide else ""
+    return [
+        f"Bridges from reshuffled blocks of the draws spread {ratio:.2f} times as widely as their "
+        f"errors say{ending}."
+    ]
+
+
+def _more(times: float, error: float, draws: int) -> str:
+    if times <= 1:
+        return f"An error of {error:g} is reached."
+    return (
+        f"An error of {error:g} needs about {times:.3g} times as many draws: "
+        f"{math.ceil(times * draws):,} in each chain."
+    )
+
+
+def _rows(bridges: Bridges) -> list[dict[str, Any]]:
+    return [
+        {
+            "proposal": each.proposal,
+            "log_integral": _estimate(each.log_evidence),
+            "k_draws": _number(each.k[0]),
+            "k_proposal": _number(each.k[1]),
+            "overlap": _number(each.overlap),
+            "halves": [_estimate(half.log_evidence) for half in each.halves],
+            "used": each is bridges.chosen,
+        }
+        for each in bridges.each
+    ]
+
+
+def _estimate(found: LogEvidence | None) -> dict[str, float | None] | None:
+    return None if found is None else {"mean": _number(found.value), "mcse": _number(found.mcse)}
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _said(error: HarnessError) -> str:
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _some(texts: Iterable[str]) -> str:
+    listed = list(texts)
+    shown = ", ".join(listed[:_SHOWN])
+    return shown if len(listed) <= _SHOWN else f"{shown} and {len(listed) - _SHOWN} more"

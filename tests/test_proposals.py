@@ -1,0 +1,103 @@
+"""Proposals of bridges: a shrunk Gaussian, and a mixture of Gaussians by EM."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from harness.arrays import FloatArray
+from harness.errors import DataError, SamplingError
+from harness.path import GaussianBase
+from harness.path.proposals import Mixture, fitted_mixture, fitted_proposal
+
+
+def test_gaussian_has_the_moments_of_the_draws_in_few_dimensions() -> None:
+    rng = np.random.default_rng(1)
+    covariance = np.array([[4.0, 1.5], [1.5, 1.0]])
+    draws = rng.multivariate_normal([1.0, -2.0], covariance, (4, 1000))
+    found = fitted_proposal(draws)
+    flat = draws.reshape(-1, 2)
+    np.testing.assert_allclose(found.mean, flat.mean(axis=0))
+    # With 4,000 draws held-out draws ask for hardly any shrinkage.
+    np.testing.assert_allclose(found.covariance, np.cov(flat, rowvar=False), rtol=0.04)
+
+
+def test_independent_coordinates_in_many_dimensions_are_shrunk_to_their_variances() -> None:
+    """The divergence from the truth is that of D means and variances, far below D^2 / 4n."""
+    rng = np.random.default_rng(2)
+    scale = np.geomspace(0.1, 10, 150)
+    found = fitted_proposal(rng.standard_normal((4, 150, 150)) * scale)
+    covariance = found.covariance / np.outer(scale, scale)
+    log_det = np.linalg.slogdet(covariance)[1]
+    divergence = 0.5 * (np.trace(np.linalg.inv(covariance)) - 150 + log_det)
+    assert divergence < 0.2 * 150**2 / (4 * 600)
+
+
+def test_curvature_of_the_target_replaces_correlations_in_many_dimensions() -> None:
+    """A correlated Gaussian of 120 dimensions from 600 draws: only 120 variances are fitted."""
+    rng = np.random.default_rng(8)
+    root = np.tril(rng.normal(0, 0.2, (120, 120)), -1) + np.diag(rng.uniform(0.5, 2, 120))
+    precision = np.linalg.inv(root @ root.T)
+    draws = rng.standard_normal((4, 150, 120)) @ root.T + 3.0
+
+    def log_density(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        slope = -(points - 3.0) @ precision
+        return 0.5 * np.sum(slope * (points - 3.0), axis=1), slope
+
+    def divergence(found: GaussianBase) -> float:
+        """From the fitted Gaussian to the target, in nats."""
+        between = found.mean - 3.0
+        trace = np.trace(precision @ found.covariance)
+        log_det = np.linalg.slogdet(precision @ found.covariance)[1]
+        return float(0.5 * (trace - 120 - log_det + between @ precision @ between))
+
+    # 120 means and 120 variances from 600 draws: 0.1 + 0.1 nats with little spread; a whole
+    # covariance matrix would cost 120 * 121 / (4 * 600) = 6.
+    assert divergence(fitted_proposal(draws, log_density)) < 0.6
+    assert divergence(fitted_proposal(draws)) > 3
+
+
+def test_mixture_finds_two_groups_and_is_a_density() -> None:
+    rng = np.random.default_rng(3)
+    draws = np.where(rng.random((4, 500, 1)) < 0.3, -3.0, 2.0) + rng.standard_normal((4, 500, 1))
+    found = fitted_mixture(draws, fitted_proposal(draws), 1)
+    assert isinstance(found, Mixture)
+    grid = np.linspace(-15, 15, 6001)
+    density = np.exp(found.log_density(grid[:, None]))
+    assert np.trapezoid(density, grid) == pytest.approx(1, abs=1e-6)
+    # The share below -0.5, where the groups meet; its standard error is below sqrt(.21 / 2000).
+    exact = 0.3 * 0.99379 + 0.7 * 0.00621
+    assert abs(np.trapezoid(density[grid < -0.5], grid[grid < -0.5]) - exact) < 4 * 0.0103
+    sampled = found.sample(np.random.default_rng(4), 5000)
+    assert abs(np.mean(sampled < -0.5) - exact) < 4 * (0.0103 + 0.0065)
+
+
+def test_density_of_a_mixture_is_the_sum_of_its_parts() -> None:
+    rng = np.random.default_rng(5)
+    group = rng.integers(2, size=(4, 600, 1))
+    draws = rng.standard_normal((4, 600, 2)) * [1.0, 0.3] + 6.0 * group
+    found = fitted_mixture(draws, fitted_proposal(draws), 1)
+    assert found is not None
+    points = rng.normal(3, 4, (7, 2))
+    exact = sum(
+        w * multivariate_normal(part.mean, part.covariance).pdf(points)
+        for w, part in zip(found.weight, found.parts, strict=True)
+    )
+    np.testing.assert_allclose(found.log_density(points), np.log(exact))
+
+
+def test_one_gaussian_is_enough_for_gaussian_draws() -> None:
+    draws = np.random.default_rng(6).standard_normal((4, 500, 3))
+    assert fitted_mixture(draws, fitted_proposal(draws), 1) is None
+
+
+def test_draws_that_no_proposal_fits_are_refused() -> None:
+    rng = np.random.default_rng(7)
+    stuck = rng.standard_normal((2, 50, 2)) * [1.0, 0.0]
+    with pytest.raises(SamplingError, match="do not move"):
+        fitted_proposal(stuck)
+    with pytest.raises(SamplingError, match="not finite"):
+        fitted_proposal(np.full((2, 50, 1), np.nan))
+    with pytest.raises(DataError, match="more draws"):
+        fitted_proposal(rng.standard_normal((1, 2, 1)))
