@@ -209,4 +209,4 @@ def test_what_more_would_buy() -> None:
     assert "is the pilots' and stays" in prospect_sentence(pilots)
     stuck = prospect(drawn(apart=10.0), {"nuts": 8.0}, "nuts", None)
     assert stuck.effective_twice is None
-    assert "has not grown with the draws" in prospect_sentence(stuck)
+    assert "has hardly grown with the draws" in prospect_sentence(stuck)

@@ -164,7 +164,7 @@ def prospect_sentence(found: Prospect) -> str:
     if found.effective_half is None or not found.grows:
         grew = (
             "" if found.effective_half is None else
-            f" It was {found.effective_half:,.0f} after half of them, so it has not grown with "
+            f" It was {found.effective_half:,.0f} after half of them, so it has hardly grown with "
             "the draws, and what more would buy cannot be told."
         )  # fmt: skip
         return f"The smallest number of effective draws is {found.effective:,.0f}.{grew}"
