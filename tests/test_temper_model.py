@@ -80,25 +80,31 @@ def test_names(model: Model) -> None:
     assert model.parameters == ("delta", "beta")
     assert model.aliases["pseudo_extended"] == {"N": "N_2", "log_g": "log_g_2", "delta": "delta_2"}
     assert model.own_base == "prior"
-    assert model.prior_normalised is True
+    assert model.log_prior_integral == 0
     assert model.dimension == 3
 
 
 @pytest.mark.parametrize(
-    ("prior", "base", "normalised"),
+    ("prior", "base", "integral"),
     [
-        ("mu ~ normal(0, 1);", "prior", True),
-        ("mu ~ normal(0, 1); target += log(2);", "prior", False),
-        ("mu[1] ~ normal(0, 1);", "improper", False),
-        ("target += -square(mu[2] - mu[1]);", "improper", False),
+        ("mu ~ normal(0, 1);", "prior", 1.0),
+        ("mu ~ normal(0, 1); s ~ student_t(3, 0, tau[1]); tau ~ cauchy(0, 1);", "prior", 1 / 8),
+        ("mu ~ normal(0, 1); target += log(2);", "prior", None),
+        ("mu[1] ~ normal(0, 1);", "improper", None),
+        ("target += -square(mu[2] - mu[1]);", "improper", None),
     ],
 )
-def test_what_is_said_of_the_prior(prior: str, base: str, normalised: bool, tmp_path: Path) -> None:
+def test_what_is_said_of_the_prior(
+    prior: str, base: str, integral: float | None, tmp_path: Path
+) -> None:
     path = tmp_path / "program.stan"
-    head = "data { vector[3] y; } parameters { vector[2] mu; }"
+    more = "real<lower=0> s; vector<lower=0>[2] tau;" if "tau" in prior else ""
+    head = f"data {{ vector[3] y; }} parameters {{ vector[2] mu; {more} }}"
     path.write_text(f"{head} model {{ {prior} y ~ normal(sum(mu), 1); }}")
     found = tempered_model(path, {"y": [0.1, 0.2, 0.3]})
-    assert (found.own_base, found.prior_normalised) == (base, normalised)
+    known = found.log_prior_integral
+    assert found.own_base == base
+    assert known == (None if integral is None else pytest.approx(np.log(integral)))
 
 
 def test_draws_of_the_prior_alone(model: Model) -> None:

@@ -186,7 +186,7 @@ NORMALISED = {
 }  # fmt: skip
 
 UNKNOWN = {
-    "half": Case(_POSITIVE, "x ~ normal(0, 1);", 0.5),
+    "more than half": Case(_POSITIVE, "x ~ normal(1, 1);", float(stats.norm.cdf(1))),
     "cut elsewhere": Case(
         _POSITIVE, "x ~ normal(0, 1) T[-1, ];", 0.5 / float(stats.norm.cdf(1))
     ),
@@ -291,6 +291,52 @@ def test_normalised(name: str, tmp_path: Path) -> None:
     assert verdict == "normalised", why
     # A kink, as of the double exponential, costs the rule a step squared.
     assert integral(density) == pytest.approx(case.integral, rel=2e-3)
+
+
+HALVED = {
+    "half normal": Case(_POSITIVE, "x ~ normal(0, 3);", 0.5),
+    "half Cauchy": Case(_POSITIVE, "x ~ cauchy(0, 1);", 0.5),
+    "half t of a vector": Case("vector<lower=0>[2] x;", "x ~ student_t(3, 0, scale);", 0.25),
+    "below its bound": Case("real<upper=L> x;", "x ~ double_exponential(L, 1);", 0.5),
+    "a scale that is halved as well": Case(
+        "real<lower=0> s; real<lower=0> x;", "s ~ std_normal(); x ~ logistic(0, s);", 0.25
+    ),
+    "a bound that is a parameter": Case(
+        "real m; real<lower=m> x;", "m ~ normal(0, 1); x ~ normal(m, 2);", 0.5
+    ),
+    "element by element": Case(
+        "array[2] real<lower=0> x;", "for (i in 1 : 2) x[i] ~ normal(0, scale[i]);", 0.25
+    ),
+    "in both branches": Case(_POSITIVE, "if (flag) x ~ normal(0, 1); else x ~ cauchy(0, 1);", 0.5),
+}
+"""Constraints that cut densities in half."""
+
+
+@pytest.mark.parametrize("name", HALVED)
+def test_halved(name: str, tmp_path: Path) -> None:
+    verdict, why, density = judged(HALVED[name], tmp_path)
+    assert verdict == "halved", why
+    # The tail of a Cauchy beyond what the rule sees has less than 1e-3 of its mass.
+    assert integral(density) == pytest.approx(HALVED[name].integral, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "model"),
+    [
+        (_POSITIVE, "x ~ normal(1, 1);"),
+        (_POSITIVE, "x ~ normal(L, 1);"),
+        (_POSITIVE, "x ~ gumbel(0, 1);"),
+        (_POSITIVE, "x ~ skew_normal(0, 1, 2);"),
+        (_POSITIVE, "if (flag) x ~ normal(0, 1); else x ~ exponential(1);"),
+        (_POSITIVE, "if (flag) x ~ normal(0, 1);"),
+        ("real<lower=0, upper=2> x;", "x ~ normal(0, 1);"),
+        (_POSITIVE, "x ~ normal(0, 1); x ~ normal(0, 1);"),
+        ("vector<lower=0>[2] x;", "x[1] ~ normal(0, 1); x[2] ~ exponential(1);"),
+    ],
+)
+def test_not_known_to_be_halved(parameters: str, model: str, tmp_path: Path) -> None:
+    verdict, why, _ = judged(Case(parameters, model), tmp_path)
+    assert verdict == "unknown_constant", why
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -474,8 +520,8 @@ def test_random_programs(chunk: int, tmp_path: Path) -> None:
         verdicts[said.base_verdict] += 1
         written = tmp_path / f"prior_{seed}.stan"
         written.write_text(said.text, encoding="utf-8")
-        if said.base_verdict == "normalised":
+        if said.base_verdict in ("normalised", "halved"):
             found = integral(StanDensity(StanProgram(written), program.data))
-            assert found == pytest.approx(1, rel=2e-3), program.text
+            assert found == pytest.approx(0.5 ** len(said.halved), rel=2e-3), program.text
         assert said.base_verdict != "improper", program.text
     assert verdicts["normalised"] >= 2

@@ -67,11 +67,11 @@ class Model:
         ``"flat"``: a constant, with x bounded (pure tempering).  ``"improper"``: a constant, with
         x not bounded; methods then ask for a Gaussian base, or for inverse temperatures that stay
         away from 0.
-    prior_normalised
-        Whether the model's own base is known to integrate to 1.  It is true for the priors of
-        shipped models.  For a user's program it follows from the program's text, and False then
-        means that we do not know it, not that the base is unnormalised.  The value tells nothing
-        about a likelihood that is zero over a part of the prior.
+    log_prior_integral
+        Log of the integral of the model's own base as it is written, in nats; None if it is not
+        known.  It is 0 for the priors of shipped models.  For a user's program it follows from the
+        program's text.  The value tells nothing about a likelihood that is zero over a part of the
+        prior.
     flat
         Elements of parameters, for instance ``mu[2]``, in which the program's text shows an
         improper prior to be flat.
@@ -119,7 +119,7 @@ class Model:
     pseudo_axis: Literal["first", "last"] = "last"
     stems: Mapping[str, str] = field(default_factory=dict)
     own_base: OwnBase = "flat"
-    prior_normalised: bool = True
+    log_prior_integral: float | None = 0.0
     flat: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     no_gaussian_base: str | None = None

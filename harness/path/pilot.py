@@ -474,7 +474,7 @@ def _summary(
     log_weight = np.repeat(log_z[-1], len(points) // populations)
     chosen = resample(log_weight[None, :], rng)[0]
     return Pilot(
-        base=replace(base, log_zeta=found.value),
+        base=replace(base, log_zeta=float(along[-1] + base.log_zeta)),
         inv_temp=ladder,
         # A new zeta divides gamma_beta by (new / old)^beta.
         log_normaliser=along - ladder * along[-1],

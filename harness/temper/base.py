@@ -1,12 +1,13 @@
 """The base, which is what a program leaves untempered, and whether it is normalised.
 
-There are three verdicts.  ``normalised``: each element of each parameter has exactly one density,
+There are four verdicts.  ``normalised``: each element of each parameter has exactly one density,
 whose name says that it integrates to 1 over the element's support, and there is an order in which
 the densities can be multiplied; an element without a density lies between two numbers that are 1
-apart.  ``improper``: an element has no density and its constraint does not bound it on all sides,
-or the densities do not change if all elements of a parameter move together.
-``unknown_constant``: everything else.  The base may be proper, but the text does not show its
-integral.
+apart.  ``halved``: the same, but the constraints of some parameters cut their densities exactly in
+half, so that the integral is 1/2 for each of their elements.  ``improper``: an element has no
+density and its constraint does not bound it on all sides, or the densities do not change if all
+elements of a parameter move together.  ``unknown_constant``: everything else.  The base may be
+proper, but the text does not show its integral.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from harness.temper.ranges import may_cut
 from harness.temper.supports import volume
 from harness.temper.syntax import Syntax
 
-BaseVerdict = Literal["normalised", "unknown_constant", "improper"]
-"""What is known about the base's integral: it is 1, it is unknown, or it is infinite."""
+BaseVerdict = Literal["normalised", "halved", "unknown_constant", "improper"]
+"""What is known about the base's integral: it is 1, a power of 1/2, unknown, or infinite."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,15 @@ class Base:
         Elements that have no density and are not bounded on all sides, for example ``mu[2]``.
     uncovered
         Parameters with an element that has no density.
+    halved
+        Parameters of which each element contributes 1/2 to the integral, which is their product.
     """
 
     verdict: BaseVerdict
     why: str
     flat: tuple[str, ...]
     uncovered: tuple[str, ...]
+    halved: tuple[str, ...] = ()
 
 
 def base_of(syntax: Syntax, notes: Notes, kept: Iterable[Kept]) -> Base:
@@ -98,6 +102,10 @@ class _Judge:
             shown = "; ".join(dict.fromkeys(problems[:_SHOWN]))
             return Base("unknown_constant", shown, (), tuple(uncovered))
         why_not = "each parameter has one density that is normalised over its support"
+        halves = tuple(dict.fromkeys(name for each in self._settled for name in each.halved))
+        if halves:
+            cut = f"the constraint cuts the density of each element of {', '.join(halves)} in half"
+            return Base("halved", cut, (), tuple(uncovered), halves)
         return Base("normalised", why_not, (), tuple(uncovered))
 
     # Elements

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from harness.temper.additions import Addition, Branch, Notes
 from harness.temper.elements import Piece
 from harness.temper.sums import one_distribution
-from harness.temper.supports import BETWEEN, Truncation, may_fail, problem, truncation
+from harness.temper.supports import BETWEEN, Truncation, halved, may_fail, problem, truncation
 from harness.temper.tree import is_container, tag
 
 
@@ -34,13 +34,17 @@ class Entry:
     path
         Branches of the program that it is in.
     problem
-        Why it is not a density of them that is known to be normalised; None if it is.
+        Why the integral of their density is not known; None if it is.
+    halved
+        Parameters of which each element's density integrates to 1/2 instead of 1, because their
+        constraint cuts it in half.
     """
 
     additions: tuple[Addition, ...]
     pieces: tuple[Piece, ...] | None
     path: tuple[Branch, ...]
     problem: str | None
+    halved: tuple[str, ...] = ()
 
 
 def entries(notes: Notes, kept: Kept) -> list[Entry]:
@@ -60,9 +64,10 @@ def entries(notes: Notes, kept: Kept) -> list[Entry]:
         why = _problem(notes, each, pieces, cut.get(id(each)))
         if why is not None:
             why = f"{kept.where}: {why}"
+        halves = () if why else _halved(notes, each, pieces or (), cut.get(id(each)))
         if each.sign != "+":
             pieces = None
-        found.append(Entry((each,), pieces, each.context.path, why))
+        found.append(Entry((each,), pieces, each.context.path, why, halves))
     return found
 
 
@@ -101,6 +106,23 @@ def _problem(
     return None
 
 
+def _halved(
+    notes: Notes, addition: Addition, pieces: tuple[Piece, ...], cut: Truncation | None
+) -> tuple[str, ...]:
+    """Return the parameters whose constraint cuts a density that is known in half."""
+    density = addition.density
+    if density is None:
+        return ()
+    used = cut or truncation(density)
+    known = notes.declared.parameters
+    return tuple(
+        name
+        for each in pieces
+        for name in [each.parameter]
+        if halved(density, each, notes.wholes[name], known[name], used)
+    )
+
+
 def _mass(density: Addition, mass: Addition) -> Truncation | None:
     """Return the ends that a term cuts the density before it to, or None."""
     one, other = density.density, mass.density
@@ -130,10 +152,15 @@ def settled(entries: Sequence[Entry]) -> list[Entry]:
         left = [e for e in left if all(e is not each for each in here)]
         yes, no = ([e for e in here if e.path[-1][1] == number] for number in (0, 1))
         same = len(yes) + len(no) == len(here) and _elements(yes) == _elements(no) is not None
+        same = same and _all_halved(yes) == _all_halved(no)
         why = None if same else "something is added under a condition alone"
         if same:
             why = next((e.problem for e in here if e.problem), None)
         left += [replace(e, path=prefix, problem=e.problem or why) for e in (yes if same else here)]
+
+
+def _all_halved(entries: Sequence[Entry]) -> Counter[str]:
+    return Counter(name for each in entries for name in each.halved)
 
 
 def _elements(entries: Sequence[Entry]) -> Counter[Piece] | None:

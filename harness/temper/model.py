@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
 from harness.engine.program import StanProgram
+from harness.engine.stan_library import Variable
 from harness.engine.stan_source import stan_instance
 from harness.errors import DataError
 from harness.files import write_text
@@ -94,7 +96,7 @@ def tempered_model(
             if name in with_values
         },
         own_base=_own_base(any_form),
-        prior_normalised=any_form.base_verdict == "normalised",
+        log_prior_integral=_log_integral(any_form, with_values),
         flat=any_form.flat,
         questions=tuple(each.question for each in any_form.statements if each.unsure),
         no_gaussian_base=any_form.coordinates.reason,
@@ -102,6 +104,15 @@ def tempered_model(
         edited=None if given is None else given.form,
         pseudo_names=any_form.parameters,
         pseudo_axis="first",
+    )
+
+
+def _log_integral(program: TemperedProgram, variables: Mapping[str, Variable]) -> float | None:
+    """Return the log of the base's integral, if the program's text shows it."""
+    if program.base_verdict not in ("normalised", "halved"):
+        return None
+    return -math.log(2) * sum(
+        math.prod(variables[name].shape) for name in program.halved if name in variables
     )
 
 

@@ -78,6 +78,8 @@ class TemperedProgram:
         The reason for this verdict, in a few words.
     flat
         Unbounded elements of parameters in which the base is flat, for example ``mu[2]``.
+    halved
+        Parameters of which each element contributes a factor 1/2 to the base's integral.
     coordinates
         Base coordinates of its parameters, for Gaussian bases.
     digest
@@ -96,6 +98,7 @@ class TemperedProgram:
     base_verdict: BaseVerdict
     why: str
     flat: tuple[str, ...]
+    halved: tuple[str, ...]
     coordinates: BaseCoordinates = field(repr=False)
     digest: str
 
@@ -229,6 +232,7 @@ def _temper_each(
                 base_verdict=classification.base.verdict,
                 why=classification.base.why,
                 flat=classification.base.flat,
+                halved=classification.base.halved,
                 coordinates=base_coordinates(syntax),
                 digest=syntax.digest,
             )
@@ -286,6 +290,11 @@ def as_table(program: TemperedProgram) -> str:
     rows += [each.question for each in program.statements if each.unsure]
     if program.base_verdict == "improper":
         rows.append(f"{program.why}, so the base is improper and log Z has no meaning")
+    elif program.base_verdict == "halved":
+        rows.append(
+            f"{program.why}, so the base integrates to 1/2 for each of them; log Z is for the base "
+            "divided by that"
+        )
     elif program.base_verdict == "unknown_constant":
         rows.append(f"the base is not known to be normalised: {program.why}")
     return "\n".join(rows)

@@ -31,6 +31,12 @@ _POSITIVE = {
 }
 _UNIT = ("beta", "beta_proportion")
 _FROM_FIRST = ("pareto", "pareto_type_2")
+_CENTRES: Mapping[str, int | None] = {
+    **dict.fromkeys(("normal", "cauchy", "double_exponential", "logistic"), 0),
+    "std_normal": None,
+    "student_t": 1,
+}
+"""Which argument behind its bar a density is symmetric about; None where that is 0."""
 BETWEEN = ("uniform", *_FROM_FIRST)
 """Densities that are told the ends of their support."""
 
@@ -102,7 +108,8 @@ def problem(
     Returns
     -------
     str or None
-        A few words; None if it integrates to 1 over the declared support.
+        A few words; None if it integrates to 1 over the declared support, or each element's does
+        to 1/2; see :func:`halved`.
     """
     family, constraint = density.family, tag(parameter.transformation)
     variate, *given = density.args
@@ -119,6 +126,7 @@ def problem(
             return f"{family} is not known to be normalised"
         own = declared_support(parameter)
         fits = own is not None and (_whole_circle(own) if family == "von_mises" else own == support)
+        fits = fits or halved(density, piece, whole, parameter, cut)
     if not fits:
         return f"{family} need not integrate to 1 over the support of {parameter.name}"
     if (family in _MATRICES or family in _VECTORS) and cut != Truncation():
@@ -127,6 +135,27 @@ def problem(
     if not several(variate) and any(map(several, given)):
         return "it is several densities of the same"
     return None
+
+
+def halved(
+    density: Density, piece: Piece, whole: Box, parameter: Parameter, cut: Truncation
+) -> bool:
+    """Whether a constraint cuts a density of all elements of a parameter exactly in half.
+
+    It does if the density is symmetric about the parameter's only bound, whatever its scale is:
+    ``s ~ cauchy(0, 5)`` with ``real<lower=0> s`` integrates to 1/2.
+
+    Parameters
+    ----------
+    density, piece, whole, parameter, cut
+        The same as for :func:`problem`.
+    """
+    own = declared_support(parameter)
+    if density.family not in _CENTRES or own is None or cut != Truncation() or piece.box != whole:
+        return False
+    place = _CENTRES[density.family]
+    centre: End = 0.0 if place is None else end(density.args[1 + place])
+    return own in ((centre, math.inf), (-math.inf, centre))
 
 
 def may_fail(density: Density, known: Mapping[str, Parameter]) -> str | None:

@@ -150,11 +150,12 @@ def written_prior(constant: LogEvidence) -> list[Finding]:
     """Report the log of the integral of the prior as the program writes it, unless that is 0."""
     if abs(constant.value) <= max(_NEGLIGIBLE_CONSTANT, 4 * constant.mcse):
         return []
+    error = f" ± {constant.mcse:.3f}" if constant.mcse else ""
     return [
         Finding(
             Severity.FINE,
-            f"The prior as written integrates to exp({constant.value:.3f} ± "
-            f"{constant.mcse:.3f}), not to 1; log Z is for the prior divided by that. The "
+            f"The prior as written integrates to exp({constant.value:.3f}{error}), not to 1; log "
+            "Z is for the prior divided by that. The "
             "integral of the program's density is log Z plus this logarithm.",
         )
     ]

@@ -446,10 +446,11 @@ class _Estimation:
                 "mean nothing. Give every parameter a proper prior"
             )
             return None
-        if model.prior_normalised:
-            return LogEvidence(0.0, 0.0)
         self._findings += open_questions(model)
-        constant = self._estimated_constant()
+        if model.log_prior_integral is None:
+            constant = self._estimated_constant()
+        else:
+            constant = LogEvidence(model.log_prior_integral, 0.0)
         if constant is None:
             self._refusals.append(
                 "the evidence needs the integral of the prior, which the program's text does not "
@@ -457,11 +458,12 @@ class _Estimation:
                 "distributions, truncated with T[,] where a constraint cuts them"
             )
         elif abs(constant.value) > max(_NEGLIGIBLE_CONSTANT, 4 * constant.mcse):
+            error = f" ± {constant.mcse:.3f}" if constant.mcse else ""
             self._findings.append(
                 Finding(
                     Severity.FINE,
-                    f"The prior as written integrates to exp({constant.value:.3f} ± "
-                    f"{constant.mcse:.3f}), not to 1; the evidence is for the prior divided by "
+                    f"The prior as written integrates to exp({constant.value:.3f}{error}), "
+                    "not to 1; the evidence is for the prior divided by "
                     "that. Software that does not do so gives the integral of the program's "
                     "density.",
                 )

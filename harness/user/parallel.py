@@ -184,8 +184,14 @@ class _Parallel:
 
     def _constant(self) -> LogEvidence | None:
         """Return the log of the integral of the prior as written; None if it is not known."""
-        if self._prior is None or self._model.prior_normalised:
+        if self._prior is None:
             return LogEvidence(0.0, 0.0)
+        known = self._model.log_prior_integral
+        if known is not None:
+            self._findings += written_prior(LogEvidence(known, 0.0))
+            return LogEvidence(known, 0.0)
+        if not self._prior.reliable:
+            return None
         self._begin("the integral of the prior")
         try:
             leg = prior_constant(

@@ -233,7 +233,7 @@ class _Scout:
                     path = replace(path, reached=self._reached(prior, path.found))
         except HarnessError as error:
             self._failures["search"] = _said(error)
-        if prior is not None and not self._model.prior_normalised:
+        if prior is not None:
             constant = self._constant(prior)
         near = self._near()
         chosen = self._values(search), self._values(near)
@@ -274,7 +274,13 @@ class _Scout:
         return log_base_mass(np.isfinite(value).reshape(chains, draws))
 
     def _constant(self, prior: PriorDraws) -> LogEvidence | None:
-        """Estimate the integral of the prior as the program writes it."""
+        """Return the log of the integral of the prior as the program writes it."""
+        known = self._model.log_prior_integral
+        if known is not None:
+            return LogEvidence(known, 0.0)
+        if not prior.reliable:
+            self._failures["constant"] = f"draws of the prior disagree (R-hat {prior.r_hat:.2f})"
+            return None
         try:
             leg = prior_constant(prior, most_seconds=_OTHER * self._budget, seed=self._seeds[3])
         except (DataError, SamplingError) as error:
