@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=560.0, help="begin no case after this")
     parser.add_argument("--only", choices=CASES, action="append", help="only cases of this kind")
     parser.add_argument("--most", type=int, help="at most so many cases of each kind")
+    parser.add_argument("--first", type=int, default=0, help="begin with this case of each kind")
     options = parser.parse_args()
     began = time.monotonic()
     shared = Path(tempfile.mkdtemp(prefix="attack-"))
@@ -46,7 +47,11 @@ def main() -> int:
         chosen = {kind: min(CASES[kind], options.most or CASES[kind]) for kind in CASES}
         # All kinds in turn, so that a slow machine leaves out some of each.
         cases = sorted(
-            ((kind, seed) for kind in options.only or CASES for seed in range(chosen[kind])),
+            (
+                (kind, seed)
+                for kind in options.only or CASES
+                for seed in range(options.first, chosen[kind])
+            ),
             key=lambda case: (case[1] + 0.5) / chosen[case[0]],
         )
         with multiprocessing.get_context("spawn").Pool(2) as pool:

@@ -104,11 +104,11 @@ def mutated_fit(seed: int, folder: Path, sources: Path) -> str | None:
     def work() -> int:
         try:
             fit = Fit.load(path)
+            diagnose(fit)
+            FitReport(fit).save(folder / "page.html")
         except HarnessError as error:
             print(f"harness: {error}")
             return 1
-        diagnose(fit)
-        FitReport(fit).save(folder / "page.html")
         return 0
 
     return trouble(isolated(work, folder / "log"))
