@@ -62,7 +62,7 @@ def mixture(share: npt.ArrayLike, mean: npt.ArrayLike, sd: npt.ArrayLike) -> Log
         part = np.log(w) - 0.5 * np.square(z).sum(axis=2) - mu.shape[1] * np.log(s)
         value = np.logaddexp.reduce(part, axis=1)
         share = np.exp(part - value[:, None])
-        return value, -np.einsum("nk,nkd->nd", share / s, z)
+        return value, -np.einsum("ik,ikj->ij", share / s, z)
 
     return log_density
 
@@ -378,7 +378,7 @@ def test_climbs_reach_the_top() -> None:
 
     def gaussian(x: FloatArray) -> tuple[FloatArray, FloatArray]:
         slope = -x @ precision
-        return 0.5 * np.einsum("nd,nd->n", x, slope), slope
+        return 0.5 * np.einsum("ij,ij->i", x, slope), slope
 
     start = rng.multivariate_normal(np.zeros(30), covariance, size=40)
     box = Box(2 * start.min(axis=0), 2 * start.max(axis=0))
@@ -395,7 +395,7 @@ def test_mass_around_a_peak() -> None:
 
     def gaussian(x: FloatArray) -> tuple[FloatArray, FloatArray]:
         slope = -(x - 3) @ precision
-        return 0.5 * np.einsum("nd,nd->n", x - 3, slope), slope
+        return 0.5 * np.einsum("ij,ij->i", x - 3, slope), slope
 
     exact = np.log(2 * np.pi) + 0.5 * np.linalg.slogdet(covariance)[1]
 

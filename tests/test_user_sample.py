@@ -18,6 +18,7 @@ from scipy.stats import binom, multivariate_normal, norm
 from stan_density import stanli
 
 from harness.cli import main
+from harness.diagnosis import Finding, Severity
 from harness.errors import DataError, SamplingError
 from harness.fit import Fit
 from harness.temper import tempered_model
@@ -171,7 +172,11 @@ def test_auto_keeps_nuts_where_it_misses_nothing(tmp_path: Path) -> None:
     result = run(write(tmp_path, "schools", EIGHT_SCHOOLS, SCHOOLS), "auto")
     assert result.method == "nuts"
     assert any(each.sentence.startswith("No mode was found") for each in result.diagnosis)
-    assert "\nModes: 1, as far as these methods saw: NUTS and search." in result.as_text()
+    text = result.as_text()
+    assert "\nModes: 1, as far as these methods saw: NUTS and search." in text
+    assert "may be wrong" not in text
+    doubted = result.adding(Finding(Severity.PROBLEM, "Something is wrong."))
+    assert ", which may be wrong: see the problems below\n" in doubted.as_text()
     check_evidence(result, schools_log_evidence(), 0.1)
     sizes = {name: variable.shape[2:] for name, variable in result.posterior.items()}
     assert sizes == {

@@ -57,9 +57,9 @@ class _Curvature:
 
     def learn(self, rows: npt.NDArray[np.intp], step: FloatArray, bend: FloatArray) -> None:
         """Take in steps of some climbs, and by how much their slopes fell."""
-        product = np.einsum("nd,nd->n", step, bend)
-        size = np.einsum("nd,nd->n", bend, bend)
-        length = np.einsum("nd,nd->n", step, step)
+        product = np.einsum("ij,ij->i", step, bend)
+        size = np.einsum("ij,ij->i", bend, bend)
+        length = np.einsum("ij,ij->i", step, step)
         concave = product > np.maximum(1e-10 * np.sqrt(size * length), _TINY)
         rows, step, bend = rows[concave], step[concave], bend[concave]
         for each in (self._steps, self._bends, self._inverse):
@@ -85,7 +85,7 @@ class _Curvature:
         for step, bend, inverse in zip(
             self._steps[::-1], self._bends[::-1], self._inverse[::-1], strict=True
         ):
-            share = inverse[rows] * np.einsum("nd,nd->n", step[rows], along)
+            share = inverse[rows] * np.einsum("ij,ij->i", step[rows], along)
             along -= share[:, None] * bend[rows]
             shares.append(share)
         first = self._first[rows]
@@ -93,7 +93,7 @@ class _Curvature:
         for step, bend, inverse, share in zip(
             self._steps, self._bends, self._inverse, shares[::-1], strict=True
         ):
-            back = inverse[rows] * np.einsum("nd,nd->n", bend[rows], along)
+            back = inverse[rows] * np.einsum("ij,ij->i", bend[rows], along)
             along += (share - back)[:, None] * step[rows]
         return along
 
@@ -132,7 +132,7 @@ def climb(start: FloatArray, log_density: LogDensity, *, scale: FloatArray, box:
         if not active.size:
             break
         along = curvature.direction(active, slope[active])
-        gain = np.einsum("nd,nd->n", along, slope[active])
+        gain = np.einsum("ij,ij->i", along, slope[active])
         wrong = ~(gain >= 0)
         curvature.forget(active[wrong])
         along[wrong] = slope[active[wrong]]
@@ -163,7 +163,7 @@ def climb(start: FloatArray, log_density: LogDensity, *, scale: FloatArray, box:
         longest[active] = np.where(
             bound, np.minimum(1.5 * longest[active], most[active]), longest[active]
         )
-        left = np.einsum("nd,nd->n", along, new_slope)
+        left = np.einsum("ij,ij->i", along, new_slope)
         steep = better & (left > _STEEP * gain)
         length[active] = np.where(
             steep, 2 * length[active], np.where(better, 1.0, 0.3 * length[active])

@@ -227,7 +227,9 @@ class UserFit:
         if found is None:
             lines += ["", "Log evidence: no estimate"]
         else:
-            lines += ["", f"Log evidence: {found.value:.3f} ± {found.mcse:.3f}"]
+            doubt = any(each.severity == Severity.PROBLEM for each in self.diagnosis)
+            note = ", which may be wrong: see the problems below" if doubt else ""
+            lines += ["", f"Log evidence: {found.value:.3f} ± {found.mcse:.3f}{note}"]
         modes = self.modes
         lines += [] if modes is None else modes_as_text(modes)
         lines += [f"Replicas: {_ladder(name, each)}" for name, each in self.replicas.items()]
