@@ -181,14 +181,31 @@ def test_command_line(tmp_path: Path, cmdstan_home: Path) -> None:
     assert "there is no Stan program" in missing.stderr
 
 
-def test_the_prior_by_the_command_line(tmp_path: Path, cmdstan_home: Path) -> None:
-    text = """data { int N; array[N] int w; }
-parameters { simplex[3] p; real<lower=0> s; }
-model {
+@pytest.mark.parametrize(
+    ("mean", "said_of_it"),
+    [
+        (
+            1,
+            "the base is not known to be normalised: line 5, `s ~ normal(1, 1);`: normal need not "
+            "integrate to 1 over the support of s",
+        ),
+        (
+            0,
+            "the constraint cuts the density of each element of s in half, so the base integrates "
+            "to 1/2 for each of them; log Z is for the base divided by that",
+        ),
+    ],
+)
+def test_the_prior_by_the_command_line(
+    mean: int, said_of_it: str, tmp_path: Path, cmdstan_home: Path
+) -> None:
+    text = f"""data {{ int N; array[N] int w; }}
+parameters {{ simplex[3] p; real<lower=0> s; }}
+model {{
   p ~ dirichlet([1, 1, 1]');
-  s ~ normal(0, 1);
+  s ~ normal({mean}, 1);
   target += s * sum(log(p[w]));
-}
+}}
 """
     path = program(tmp_path, text)
     run = CliRunner().invoke(main, ["temper", str(path), "--method", "prior"])
@@ -198,10 +215,7 @@ model {
     assert "p[w]" not in run.stdout
     said = run.stderr.splitlines()
     assert said[3].startswith("line 6: `target += s * sum(log(p[w]));`: data w only choose")
-    assert said[4] == (
-        "the base is not known to be normalised: line 5, `s ~ normal(0, 1);`: normal need not "
-        "integrate to 1 over the support of s"
-    )
+    assert said[4] == said_of_it
     assert len(said) == 5
 
 
