@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 
 import pytest
 from survival_world import PACKAGE, finish, started
@@ -63,6 +64,45 @@ def test_other_signals_reach_who_waits_for_ctrl_c(number: signal.Signals) -> Non
             os.kill(os.getpid(), number)
     if number != signal.SIGINT:
         assert exit_status() == 128 + number
+
+
+class Dropping:
+    """Is sent a signal where Python drops exceptions."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_whose_exception_is_dropped_comes_again(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reached = []
+
+    def wait() -> None:
+        with interrupted_by_signals():
+            Dropping(number)
+            reached.append(True)
+            time.sleep(30)
+
+    with pytest.raises(KeyboardInterrupt):
+        wait()
+    assert reached
+    assert exit_status() == 128 + number
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_other_dropped_exceptions_are_shown_as_usual(capsys: pytest.CaptureFixture[str]) -> None:
+    class Failing:
+        def __del__(self) -> None:
+            raise ValueError("as usual")
+
+    with interrupted_by_signals():
+        Failing()
+    assert "ValueError: as usual" in capsys.readouterr().err
 
 
 def test_what_is_ignored_stays_ignored() -> None:

@@ -7,7 +7,9 @@ KeyboardInterrupt in the main thread.  The exit status says which one it was.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
@@ -16,6 +18,10 @@ ENDING = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
 """The signals that ask a process to end."""
+
+
+_SOON = 0.05
+"""Seconds after which a signal is sent again that Python could not act on."""
 
 
 class StoppedBySignal(KeyboardInterrupt):
@@ -42,8 +48,9 @@ def exit_status() -> int:
 def interrupted_by_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP raise KeyboardInterrupt in a block, as SIGINT does.
 
-    A signal that is ignored stays ignored (``nohup``).  Outside the main thread, where signals
-    never arrive, this does nothing.
+    A signal that is ignored stays ignored (``nohup``).  Where Python drops exceptions, as in a
+    ``__del__``, the signal is sent again soon.  Outside the main thread, where signals never
+    arrive, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -53,11 +60,29 @@ def interrupted_by_signals() -> Iterator[None]:
     usual = (signal.SIG_DFL, signal.default_int_handler)
     changed = [each for each in ENDING if signal.getsignal(each) in usual]
     before = {each: signal.signal(each, _interrupt) for each in changed}
+    hook, sys.unraisablehook = sys.unraisablehook, _send_again
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _send_again(dropped: sys.UnraisableHookArgs) -> None:
+    """Send a signal again whose exception Python had to drop; show other exceptions as usual."""
+    if not isinstance(dropped.exc_value, StoppedBySignal):
+        sys.__unraisablehook__(dropped)
+        return
+    number = _came[-1]
+
+    def send() -> None:
+        if signal.getsignal(number) is _interrupt:  # otherwise the block has ended meanwhile
+            os.kill(os.getpid(), number)
+
+    again = threading.Timer(_SOON, send)
+    again.daemon = True
+    again.start()
 
 
 @contextlib.contextmanager
