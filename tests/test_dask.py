@@ -167,7 +167,7 @@ def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, undisturbed: TinyWo
         f"{world.store}.",
         "Run the same command again to continue.",
     ]
-    assert "Traceback" not in result.stderr
+    assert "Traceback" not in result.stderr, result.stderr
     assert not world.fits("*.failed.json")
     again = world.invoke(*options, "--workers", 1)
     assert again.exit_code == 0, again.stderr
