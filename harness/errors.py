@@ -37,3 +37,8 @@ class WorkersError(HarnessError):
 
 class StoreError(HarnessError):
     """A stored result cannot be read or written."""
+
+
+def one_line(error: BaseException) -> str:
+    """Return what an error says as one line, as part of another sentence."""
+    return " ".join(str(error).split())

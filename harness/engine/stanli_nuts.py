@@ -22,7 +22,7 @@ from harness.engine.nuts import SAMPLE_STATS, NutsRun, NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import RENAMED
 from harness.engine.stanli_package import column_major, stan_model
-from harness.errors import DataError, SamplingError
+from harness.errors import DataError, SamplingError, one_line
 
 STAN_VERSIONS = {"0.24": "2.40.0"}
 """Version of Stan in each release of stanli, which does not report it."""
@@ -100,7 +100,7 @@ def run_stanli_nuts(
         )
         seconds = threads * (time.perf_counter() - began)
     except (RuntimeError, ValueError) as error:
-        said = " ".join(str(error).split())
+        said = one_line(error)
         raise SamplingError(
             f"{program.name}: stanli did not finish (seed {seed}): {said}"
         ) from error

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from harness.errors import StoreError
+from harness.errors import StoreError, one_line
 from harness.files import sweep_unfinished, write_text
 from harness.fit import Fit
 from harness.fit.fit import VERSION
@@ -277,7 +277,7 @@ class Store:
             try:
                 return read_arrays(path, "posterior")
             except UNREADABLE as error:
-                said = " ".join(str(error).split())
+                said = one_line(error)
                 raise StoreError(f"{path} is damaged or is no NetCDF file ({said})") from error
 
     @contextlib.contextmanager

@@ -12,7 +12,7 @@ import xarray as xr
 
 from harness import evidence
 from harness.arrays import FloatArray
-from harness.errors import DataError, HarnessError, StoreError
+from harness.errors import DataError, HarnessError, StoreError, one_line
 from harness.evidence import Estimate, LogEvidence, TwoSidedLogEvidence
 from harness.files import write_bytes
 from harness.fit.netcdf import read_tree, root_attribute, write_tree
@@ -333,7 +333,7 @@ class Fit:
         except FileNotFoundError:
             raise StoreError(f"there is no fit {path}") from None
         except _DAMAGED as error:
-            said = " ".join(str(error).split())
+            said = one_line(error)
             raise StoreError(f"{path} is damaged or is no NetCDF file ({said})") from error
         mark = tree.attrs.get("format")
         if isinstance(mark, str) and mark.startswith("harness-fit-") and mark != FORMAT:
@@ -346,7 +346,7 @@ class Fit:
         try:
             fit._check()
         except (*_DAMAGED, HarnessError) as error:
-            said = " ".join(str(error).split())
+            said = one_line(error)
             raise StoreError(f"{path} is a fit of this program, but damaged ({said})") from error
         return fit
 

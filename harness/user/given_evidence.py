@@ -16,7 +16,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity, diagnose
 from harness.diagnosis.finding import BETTER_PATH
 from harness.engine.batched import BatchedDensity
-from harness.errors import DataError, HarnessError, SamplingError
+from harness.errors import DataError, HarnessError, SamplingError, one_line
 from harness.evidence import LogEvidence
 from harness.forms.common import Engine
 from harness.model import Model
@@ -336,7 +336,7 @@ class _Estimation:
             try:
                 bridges = bridged(density, points, seed=self._seed)
             except (DataError, SamplingError) as error:
-                self._refusals.append(_said(error))
+                self._refusals.append(one_line(error).rstrip("."))
         if bridges is not None:
             self._refusals += bridges.problems
             with self._clock.step("looking for other modes", "modes"):
@@ -483,13 +483,12 @@ class _Estimation:
                 found = None
             if found is not None and found.sound:
                 return found.log_evidence
-        else:
-            return None
         try:
-            leg = prior_constant(drawn, most_seconds=0.25 * self._budget, seed=self._seed)
+            return prior_constant(
+                self._model, drawn, most_seconds=0.25 * self._budget, seed=self._seed
+            ).log_integral
         except HarnessError:
             return None
-        return evidence.combined_log_evidence(leg.estimates).estimate
 
     def _about_the_text(self) -> None:
         """Say which constants count where the text does not show a normalised density."""
@@ -573,10 +572,6 @@ def _estimate(found: LogEvidence | None) -> dict[str, float | None] | None:
 
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _said(error: HarnessError) -> str:
-    return " ".join(str(error).split()).rstrip(".")
 
 
 def _some(texts: Iterable[str]) -> str:

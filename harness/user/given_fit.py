@@ -14,7 +14,7 @@ import xarray as xr
 from harness.arrays import FloatArray
 from harness.engine.nuts import SAMPLE_STATS
 from harness.engine.sampler_csv import read_sampler_csv
-from harness.errors import DataError
+from harness.errors import DataError, one_line
 from harness.fit import Fit, build_fit, is_fit
 from harness.user.result import UserFit
 
@@ -144,7 +144,7 @@ def _of_files(paths: list[Path]) -> GivenDraws:
         with xr.open_datatree(path, engine="h5netcdf") as opened:
             tree = opened.load()
     except _NOT_NETCDF as error:
-        said = " ".join(str(error).split())
+        said = one_line(error)
         raise DataError(
             f"{path} is neither a CSV file of CmdStan's sampler nor a NetCDF file ({said})"
         ) from error

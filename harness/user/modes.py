@@ -11,6 +11,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
+from harness.errors import one_line
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
@@ -115,7 +116,7 @@ def problems_of_modes(table: ModeTable | None) -> list[Finding]:
 
 def no_modes(error: Exception) -> Finding:
     """Report that there is no table of modes, and why."""
-    said = " ".join(str(error).split()).rstrip(".")
+    said = one_line(error).rstrip(".")
     return Finding(Severity.FINE, f"There is no table of modes: {said}.")
 
 

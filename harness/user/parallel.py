@@ -186,25 +186,20 @@ class _Parallel:
         """Return the log of the integral of the prior as written; None if it is not known."""
         if self._prior is None:
             return LogEvidence(0.0, 0.0)
-        known = self._model.log_prior_integral
-        if known is not None:
-            self._findings += written_prior(LogEvidence(known, 0.0))
-            return LogEvidence(known, 0.0)
-        if not self._prior.reliable:
-            return None
-        self._begin("the integral of the prior")
+        if self._model.log_prior_integral is None:
+            self._begin("the integral of the prior")
         try:
-            leg = prior_constant(
+            found = prior_constant(
+                self._model,
                 self._prior,
                 most_seconds=_CONSTANT_SHARE * self._settings.most_seconds,
                 seed=self._seeds[2],
             )
         except (DataError, SamplingError):
             return None
-        self._gradients += leg.gradients
-        constant = evidence.combined_log_evidence(leg.estimates).estimate
-        self._findings += written_prior(constant)
-        return constant
+        self._gradients += found.gradients
+        self._findings += written_prior(found.log_integral)
+        return found.log_integral
 
     def _names(self) -> list[str]:
         return ["the prior" if self._prior else "a wide Gaussian", "the fitted Gaussian"]

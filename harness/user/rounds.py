@@ -17,7 +17,7 @@ from harness import evidence
 from harness.diagnosis import Finding, Severity, diagnose, outer_tenths
 from harness.diagnosis.agreement import agreement, effective_draws
 from harness.diagnosis.path import ROUND_TRIPS_WARNING
-from harness.errors import HarnessError
+from harness.errors import HarnessError, one_line
 from harness.fit import Fit, continued
 
 MOST_ROUNDS = 8
@@ -110,7 +110,7 @@ def in_rounds(
         try:
             rounds.append(again(rounds[-1], draws, len(rounds) + 1))
         except HarnessError as error:
-            failed = " ".join(str(error).split())
+            failed = one_line(error)
             break
         rate = (time.perf_counter() - started) / draws
         candidates = [continued(rounds[k:], seed=seed) for k in range(len(rounds))]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsRun, NutsSettings
 from harness.engine.short_nuts import run_short_nuts
-from harness.errors import DataError, HarnessError, SamplingError
+from harness.errors import DataError, HarnessError, SamplingError, one_line
 from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
 from harness.forms.common import variant_data
 from harness.forms.continuous_tempering import ZERO_LIKELIHOOD, tempering_data
@@ -167,22 +168,37 @@ def short_nuts(model: Model, seed: int) -> NutsRun:
     return run_short_nuts(model.program("target"), model.data, _SHORT, seed)
 
 
-def prior_constant(prior: PriorDraws, *, most_seconds: float, seed: int) -> Leg:
-    """Run pilots whose log Z is the log of the integral of the prior as the program writes it.
+class PriorConstant(NamedTuple):
+    """Log of the integral of a prior as the program writes it, and the gradients that it took."""
+
+    log_integral: LogEvidence
+    gradients: int
+
+
+def prior_constant(
+    model: Model, prior: PriorDraws, *, most_seconds: float, seed: int
+) -> PriorConstant:
+    """Return the integral of the prior that the program's text shows, or run pilots for it.
 
     Raises
     ------
     DataError, SamplingError
-        As :func:`harness.user.legs.run_leg`.
+        As :func:`harness.user.legs.run_leg`, or if draws of the prior disagree.
     """
+    known = model.log_prior_integral
+    if known is not None:
+        return PriorConstant(LogEvidence(known, 0.0), 0)
+    if not prior.reliable:
+        raise SamplingError(f"draws of the prior disagree (R-hat {prior.r_hat:.2f})")
     flat = prior.points.reshape(-1, prior.points.shape[2])
-    return run_leg(
+    leg = run_leg(
         prior.density,
         [fitted_gaussian(flat, widened=width) for width in NEAR],
         origin="a Gaussian fitted to draws of the prior",
         most_seconds=most_seconds,
         seed=seed,
     )
+    return PriorConstant(evidence.combined_log_evidence(leg.estimates).estimate, leg.gradients)
 
 
 class _Scout:
@@ -232,7 +248,7 @@ class _Scout:
                 if prior is not None and path.zero_likelihood:
                     path = replace(path, reached=self._reached(prior, path.found))
         except HarnessError as error:
-            self._failures["search"] = _said(error)
+            self._failures["search"] = one_line(error).rstrip(".")
         if prior is not None:
             constant = self._constant(prior)
         near = self._near()
@@ -275,19 +291,18 @@ class _Scout:
 
     def _constant(self, prior: PriorDraws) -> LogEvidence | None:
         """Return the log of the integral of the prior as the program writes it."""
-        known = self._model.log_prior_integral
-        if known is not None:
-            return LogEvidence(known, 0.0)
-        if not prior.reliable:
-            self._failures["constant"] = f"draws of the prior disagree (R-hat {prior.r_hat:.2f})"
-            return None
         try:
-            leg = prior_constant(prior, most_seconds=_OTHER * self._budget, seed=self._seeds[3])
+            found = prior_constant(
+                self._model,
+                prior,
+                most_seconds=_OTHER * self._budget,
+                seed=self._seeds[3],
+            )
         except (DataError, SamplingError) as error:
-            self._failures["constant"] = _said(error)
+            self._failures["constant"] = one_line(error).rstrip(".")
             return None
-        self._gradients += leg.gradients
-        return evidence.combined_log_evidence(leg.estimates).estimate
+        self._gradients += found.gradients
+        return found.log_integral
 
     def _near(self) -> Leg | None:
         try:
@@ -300,7 +315,7 @@ class _Scout:
                 seed=self._seeds[4],
             )
         except (DataError, SamplingError) as error:
-            self._failures["near"] = _said(error)
+            self._failures["near"] = one_line(error).rstrip(".")
             return None
         self._remember(leg)
         return leg
@@ -336,7 +351,3 @@ class _Scout:
     def _starts(self, leg: Leg) -> dict[str, FloatArray]:
         """Return equally weighted particles of the search by parameter, pilot after pilot."""
         return self._density.constrain(np.concatenate([each.points for each in leg.pilots]))
-
-
-def _said(error: HarnessError) -> str:
-    return " ".join(str(error).split()).rstrip(".")
