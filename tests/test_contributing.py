@@ -55,8 +55,8 @@ def test_every_sampler_has_its_look_and_its_page() -> None:
 def test_every_shipped_model_is_on_the_page_of_models() -> None:
     """A folder of programs is that of a module that names it."""
     texts = {
-        f"harness.models.{path.stem}": path.read_text(encoding="utf-8")
-        for path in (ROOT / "harness" / "models").glob("[!_]*.py")
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): path.read_text(encoding="utf-8")
+        for path in (ROOT / "harness" / "models").rglob("[!_]*.py")
     }
     for target in shipped("stan").glob("*/target.stan"):
         name = target.parent.name

@@ -36,6 +36,7 @@ from harness.model.density import StanDensity
 from harness.models.boltzmann import BoltzmannRelaxation, generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
 from harness.models.gaussian_mixture import GaussianMixture
+from harness.models.hard import TARGETS
 from harness.models.horseshoe import Classification
 from harness.models.images import digits_autoencoder
 from harness.models.radon import load_radon
@@ -99,8 +100,12 @@ SAMPLERS: dict[str, Sample] = {
     "collapsed tempered": COLLAPSED_TEMPERING.sample,
 }
 OTHER_PARAMETRISATIONS = {"radon_centred"}
+ORDINARY = {make().folder.name for make in TARGETS.values()}
+"""Programs that have no tempered variants until they are written for them."""
 MODELS = sorted(
-    {path.parent.name for path in shipped("stan").glob("*/target.stan")} - OTHER_PARAMETRISATIONS
+    {path.parent.name for path in shipped("stan").glob("*/target.stan")}
+    - OTHER_PARAMETRISATIONS
+    - ORDINARY
 )
 """Every shipped model, by its folder; each has a case."""
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
+import xarray as xr
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
@@ -29,6 +30,31 @@ Expectations = Mapping[str, TrueValue[FloatArray]]
 
 
 @dataclass(frozen=True)
+class ModeTest:
+    """Events whose posterior probabilities are known: a sampler that loses a mode gets them wrong.
+
+    Attributes
+    ----------
+    names
+        Short names of the M events, such as ``"beta > delta"``.
+    happens
+        Takes the parameters' draws, a dataset with axes (chain, draw, ...), and returns whether
+        each event happens, 0 or 1, or with which probability it does given the draw: shape (chain,
+        draw, M), as :meth:`harness.fit.Fit.expectation` takes it.
+    probabilities
+        Their probabilities and the errors of these, shape (M,).
+    exclusive
+        Whether exactly one of the events happens in each draw, so that the events are modes and
+        their probabilities add up to 1.
+    """
+
+    names: tuple[str, ...]
+    happens: Callable[[xr.Dataset], xr.DataArray]
+    probabilities: TrueValue[FloatArray]
+    exclusive: bool = False
+
+
+@dataclass(frozen=True)
 class Truth:
     """True answers for a target; they are computed when they are first asked for.
 
@@ -42,11 +68,19 @@ class Truth:
         Returns expectations by name; None if none are known.  ``x`` is the expectation of the
         parameter x, ``x_squared`` that of its squares, elementwise, and ``x_outer`` that of xx';
         the model says what others there are.
+    mode_test
+        Events whose probabilities show whether a mode is lost; None if there are none.
+    draw
+        Returns n exact and independent draws of the target, shape (n, D), with the parameters one
+        after another in the model's order and in row-major order within each; None if nobody knows
+        how to draw them.
     """
 
     source: str
     find_log_evidence: Callable[[], TrueValue[float]] | None = None
     find_expectations: Callable[[], Expectations] | None = None
+    mode_test: ModeTest | None = None
+    draw: Callable[[int, np.random.Generator], FloatArray] | None = None
 
     @cached_property
     def log_evidence(self) -> TrueValue[float]:
