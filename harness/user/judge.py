@@ -17,6 +17,7 @@ from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
+from harness.user.arbitrate import Dispute, Side
 from harness.user.compare import LEAST_SHARE, Comparison, Region, largest_r_hat
 from harness.user.scout import Scouted
 
@@ -40,16 +41,42 @@ class Judgement:
         Whether there is no evidence against the search's log Z.
     findings
         What to say.
+    dispute
+        Region to which NUTS and the search give different probabilities, although both visit it
+        and NUTS's chains agree, as long as that is not settled; its finding is one of
+        ``findings``.
     """
 
     temper: bool
     nuts_misses: bool
     search_is_sound: bool
     findings: tuple[Finding, ...]
+    dispute: Dispute | None = None
 
     def adding(self, finding: Finding) -> Judgement:
         """Return the same with one more finding."""
         return replace(self, findings=(*self.findings, finding))
+
+    def settled(self, side: Side, finding: Finding) -> Judgement:
+        """Return the same with what an arbitration says in place of the dispute's own finding."""
+        if self.dispute is None:
+            return self
+        others = tuple(each for each in self.findings if each is not self.dispute.finding)
+        over = side in ("nuts", "search")
+        return replace(
+            self,
+            nuts_misses=self.nuts_misses or side == "search",
+            search_is_sound=self.search_is_sound and side in ("search", "open"),
+            findings=(*others, finding),
+            dispute=None if over else replace(self.dispute, finding=finding),
+        )
+
+    @property
+    def accepted(self) -> tuple[Finding, ...]:
+        """What is said that no further run would change: all findings but a dispute's."""
+        if self.dispute is None:
+            return self.findings
+        return tuple(each for each in self.findings if each is not self.dispute.finding)
 
 
 def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgement:
@@ -104,10 +131,13 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
             )
         )
     sound = lost is None and (misses is None or genuine)
+    dispute = None
     if sound and misses is None and not compared.chains_disagree:
         findings.append(_agreement(compared, scouted))
-    temper = compared.chains_disagree or genuine
-    return Judgement(temper, temper, sound, tuple(findings))
+        if compared.differs is not None:
+            dispute = Dispute(compared.differs, findings[-1])
+    wrong = compared.chains_disagree or genuine
+    return Judgement(wrong or dispute is not None, wrong, sound, tuple(findings), dispute)
 
 
 def judge_alone(draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
