@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from harness.diagnosis import Severity
 from harness.evidence import LogEvidence
 from harness.user.arbitrate import arbitrate
 from harness.user.compare import Comparison, Population, compare
-from harness.user.judge import cannot_temper, from_both, judge, judge_alone, missed_by_tempered
+from harness.user.judge import (
+    cannot_temper,
+    from_both,
+    judge,
+    judge_alone,
+    missed_by_tempered,
+    near_target,
+)
 from harness.user.scout import Scouted
 
 RNG = np.random.default_rng(11)
@@ -163,3 +171,16 @@ def test_a_tempered_run_that_hardly_moves_decides_nothing() -> None:
     assert side == "open"
     assert finding is found.dispute.finding
     assert found.settled(side, finding).search_is_sound
+
+
+def test_parallel_tempering_starts_near_what_is_known_to_be_right() -> None:
+    sound = judge(compared(RIGHT, BOTH), scouted(BOTH, RIGHT), nuts_stays=True)
+    near = near_target(scouted(BOTH, RIGHT), nuts(RIGHT), sound)
+    assert near is not None
+    np.testing.assert_array_equal(near["x"], BOTH.ravel())
+    unsound = judge(compared(BOTH, RIGHT), scouted(RIGHT, BOTH), nuts_stays=False)
+    assert not unsound.search_is_sound
+    both = near_target(scouted(RIGHT, BOTH), nuts(BOTH), unsound)
+    assert both is not None
+    assert np.mean(both["x"] < 0) == pytest.approx(np.mean(BOTH < 0) / 2, abs=0.02)
+    assert near_target(scouted(None, BOTH), nuts(BOTH), unsound) is None

@@ -38,6 +38,7 @@ from harness.user.judge import (
     judge,
     judge_alone,
     missed_by_tempered,
+    near_target,
     no_relief,
     no_search,
     search_failed,
@@ -395,7 +396,8 @@ class _Run:
         spent = scouted.seconds + self._rounds_seconds
         left = max(self._budget - spent, _LEAST_SHARE * self._budget)
         try:
-            fit, findings = self._replicas(explorer, left)
+            near = near_target(scouted, _parameters(plain), judged)
+            fit, findings = self._replicas(explorer, left, near)
         except HarnessError as error:
             return found.adding(no_relief(str(error)))
         missed = self._missed(plain, fit, scouted)
@@ -409,8 +411,16 @@ class _Run:
         tempered = found.fit if found.method == _AUTO else found.tempered
         return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
 
-    def _replicas(self, explorer: Explorer, seconds: float) -> tuple[Fit, tuple[Finding, ...]]:
-        """Run parallel tempering, then the original's quantities; return findings with the fit."""
+    def _replicas(
+        self,
+        explorer: Explorer,
+        seconds: float,
+        near: Mapping[str, FloatArray] | None = None,
+    ) -> tuple[Fit, tuple[Finding, ...]]:
+        """Run parallel tempering, then the original's quantities; return findings with the fit.
+
+        ``near`` has points near the target by parameter, shape (n, ...), if some are known.
+        """
         program = self._program
         settings = TemperingSettings(
             chains=self._nuts.chains,
@@ -421,7 +431,11 @@ class _Run:
         )
         with self._clock.step("parallel tempering", "parallel"):
             made = parallel_tempering(
-                program.model, settings, seed=self._seed, begin_round=self._clock.say
+                program.model,
+                settings,
+                near=near,
+                seed=self._seed,
+                begin_round=self._clock.say,
             )
         with self._clock.step("generated quantities", "generate"):
             return program.generated(made.fit, self._seed), made.findings
