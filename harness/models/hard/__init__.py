@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from harness.model import Model
+from harness.models.hard.mrna import mrna, mrna_m1a
 
-TARGETS: Mapping[str, Callable[[], Model]] = {}
+TARGETS: Mapping[str, Callable[[], Model]] = {
+    "mrna": mrna,
+    "mrna_m1a": mrna_m1a,
+}
 """Makes each target, by the name that tables and ``--only`` use."""
