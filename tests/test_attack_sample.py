@@ -16,6 +16,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+import xarray as xr
 from click.testing import CliRunner
 from stan_density import stanli
 
@@ -395,10 +396,13 @@ def test_nothing_to_temper(tmp_path: Path) -> None:
     path = program(tmp_path, "parameters { real x; } model { x ~ normal(0, 1); }")
     assert sample(path, method="nuts", engine="stanli", **SHORT).method == "nuts"
     for method in ("collapsed_tempering", "pseudo_extended"):
-        with pytest.raises(DataError, match=r"no statement to temper.*--temper all"):
-            sample(path, method=method, engine="stanli", **SHORT)
-        fit = sample(path, method=method, what="all", engine="stanli", **SHORT)
-        assert fit.method == method
+        whole = [
+            sample(path, method=method, what=what, engine="stanli", **SHORT)
+            for what in ("likelihood", "all")
+        ]
+        assert [each.method for each in whole] == [method, method]
+        xr.testing.assert_identical(whole[0].posterior, whole[1].posterior)
+        assert any("gives data a density" in each.sentence for each in whole[0].diagnosis)
     flat = program(tmp_path, "parameters { real<lower=0, upper=1> x; } model { }", "flat.stan")
     with pytest.raises(DataError, match="no statement to temper") as caught:
         sample(flat, method="collapsed_tempering", what="all", engine="stanli", **SHORT)

@@ -46,6 +46,10 @@ _WHY_NOTHING: Mapping[What, str] = {
 }
 
 
+class NoLikelihoodError(DataError):
+    """No statement gives data a density, so that a tempered likelihood would be nothing."""
+
+
 @dataclass(frozen=True)
 class TemperedProgram:
     """A program that tempers another one, and what it tempers.
@@ -202,7 +206,8 @@ def _temper_each(
     numbers = {name: int(each) for name, each in data.items() if _is_whole(each)}
     classification = classify(syntax, what, numbers)
     if not any(each.tempered for each in classification.statements):
-        raise DataError(f"{path} has no statement to temper, {_WHY_NOTHING[what]}")
+        refusal = NoLikelihoodError if what == "likelihood" else DataError
+        raise refusal(f"{path} has no statement to temper, {_WHY_NOTHING[what]}")
     if what == "all":
         _refuse_jacobians(syntax)
     known = declared(syntax)

@@ -146,6 +146,15 @@ def improper_prior(model: Model) -> Finding:
     )
 
 
+def without_likelihood() -> Finding:
+    """Report that everything is tempered, because no statement gives data a density."""
+    return Finding(
+        Severity.FINE,
+        "No statement of the program gives data a density, so all of its density is tempered, and "
+        "log Z is the log of its integral.",
+    )
+
+
 def written_prior(constant: LogEvidence) -> list[Finding]:
     """Report the log of the integral of the prior as the program writes it, unless that is 0."""
     if abs(constant.value) <= max(_NEGLIGIBLE_CONSTANT, 4 * constant.mcse):

@@ -37,7 +37,6 @@ from harness.user.scout import BUDGET, prior_constant
 Temper = Literal["no", "auto"]
 """Whether a tempered run follows where the bridge cannot be trusted."""
 
-_NOTHING_TEMPERED = "no statement to temper"
 _NEGLIGIBLE_CONSTANT = 0.01
 _OWN_TERMS = re.compile(r"^\s*target\s*\+=(?!.*_(?:lpdf|lpmf|lupdf|lupmf|lcdf|lccdf)\s*\()")
 _DROPPING = re.compile(r"_lup[dm]f\s*\(")
@@ -291,14 +290,8 @@ def _prepared(
     engine: Engine,
 ) -> tuple[UserProgram, tuple[Statement, ...], Literal["likelihood", "all"]]:
     """Return the program with its data, its statements, and what of it is tempered."""
-    what: Literal["likelihood", "all"] = "likelihood"
-    try:
-        program = prepare(path, data, what, folders, engine, tempered="yes")
-    except DataError as error:
-        if _NOTHING_TEMPERED not in str(error):
-            raise
-        what = "all"
-        program = prepare(path, data, what, folders, engine, tempered="yes")
+    program = prepare(path, data, "likelihood", folders, engine, tempered="yes")
+    what: Literal["likelihood", "all"] = "all" if program.without_likelihood else "likelihood"
     statements = rewritten(path, method="target", what=what, include_paths=folders).statements
     return program, statements, what
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -51,7 +52,7 @@ from harness.forms.pseudo_extended import PseudoExtended
 from harness.model import Model
 from harness.path import starting_values
 from harness.path.data import TemperedPath
-from harness.temper import What, tempered_model
+from harness.temper import NoLikelihoodError, What, tempered_model
 from harness.temper.edited import UNEDITED
 from harness.temper.program import self_contained
 from harness.user.agreement import difference_by_editing, disagreement
@@ -92,6 +93,9 @@ class UserProgram:
         Its tempered forms and the program itself; only the latter if it cannot be tempered.
     why_not_tempered
         Why it cannot be tempered or why that was not tried; None if it can.
+    without_likelihood
+        Whether everything is tempered, although only the likelihood was to be, because no
+        statement gives data a density.
     engine
         What runs NUTS.
     names, left_out
@@ -110,6 +114,7 @@ class UserProgram:
     path: Path
     model: Model
     why_not_tempered: str | None
+    without_likelihood: bool
     engine: Engine
     names: list[str]
     containers: frozenset[str]
@@ -380,7 +385,8 @@ def prepare(
     Parameters
     ----------
     path, data, what, include_paths, engine
-        As for :func:`harness.user.sample`.
+        As for :func:`harness.user.sample`.  If only the likelihood is to be tempered and there is
+        none, everything is.
     tempered
         Whether the program's tempered forms are needed.  If they are not, neither stanli nor a
         statement to temper is needed either.
@@ -409,11 +415,16 @@ def prepare(
         numbers = accepted_by_stanli(program, checked, where)
     elif tempered == "yes":
         accepted(program, checked, where)
+    without_likelihood = False
     if tempered != "no":
         try:
-            model = tempered_model(
-                path, checked, what=what, include_paths=include_paths, edited=edited
+            temper = partial(
+                tempered_model, path, checked, include_paths=include_paths, edited=edited
             )
+            try:
+                model = temper(what=what)
+            except NoLikelihoodError:
+                model, without_likelihood = temper(what="all"), True
             reason = None
         except (DataError, RewriteError, ToolchainError) as error:
             if tempered == "yes":
@@ -423,7 +434,17 @@ def prepare(
     later = {**blocks["transformed parameters"], **blocks["generated quantities"]}
     containers = frozenset(name for name in kept if later[name].dimensions)
     return UserProgram(
-        path, model, reason, chosen, kept, containers, left_out, generates, numbers, {}
+        path,
+        model,
+        reason,
+        without_likelihood,
+        chosen,
+        kept,
+        containers,
+        left_out,
+        generates,
+        numbers,
+        {},
     )
 
 

@@ -27,7 +27,13 @@ from harness.user.arbitrate import arbitrate
 from harness.user.clock import Clock, quiet
 from harness.user.compare import Population, compare
 from harness.user.confirm import nuts_stays
-from harness.user.evidence import PilotsEvidence, open_questions, pilots_evidence, zero_likelihood
+from harness.user.evidence import (
+    PilotsEvidence,
+    open_questions,
+    pilots_evidence,
+    without_likelihood,
+    zero_likelihood,
+)
 from harness.user.generated import ORIGINAL, absent, not_numbers
 from harness.user.judge import (
     Judgement,
@@ -138,7 +144,8 @@ def sample(
         What moves the replicas of ``parallel_tempering``; see
         :data:`harness.samplers.rung_replicas.Explorer`.
     what
-        What is tempered; see :func:`harness.temper.temper`.
+        What is tempered; see :func:`harness.temper.temper`.  A program without a likelihood is
+        tempered whole.
     include_paths
         Folders in which ``#include`` lines are looked up, besides the program's own.
     tempered
@@ -568,6 +575,7 @@ class _Run:
             fit,
             [
                 *findings,
+                *([without_likelihood()] if program.without_likelihood else []),
                 *open_questions(program.model),
                 *not_numbers(fit, program.names),
                 *absent(fit, program.names, program.containers, program.left_out),
