@@ -5,24 +5,21 @@
 // modes of equal mass.  Parameters are log10 of the natural ones.
 functions {
   /**
-   * Expected measurement at a time.
+   * Expected measurements.  No branch depends on parameters, which is quicker
+   * in every engine, and nothing overflows far from the data.
    *
-   * @param u time since the mRNA was released
+   * @param u times since the mRNA entered
    * @param km0 transfection efficiency times amount of mRNA
    * @param beta rate at which the protein decays
    * @param delta rate at which the mRNA decays
    * @return km0 (exp(-beta u) - exp(-delta u)) / (delta - beta)
    */
-  real expression(real u, real km0, real beta, real delta) {
+  vector expression(vector u, real km0, real beta, real delta) {
     real slow = fmin(beta, delta);
-    real fast = fmax(beta, delta);
-    if (-fast * u > 300) {
-      return 1e4; // far from any data, as is exp(300), which would overflow soon
-    }
-    if (fast == slow) {
-      return km0 * u * exp(-slow * u);
-    }
-    return -km0 * exp(-slow * u) * expm1(-(fast - slow) * u) / (fast - slow);
+    real apart = fmax(abs(beta - delta), 1e-12 * slow);
+    vector[num_elements(u)] decay = fmin(-slow * u, 100);
+    vector[num_elements(u)] rise = fmin(-apart * u, 100);
+    return -km0 / apart * (exp(decay) .* expm1(rise));
   }
 }
 data {
@@ -46,16 +43,16 @@ transformed parameters {
   real<lower=0> sigma = 10 ^ log10_sigma;
 }
 model {
-  vector[N] f;
-  for (n in 1 : N) {
-    real u = zero_before ? fmax(t[n] - t0, 0) : t[n] - t0;
-    f[n] = expression(u, km0, beta, delta);
+  vector[N] u = t - t0;
+  if (zero_before) {
+    u = fmax(u, 0);
   }
+  
   log10_t0 ~ uniform(-2, 1);
   log10_km0 ~ uniform(-5, 5);
   log10_beta ~ uniform(-5, 5);
   log10_delta ~ uniform(-5, 5);
   log10_sigma ~ uniform(-2, 2);
-  y ~ normal(f, sigma);
+  y ~ normal(expression(u, km0, beta, delta), sigma);
 }
 
