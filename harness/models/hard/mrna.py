@@ -89,4 +89,4 @@ def _order(draws: xr.Dataset) -> xr.DataArray:
 
 def _order_and_tail(draws: xr.Dataset) -> xr.DataArray:
     beta, delta = draws["log10_beta"], draws["log10_delta"]
-    return side_by_side(beta > delta, np.minimum(beta, delta) < -3)
+    return side_by_side(beta > delta, (beta < -3) | (delta < -3))
