@@ -1,4 +1,4 @@
-// Positions of sensors from noisy distances between some of them (Ihler 2005).
+// Positions of sensors from distances between some of them (Ihler 2005).
 // docs/hard/sensors.md explains its data.
 //
 // A distance is observed more likely if it is short, so that a pair without
@@ -24,12 +24,12 @@ model {
     x[s] ~ normal(0, 10);
   }
   for (n in 1 : O) {
-    real d = distance(at[observed[n, 1]], at[observed[n, 2]]);
+    real d = sqrt(dot_self(at[observed[n, 1]] - at[observed[n, 2]]));
     target += -0.5 * square(d / R);
     y[n] ~ normal(d, sigma);
   }
   for (n in 1 : M) {
-    real d = distance(at[missed[n, 1]], at[missed[n, 2]]);
+    real d = sqrt(dot_self(at[missed[n, 1]] - at[missed[n, 2]]));
     target += log1m_exp(-0.5 * square(d / R));
   }
 }

@@ -22,12 +22,12 @@ parameters {
 model {
   array[S + A] vector[2] at = append_array(x, known);
   for (n in 1 : O) {
-    real d = distance(at[observed[n, 1]], at[observed[n, 2]]);
+    real d = sqrt(dot_self(at[observed[n, 1]] - at[observed[n, 2]]));
     target += -0.5 * square(d / R);
     y[n] ~ normal(d, sigma);
   }
   for (n in 1 : M) {
-    real d = distance(at[missed[n, 1]], at[missed[n, 2]]);
+    real d = sqrt(dot_self(at[missed[n, 1]] - at[missed[n, 2]]));
     target += log1m_exp(-0.5 * square(d / R));
   }
 }
