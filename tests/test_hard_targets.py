@@ -9,9 +9,9 @@ import pytest
 import xarray as xr
 from stan_density import StanDensity
 
-from harness.forms.continuous_tempering import tempering_data
 from harness.model import Model
 from harness.models.hard import TARGETS
+from harness.path.data import path_data
 from harness.temper import tempered_model
 
 LOG_ZETA = -1.7
@@ -49,7 +49,7 @@ def test_the_path_leads_from_prior_to_target(models: tuple[Model, Model]) -> Non
     aliases = tempered.aliases["joint_tempering"]
     inv_temps, path = np.array([0.2, 0.4, 1.0]), []
     for inv_temp in inv_temps:
-        data = tempering_data(tempered, log_zeta=LOG_ZETA, log_g=((0.2, 0.0), (1.0, 0.0)))
+        data = path_data(tempered, log_zeta=LOG_ZETA, log_g=((0.2, 0.0), (1.0, 0.0)))
         data |= {"sample_inv_temp": 0, "fixed_inv_temp": [inv_temp]}
         named = {aliases.get(name, name): value for name, value in data.items()}
         path.append(StanDensity(tempered.program("joint_tempering"), {**tempered.data, **named}))

@@ -1,4 +1,4 @@
-// XY model: spins in the plane on a lattice that turn towards their neighbours.
+// XY model: spins in the plane that turn towards their neighbours.
 // docs/hard/xy_lattice.md explains its data.
 //
 // The density is that of the angles.  Each spin is a vector whose length has
