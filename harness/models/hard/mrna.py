@@ -7,8 +7,8 @@ delta trade places, so there are two modes with probability 1/2 each.
 
 References
 ----------
-Ballnus, B., Hug, S., Hatz, K., Goerlitz, L., Hasenauer, J. and Theis, F. J. (2017). Comprehensive
-benchmarking of Markov chain Monte Carlo methods for dynamical systems. BMC Systems Biology 11, 63.
+Ballnus, B. et al. (2017). Comprehensive benchmarking of Markov chain Monte Carlo
+methods for dynamical systems. BMC Systems Biology 11, 63.
 """
 
 from __future__ import annotations
