@@ -28,7 +28,8 @@ def log_likelihood(theta: FloatArray, model: Model) -> FloatArray:
     if model.data["zero_before"]:
         f = np.where(u > 0, f, 0)
     residual = (model.data["y"] - f) / sigma
-    return np.sum(-0.5 * residual**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi), axis=1)
+    terms = -0.5 * residual**2 - np.log(sigma) - 0.5 * np.log(2 * np.pi)
+    return np.asarray(terms.sum(axis=1), dtype=np.float64)
 
 
 def log_density(theta: FloatArray, model: Model) -> FloatArray:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import get_args
 
 from harness.model import Model
+from harness.models.hard.galaxies import galaxies
 from harness.models.hard.gaussian_mixture_40 import gaussian_mixture_40
 from harness.models.hard.many_wells import many_wells
 from harness.models.hard.mrna import mrna, mrna_m1a
@@ -19,7 +20,12 @@ from harness.models.hard.phi_four import phi_four
 from harness.models.hard.product import product
 from harness.models.hard.radial_velocity import Prior, radial_velocity
 from harness.models.hard.radiata_pine import radiata_pine
+from harness.models.hard.rockets import rockets
+from harness.models.hard.sensors import sensors_8d, sensors_16d
+from harness.models.hard.sparse_car import sparse_car
 from harness.models.hard.unequal_wells import unequal_wells
+from harness.models.hard.vaccines import vaccines
+from harness.models.hard.xy_lattice import xy_free, xy_torus
 
 TARGETS: Mapping[str, Callable[[], Model]] = {
     "product": product,
@@ -40,5 +46,13 @@ TARGETS: Mapping[str, Callable[[], Model]] = {
     },
     "mrna": mrna,
     "mrna-m1a": mrna_m1a,
+    "sparse-car": sparse_car,
+    "vaccines": vaccines,
+    "rockets": rockets,
+    "galaxies": galaxies,
+    "sensors-8d": sensors_8d,
+    "sensors-16d": sensors_16d,
+    "xy-free-8": xy_free,
+    "xy-torus-4": xy_torus,
 }
 """Makes each target, by the name that tables and ``--only`` use."""

@@ -7,8 +7,8 @@ delta trade places, so there are two modes with probability 1/2 each.
 
 References
 ----------
-Ballnus, B., Hug, S., Hatz, K., Goerlitz, L., Hasenauer, J. and Theis, F. J. (2017). Comprehensive
-benchmarking of Markov chain Monte Carlo methods for dynamical systems. BMC Systems Biology 11, 63.
+Ballnus, B. et al. (2017). Comprehensive benchmarking of Markov chain Monte Carlo
+methods for dynamical systems. BMC Systems Biology 11, 63.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def mrna_m1a() -> Model:
     )
     source = "importance sampling of one mode, doubled; P(beta > delta) by symmetry"
     truth = Truth(source, lambda: TrueValue(-370.677, 0.006), None, test)
-    return _model("mrna_m1a", "mrna_m1a.csv", True, truth)
+    return _model("mrna-m1a", "mrna_m1a.csv", True, truth)
 
 
 def _model(name: str, file: str, zero_before: bool, truth: Truth) -> Model:
@@ -89,4 +89,4 @@ def _order(draws: xr.Dataset) -> xr.DataArray:
 
 def _order_and_tail(draws: xr.Dataset) -> xr.DataArray:
     beta, delta = draws["log10_beta"], draws["log10_delta"]
-    return side_by_side(beta > delta, np.minimum(beta, delta) < -3)
+    return side_by_side(beta > delta, (beta < -3) | (delta < -3))
