@@ -221,7 +221,7 @@ def importance_sampled(star: int, seed: int) -> tuple[float, float]:
         covariance = (points - mean).T @ (weights[:, None] * (points - mean))
         proposal = multivariate_t(mean, 1.2 * covariance, df=5, seed=rng)
         points = np.reshape(proposal.rvs(draws), (draws, 6))
-        radius = rayleigh.rvs(size=draws, random_state=rng)
+        radius = np.sqrt(2 * rng.exponential(size=draws))
         turned = points[:, 3] + middle
         plane = radius[:, None] * np.column_stack([np.cos(turned), np.sin(turned)])
         u = np.hstack([points[:, :3], plane, points[:, 4:]])
