@@ -84,7 +84,7 @@ functions {
   /**
    * Log density of velocities with an unknown offset, C ~ uniform(-1000, 1000).
    *
-   * C is integrated out over the whole line; the mass beyond 1000 m/s is none.
+   * C is integrated out over the whole line; the page says what that adds.
    *
    * @param v observed velocities, in the eigenvectors of the noise
    * @param predicted their predictions without the offset, likewise

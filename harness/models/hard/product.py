@@ -104,7 +104,8 @@ class Product:
 
 def quarter_of_curve(draws: xr.Dataset) -> xr.DataArray:
     """Return in which quarter of (0, 1) log x / log(xy) lies."""
-    x, y = (np.log(draws[name].to_numpy()) for name in ("x", "y"))
+    # Both are inside (0, 1), but for rounding.
+    x, y = (np.log(np.clip(draws[name].to_numpy(), 1e-300, 1.0)) for name in ("x", "y"))
     # At the corner (1, 1) it does not matter.
     share = np.divide(x, x + y, out=np.zeros_like(x), where=x + y != 0)
     quarter = np.minimum((share * _QUARTERS).astype(int), _QUARTERS - 1)
