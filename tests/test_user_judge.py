@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from harness.diagnosis import Severity
+from harness.engine.nuts import NutsSettings
 from harness.evidence import LogEvidence
 from harness.user.arbitrate import arbitrate
 from harness.user.compare import Comparison, Population, compare
@@ -18,6 +19,7 @@ from harness.user.judge import (
     judge_alone,
     missed_by_tempered,
     near_target,
+    shortened,
 )
 from harness.user.scout import Scouted
 
@@ -184,3 +186,20 @@ def test_parallel_tempering_starts_near_what_is_known_to_be_right() -> None:
     assert both is not None
     assert np.mean(both["x"] < 0) == pytest.approx(np.mean(BOTH < 0) / 2, abs=0.02)
     assert near_target(scouted(None, BOTH), nuts(BOTH), unsound) is None
+
+
+def test_a_run_that_would_not_end_in_time_gets_shorter_and_says_so() -> None:
+    wanted = NutsSettings(chains=4, warmup=1000, draws=600)
+    most = 4 * 1600 * 2**10
+    assert wanted.within(most) == wanted
+    assert shortened(wanted.within(most), wanted) == []
+    shallow = wanted.within(most / 3)
+    assert (shallow.max_treedepth, shallow.warmup, shallow.draws) == (8, 1000, 600)
+    (finding,) = shortened(shallow, wanted)
+    assert finding.severity == Severity.FINE
+    few = wanted.within(4 * 1600 * 2**5 * 0.5)
+    assert (few.max_treedepth, few.warmup, few.draws) == (5, 500, 300)
+    (finding,) = shortened(few, wanted)
+    assert finding.severity == Severity.WARNING
+    assert "300 draws" in finding.sentence
+    assert wanted.within(1).draws == 150  # never below a quarter

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import operator
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +39,9 @@ _BOUNDS = {
 
 More would not fit in memory, and Stan counts iterations and leapfrog steps in 32 bits.
 """
+
+
+_LEAST_DEPTH, _LEAST_ITERATIONS = 5, 0.25
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,29 @@ class NutsSettings:
             raise DataError(f"a time limit is more than 0 seconds; got {self.time_limit}")
         if not 0 < self.target_accept < 1:
             raise DataError(f"target_accept lies between 0 and 1; got {self.target_accept}")
+
+    def within(self, gradients: float) -> NutsSettings:
+        """Return settings of a run that evaluates no more gradients than these, if that can be.
+
+        Trajectories become shorter first, down to a tree depth of 5, and then there are fewer
+        iterations, down to a quarter.
+
+        Parameters
+        ----------
+        gradients
+            Largest number of gradients of all chains together.
+        """
+        iterations = self.chains * (self.warmup + self.draws)
+        depth = self.max_treedepth
+        while depth > _LEAST_DEPTH and iterations * 2**depth > gradients:
+            depth -= 1
+        share = min(1.0, max(gradients / (iterations * 2**depth), _LEAST_ITERATIONS))
+        return replace(
+            self,
+            max_treedepth=depth,
+            warmup=math.ceil(share * self.warmup),
+            draws=math.ceil(share * self.draws),
+        )
 
     def refuse_too_large(self, numbers: int) -> None:
         """Refuse a run whose draws would not fit in memory.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from harness.engine.batched import BatchedDensity
 from harness.engine.compile import compile_programs
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
 from harness.engine.program import StanProgram
@@ -13,6 +17,10 @@ from harness.engine.stanli_nuts import run_stanli_nuts
 from harness.engine.stanli_package import stanli_is_installed
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError, SamplingError
+
+_RADIUS = 2.0  # of Stan's starting points
+_TIMED = 8
+_OVER = 2.0
 
 
 def run_short_nuts(
@@ -42,3 +50,33 @@ def run_short_nuts(
                 raise
     compiled = compile_programs([program], require_cmdstan())[program]
     return run_nuts(compiled, data, settings, seed, inits=inits)
+
+
+def affordable(
+    settings: NutsSettings, density: BatchedDensity, most_seconds: float, *, weight: float = 1.0
+) -> NutsSettings:
+    """Return settings of a run that ends in about the time that there is.
+
+    Nothing can stop stanli in the middle of a run.  The longest trajectories that the settings
+    allow would take twice the time; most are shorter.
+
+    Parameters
+    ----------
+    settings
+        Those that are wanted.
+    density
+        A density; that of the run costs about ``weight`` times as much.  It is timed at a few
+        points.
+    most_seconds
+        Seconds of wall time.
+    weight
+        See ``density``.
+    """
+    points = np.random.default_rng(0).uniform(-_RADIUS, _RADIUS, (_TIMED, density.dimension))
+    density(points[:1])
+    began = time.perf_counter()
+    for point in points:
+        density(point[None])
+    cost = weight * (time.perf_counter() - began) / _TIMED
+    at_once = min(settings.parallel_chains, settings.chains)
+    return settings.within(_OVER * at_once * most_seconds / cost)

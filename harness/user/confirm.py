@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
-from harness.engine.short_nuts import run_short_nuts
+from harness.engine.short_nuts import affordable, run_short_nuts
 from harness.errors import SamplingError
 from harness.model import Model
 from harness.path import starting_values
@@ -17,6 +18,7 @@ from harness.user.compare import Population, Region
 
 _CHAINS = 4
 _SETTINGS = NutsSettings(chains=_CHAINS, warmup=150, draws=150, parallel_chains=2)
+_MOST_SECONDS = 15.0
 _STAYS = 0.25
 """Share of the draws in the region above which NUTS counts as having stayed there."""
 
@@ -42,11 +44,12 @@ def nuts_stays(model: Model, region: Region, particles: Population, seed: int) -
         name: value.reshape(-1, *value.shape[2:])[chosen]
         for name, value in particles.values.items()
     }
+    density = BatchedDensity(model.program("target"), model.data)
     try:
         run = run_short_nuts(
             model.program("target"),
             model.data,
-            _SETTINGS,
+            affordable(_SETTINGS, density, _MOST_SECONDS),
             seed,
             inits=starting_values(starts, chains=_CHAINS),
         )

@@ -14,6 +14,7 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
+from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
@@ -212,6 +213,22 @@ def took_over(trouble: Finding) -> Finding:
         Severity.FINE,
         f"Parallel tempering took over from a fit with this finding: {trouble.sentence}",
     )
+
+
+def shortened(taken: NutsSettings, wanted: NutsSettings) -> list[Finding]:
+    """Report a tempered run that was made shorter so that it ends in time."""
+    if taken == wanted:
+        return []
+    few = taken.draws < wanted.draws
+    fewer = f" and {taken.draws:,} draws a chain" if few else ""
+    return [
+        Finding(
+            Severity.WARNING if few else Severity.FINE,
+            "A gradient takes so long that the tempered run was limited to a tree depth of "
+            f"{taken.max_treedepth}{fewer}, to end within the budget.",
+            "Give it more time (--budget), or take CmdStan (--engine cmdstan).",
+        )
+    ]
 
 
 def no_relief(reason: str) -> Finding:

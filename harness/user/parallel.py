@@ -36,6 +36,8 @@ from harness.user.scout import NEAR, WIDER, prior_constant, short_nuts, starts_f
 
 _CONSTANT_SHARE = 0.25
 """Share of the time for the integral of a prior that the program does not normalise."""
+_SHORT_SHARE = 0.25
+"""Share of the time for short runs of NUTS."""
 _LEAST_SHARE = 0.5
 """Share of the time for the run itself, whatever its references take."""
 _CANDIDATES = 1024
@@ -180,7 +182,12 @@ class _Parallel:
         """Return draws of short runs of NUTS on the unconstrained space, shape (n, D)."""
         if self._nuts is None:
             self._begin("short runs of NUTS")
-            run = short_nuts(self._model, self._seeds[3])
+            run = short_nuts(
+                self._model,
+                self._density,
+                most_seconds=_SHORT_SHARE * self._settings.most_seconds,
+                seed=self._seeds[3],
+            )
             self._gradients += int(run.gradients.sum())
             flat = {
                 name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])

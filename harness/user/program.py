@@ -22,6 +22,7 @@ from harness.engine.compile import (
 )
 from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
+from harness.engine.short_nuts import affordable
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import (
     DataError,
@@ -74,6 +75,8 @@ from harness.user.generated import (
 )
 from harness.user.scout import FoundPath
 
+_TEMPERED_COST = 2.0
+"""Cost of a gradient of a tempered form, over that of the target."""
 _PRIOR_DRAWS, _PRIOR_VARIANCE = 5, 1e-3
 """Stan's adaptation shrinks variances towards the second, with the weight of so many draws."""
 
@@ -292,6 +295,21 @@ class UserProgram:
             engine=self.engine,
         )
         return sample(self.model, form, tempered_path(method, path), run)
+
+    def affordable(self, nuts: NutsSettings, most_seconds: float) -> NutsSettings:
+        """Return settings of a tempered run by stanli, which nothing can stop, for the time left.
+
+        Parameters
+        ----------
+        nuts
+            Those that are wanted; CmdStan, which is quicker, takes them as they are.
+        most_seconds
+            Seconds that it may take, roughly.
+        """
+        if self.engine != "stanli":
+            return nuts
+        target = BatchedDensity(self.model.program("target"), self.model.data)
+        return affordable(nuts, target, most_seconds, weight=_TEMPERED_COST)
 
     def continued(
         self, method: Tempered, path: FoundPath, fit: Fit, nuts: NutsSettings, seed: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -48,6 +49,7 @@ from harness.user.judge import (
     no_relief,
     no_search,
     search_failed,
+    shortened,
     took_over,
 )
 from harness.user.modes import (
@@ -488,10 +490,14 @@ class _Run:
             self._refuse(program.tempered_disagreement(method, path, self._seed, self._num))
         with self._clock.step("the tempered run", "sampling"):
             began = time.perf_counter()
-            fit = program.tempered(method, path, starts, self._nuts, self._seed, self._num)
-            took = time.perf_counter() - began
+            nuts, left = self._nuts, math.inf
             if in_rounds_of is not None:
                 left = max(self._budget - in_rounds_of.seconds, _LEAST_SHARE * self._budget)
+                nuts = program.affordable(nuts, left)
+            fit = program.tempered(method, path, starts, nuts, self._seed, self._num)
+            took = time.perf_counter() - began
+            remember(fit, shortened(nuts, self._nuts))
+            if in_rounds_of is not None:
                 fit = self._in_rounds(method, path, fit, took, _ROUNDS_SHARE * left)
         with self._clock.step("generated quantities", "generate"):
             return program.generated(fit, self._seed)

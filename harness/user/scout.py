@@ -19,7 +19,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsRun, NutsSettings
-from harness.engine.short_nuts import run_short_nuts
+from harness.engine.short_nuts import affordable, run_short_nuts
 from harness.errors import DataError, HarnessError, SamplingError, one_line
 from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
 from harness.forms.common import variant_data
@@ -157,15 +157,26 @@ def starts_from_prior(model: Model) -> bool:
     return model.own_base == "prior" or flat_box
 
 
-def short_nuts(model: Model, seed: int) -> NutsRun:
+def short_nuts(model: Model, density: BatchedDensity, *, most_seconds: float, seed: int) -> NutsRun:
     """Run NUTS shortly from random starting points, many chains.
+
+    Parameters
+    ----------
+    model, density
+        From :func:`harness.temper.tempered_model`, and its ``target``.
+    most_seconds
+        Seconds that it may take, roughly.
+    seed
+        Seed.  The same seed gives the same draws, unless a gradient takes so long that there is
+        no time for long trajectories.
 
     Raises
     ------
     SamplingError
         If it does not finish.
     """
-    return run_short_nuts(model.program("target"), model.data, _SHORT, seed)
+    settings = affordable(_SHORT, density, most_seconds)
+    return run_short_nuts(model.program("target"), model.data, settings, seed)
 
 
 class PriorConstant(NamedTuple):
@@ -327,7 +338,12 @@ class _Scout:
     def _short_draws(self) -> Mapping[str, FloatArray]:
         """Return draws of short runs of NUTS from random starting points."""
         if self._short is None:
-            run = short_nuts(self._model, self._seeds[2])
+            run = short_nuts(
+                self._model,
+                self._density,
+                most_seconds=_OTHER * self._budget,
+                seed=self._seeds[2],
+            )
             self._gradients += int(run.gradients.sum())
             self._short = {name: run.variables[name] for name in self._model.parameters}
         return self._short
