@@ -150,7 +150,8 @@ def climb(start: FloatArray, log_density: LogDensity, *, scale: FloatArray, box:
         active, along, gain = active[left], along[left], gain[left]
         if not active.size:
             break
-        norm = np.maximum(np.linalg.norm(along, axis=1), _TINY)
+        with np.errstate(over="ignore"):  # an enormous slope: the step is then 0
+            norm = np.maximum(np.linalg.norm(along, axis=1), _TINY)
         reach = np.minimum(length[active], longest[active] / norm)
         at_edge = _share_inside(points[active], reach[:, None] * along, lower, upper)
         reach *= at_edge
