@@ -454,6 +454,14 @@ def temper(
     "or both in turn; auto: slice sampling where trajectories are not accepted.",
 )
 @click.option(
+    "--references",
+    type=click.IntRange(1, 2),
+    default=2,
+    show_default=True,
+    help="Ladders of parallel_tempering: from the prior and from a Gaussian near the posterior, or "
+    "from the prior alone.",
+)
+@click.option(
     "--temper",
     "what",
     type=click.Choice(["likelihood", "all"]),
@@ -504,6 +512,7 @@ def sample(
     max_treedepth: int,
     num_pseudo_samples: int,
     explorer: Literal["auto", "hmc", "slice", "both"],
+    references: Literal[1, 2],
     what: What,
     tempered: Path | None,
     include_paths: tuple[Path, ...],
@@ -544,6 +553,7 @@ def sample(
             max_treedepth=max_treedepth,
             num_pseudo_samples=num_pseudo_samples,
             explorer=explorer,
+            references=references,
             what=what,
             tempered=tempered,
             include_paths=include_paths,

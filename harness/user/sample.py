@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, remember
+from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.engine.processes import children_end_with_us
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
@@ -49,7 +49,7 @@ from harness.user.modes import (
     no_modes,
     problems_of_modes,
 )
-from harness.user.parallel import parallel_tempering
+from harness.user.parallel import References, parallel_tempering
 from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds, severities
@@ -99,6 +99,7 @@ def sample(
     max_treedepth: int = 10,
     num_pseudo_samples: int = 2,
     explorer: Explorer = "auto",
+    references: References = 2,
     what: What = "likelihood",
     include_paths: Iterable[File] = (),
     tempered: File | str | None = None,
@@ -135,6 +136,9 @@ def sample(
     explorer
         What moves the replicas of ``parallel_tempering``; see
         :data:`harness.samplers.rung_replicas.Explorer`.
+    references
+        Ladders of ``parallel_tempering``: 2, from the prior and from a Gaussian near the posterior,
+        or 1, from the prior alone.
     what
         What is tempered; see :func:`harness.temper.temper`.
     include_paths
@@ -174,6 +178,8 @@ def sample(
             f"pseudo_extended takes from 2 to {_MOST_PSEUDO_SAMPLES:,} pseudo-samples; got "
             f"{num_pseudo_samples}"
         )
+    if references not in get_args(References):
+        raise DataError(f"parallel tempering takes 1 or 2 references; got {references}")
     if not budget > 0:
         raise DataError(f"the budget must be more than 0 seconds; got {budget:g}")
     given = NutsSettings(
@@ -182,7 +188,7 @@ def sample(
         draws=draws,
         target_accept=NutsSettings.target_accept if target_accept is None else target_accept,
         max_treedepth=max_treedepth,
-        parallel_chains=min(os.cpu_count() or 1, chains),
+        parallel_chains=min(cores(), chains),
     )
     began = time.perf_counter()
     with Clock(_STEPS.get(method, 7), show=progress) as clock, quiet():
@@ -212,7 +218,7 @@ def sample(
             elif method == "auto":
                 result = run.auto(explorer)
             elif method == "parallel_tempering":
-                result = run.parallel(explorer)
+                result = run.parallel(explorer, references)
             else:
                 result = run.tempered_alone(method)
             result = run.with_modes(result)
@@ -273,13 +279,13 @@ class _Run:
             findings.append(edited_density(differ))
         return UserFit(self.finished(fit, findings, scouted), method)
 
-    def parallel(self, explorer: Explorer) -> UserFit:
-        """Run parallel tempering between the prior, the posterior and a Gaussian."""
+    def parallel(self, explorer: Explorer, references: References) -> UserFit:
+        """Run parallel tempering between the prior, the posterior and, if wanted, a Gaussian."""
         program = self._program
         program.compile([ORIGINAL] if program.generates else [], self._clock)
         with self._clock.step("comparing densities", "check"):
             self._refuse(program.disagreement(self._seed))
-        fit, findings = self._replicas(explorer, self._budget)
+        fit, findings = self._replicas(explorer, self._budget, references)
         return UserFit(self.finished(fit, findings), METHOD)
 
     def auto(self, explorer: Explorer) -> UserFit:
@@ -392,7 +398,9 @@ class _Run:
         tempered = found.fit if found.method == _AUTO else found.tempered
         return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
 
-    def _replicas(self, explorer: Explorer, seconds: float) -> tuple[Fit, tuple[Finding, ...]]:
+    def _replicas(
+        self, explorer: Explorer, seconds: float, references: References = 2
+    ) -> tuple[Fit, tuple[Finding, ...]]:
         """Run parallel tempering, then the original's quantities; return findings with the fit."""
         program = self._program
         settings = TemperingSettings(
@@ -404,7 +412,11 @@ class _Run:
         )
         with self._clock.step("parallel tempering", "parallel"):
             made = parallel_tempering(
-                program.model, settings, seed=self._seed, begin_round=self._clock.say
+                program.model,
+                settings,
+                references=references,
+                seed=self._seed,
+                begin_round=self._clock.say,
             )
         with self._clock.step("generated quantities", "generate"):
             return program.generated(made.fit, self._seed), made.findings
