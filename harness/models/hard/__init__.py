@@ -8,8 +8,25 @@ written by :mod:`harness.temper`, as for a user's program.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from harness.model import Model
+from harness.models.hard.gaussian_mixture_40 import gaussian_mixture_40
+from harness.models.hard.many_wells import many_wells
+from harness.models.hard.phi_four import phi_four
+from harness.models.hard.product import product
+from harness.models.hard.radiata_pine import radiata_pine
+from harness.models.hard.unequal_wells import unequal_wells
 
-TARGETS: Mapping[str, Callable[[], Model]] = {}
+TARGETS: Mapping[str, Callable[[], Model]] = {
+    "product": product,
+    "many-wells": many_wells,
+    "gaussian-mixture-40": gaussian_mixture_40,
+    "phi-four": phi_four,
+    "phi-four-field": partial(phi_four, 0.02),
+    "radiata-pine-density": partial(radiata_pine, "density"),
+    "radiata-pine-adjusted": partial(radiata_pine, "adjusted"),
+    "unequal-wells-10": partial(unequal_wells, 10),
+    "unequal-wells-25": partial(unequal_wells, 25),
+}
 """Makes each target, by the name that tables and ``--only`` use."""
