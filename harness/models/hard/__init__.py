@@ -13,6 +13,7 @@ from functools import partial
 from harness.model import Model
 from harness.models.hard.gaussian_mixture_40 import gaussian_mixture_40
 from harness.models.hard.many_wells import many_wells
+from harness.models.hard.mrna import mrna, mrna_m1a
 from harness.models.hard.phi_four import phi_four
 from harness.models.hard.product import product
 from harness.models.hard.radiata_pine import radiata_pine
@@ -28,5 +29,7 @@ TARGETS: Mapping[str, Callable[[], Model]] = {
     "radiata-pine-adjusted": partial(radiata_pine, "adjusted"),
     "unequal-wells-10": partial(unequal_wells, 10),
     "unequal-wells-25": partial(unequal_wells, 25),
+    "mrna": mrna,
+    "mrna_m1a": mrna_m1a,
 }
 """Makes each target, by the name that tables and ``--only`` use."""
