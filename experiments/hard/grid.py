@@ -11,6 +11,7 @@ from harness.engine.nuts import NutsSettings
 from harness.model import Model
 from harness.models.hard import TARGETS
 from harness.plan.spec import Cell, Profile
+from harness.temper import What
 from harness.user.sample import METHODS
 
 from .within import CHAINS, MOST_DRAWS, MOST_WARMUP, WITHIN
@@ -43,7 +44,7 @@ ROWS: tuple[Row, ...] = (
     Row("smc", "tempered SMC", "particles", {}),
     *(
         Row("nested", "nested sampling", "user", {"method": name})
-        for name in METHODS
+        for name in map(str, METHODS)
         if name == "nested_sampling"
     ),
 )
@@ -74,17 +75,17 @@ class Size:
 
 
 QUICK_TARGETS = (
+    "radiata-pine-density",
     "product",
-    "radiata_pine",
     "mrna",
-    "gaussian_mixture_40",
-    "unequal_wells",
+    "gaussian-mixture-40",
+    "unequal-wells-25",
 )
 """One for each kind of difficulty, among those whose density takes microseconds."""
 
 SIZES: dict[Profile, Size] = {
-    "smoke": Size(("radiata_pine", "product"), ("nuts", "pt-2"), 2, 2.0, None),
-    "quick": Size(QUICK_TARGETS, None, 5, 6.0, None),
+    "smoke": Size(("radiata-pine-density", "product"), ("nuts", "pt-2"), 2, 2.0, None),
+    "quick": Size(QUICK_TARGETS, None, 5, 8.0, None),
     "paper": Size(None, None, 20, 60.0, 5e6),
 }
 
@@ -112,6 +113,11 @@ def cells(names: Iterable[str], rows: Iterable[Row], size: Size) -> Iterable[Cel
                 )
 
 
+def what_of(model: Model) -> What:
+    """Return what a user would have tempered: everything, if a program has no prior."""
+    return "all" if model.own_base == "improper" else "likelihood"
+
+
 def cell(
     name: str,
     model: Model,
@@ -133,7 +139,7 @@ def cell(
         method=WITHIN,
         settings={
             "row": row.row,
-            "options": dict(row.options),
+            "options": {**row.options, "what": what_of(model)},
             "seconds": seconds,
             "evaluations": evaluations,
             "program": digest,

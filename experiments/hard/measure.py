@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -17,6 +16,7 @@ from harness.diagnosis import Severity, diagnose, outer_tenths
 from harness.errors import DataError
 from harness.evidence import Estimate
 from harness.fit import Fit
+from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
 from harness.plan.spec import Cell
 from harness.user.modes import fewest_effective
@@ -126,24 +126,53 @@ def function_of(name: str, fit: Fit) -> Callable[[xr.Dataset], xr.DataArray] | N
 
 
 def estimated(fit: Fit, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
-    """Estimate an expectation from the raw draws, or from the final ones if those lack a name."""
+    """Estimate an expectation from the raw draws, or from the final ones if those lack a name.
+
+    The function may know the axes (chain, draw, ...) only.
+    """
+
+    def of_each(draws: xr.Dataset) -> xr.DataArray:
+        if PSEUDO_SAMPLE not in draws.dims:
+            return f(draws.transpose("chain", "draw", ...))
+        number = draws.sizes[PSEUDO_SAMPLE]
+        parts = [of_each(draws.isel({PSEUDO_SAMPLE: index})) for index in range(number)]
+        return xr.concat(parts, dim=PSEUDO_SAMPLE)
+
     try:
-        return fit.expectation(f)
+        return fit.expectation(of_each)
     except KeyError:
-        values = f(fit.posterior).transpose("chain", "draw", ...)
+        values = of_each(fit.posterior).transpose("chain", "draw", ...)
         return evidence.expectation(values.to_numpy().astype(np.float64))
 
 
 def _spread(
     model: Model, fit: Fit, name: str, f: Callable[[xr.Dataset], xr.DataArray]
 ) -> FloatArray:
-    """Return posterior standard deviations: the true ones where the truth has both moments."""
+    """Return posterior standard deviations: the true ones, exact draws' or, if need be, the fit's.
+
+    A fit that misses a mode has too small ones, which make its errors larger than they are.
+    """
     known = model.truth.expectations
     if f"{name}{_SQUARED}" in known:
         squared = known[f"{name}{_SQUARED}"].value - np.square(known[name].value)
         return np.sqrt(np.maximum(squared, 0))
-    spread: FloatArray = f(fit.posterior).std(["chain", "draw"]).to_numpy()
+    draws = fit.posterior
+    if model.truth.draw is not None and name.removesuffix(_SQUARED) in model.parameters:
+        draws = _dataset(model, fit, _exact(_Key(model))[0])
+    spread: FloatArray = f(draws).std(["chain", "draw"]).to_numpy()
     return spread
+
+
+def _dataset(model: Model, fit: Fit, flat: FloatArray) -> xr.Dataset:
+    """Return exact draws, shape (n, D), as parameters with the shapes that a fit has."""
+    parameters, begin = {}, 0
+    for name in model.parameters:
+        like = fit.posterior[name].transpose("chain", "draw", ...)
+        size = int(np.prod(like.shape[2:], dtype=np.intp))
+        values = flat[:, begin : begin + size].reshape(1, len(flat), *like.shape[2:])
+        parameters[name] = (like.dims, values)
+        begin += size
+    return xr.Dataset(parameters)
 
 
 def _root_mean_square(model: Model, modes: list[Answer], means: list[Answer]) -> float:
@@ -209,7 +238,7 @@ def _exact(key: _Key) -> tuple[FloatArray, FloatArray]:
 
 def _travel(fit: Fit, evaluations: float) -> dict[str, float]:
     """Round trips between reference and target, per 1,000 evaluations, and the barrier."""
-    attrs: dict[str, Any] = fit.tree.attrs
+    attrs = fit.tree.attrs
     nothing = {"trips": math.nan, "barrier": math.nan}
     if "round_trips" in attrs:
         ends = ["", *(["_2"] if "round_trips_2" in attrs else [])]

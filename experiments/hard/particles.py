@@ -14,6 +14,7 @@ from harness.model import Model
 from harness.model.python_target import Target
 from harness.path import GaussianBase, PilotSettings
 from harness.samplers.sequential_monte_carlo import sequential_monte_carlo
+from harness.temper import What
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import prior_draws
 from harness.user.program import prepare
@@ -24,7 +25,12 @@ _MOST_MOVES = 12
 
 
 def sample_by_particles(
-    model: Model, *, particles: int, most_seconds: float = math.inf, seed: int
+    model: Model,
+    *,
+    particles: int,
+    what: What = "likelihood",
+    most_seconds: float = math.inf,
+    seed: int,
 ) -> tuple[Fit, float]:
     """Sample a target's program by adaptive tempered SMC, as the search of ``auto`` begins.
 
@@ -37,6 +43,8 @@ def sample_by_particles(
         A target with its ``target.stan``.
     particles
         Number of particles, rounded up to a multiple of 8 populations.
+    what
+        What is tempered; see :func:`harness.temper.temper`.
     most_seconds
         Seconds of wall time after which it gives up.
     seed
@@ -53,7 +61,7 @@ def sample_by_particles(
         If the program cannot be tempered, or the particles do not reach the target.
     """
     path = model.program("target").path
-    tempered = prepare(path, model.data, "likelihood", (), "stanli", tempered="yes").model
+    tempered = prepare(path, model.data, what, (), "stanli", tempered="yes").model
     density = BatchedDensity(tempered.program("target"), tempered.data)
     seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(2)]
     base, before, findings = _base(tempered, density, seeds[0])

@@ -1,7 +1,10 @@
 """Sample a program as a user would, with as many draws as a budget allows.
 
 A short trial shows what a draw costs; then the whole run follows, with draws for what is left.  The
-trial counts.  If it has spent half of the budget or more, it is the run.
+trial counts.  If what is left buys no run twice as long, the trial is the run.
+
+The time that pilots and parallel tempering may take is the default of ``harness sample``, in wall
+time.  It is far above the budgets here, so that a busy machine changes few answers.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
 from harness.user import UserFit, sample
+from harness.user.scout import BUDGET
 
 from .particles import sample_by_particles
 
@@ -26,7 +30,6 @@ TRIAL_WARMUP, TRIAL_DRAWS = 300, 150
 MOST_WARMUP = 1000
 MOST_DRAWS = 4000
 """Of each chain."""
-_USUAL_SECONDS = 120.0
 
 
 class Spent(NamedTuple):
@@ -46,15 +49,12 @@ class Asked:
     ----------
     warmup, draws
         Iterations of each chain.
-    seconds
-        Wall time for pilots, and for all of a method that runs by time.
     seed
         Seed.
     """
 
     warmup: int
     draws: int
-    seconds: float
     seed: int
 
 
@@ -122,14 +122,15 @@ def sample_within(
     run = RUNS[row]
     began = time.process_time()
     with at_most_cores(1):
-        asked = Asked(TRIAL_WARMUP, TRIAL_DRAWS, seconds or _USUAL_SECONDS, first)
-        made = [run(model, asked, options)]
+        made = [run(model, Asked(TRIAL_WARMUP, TRIAL_DRAWS, first), options)]
         spent = Spent(time.process_time() - began, made[0].evaluations)
-        iterations = affordable(spent, made[0].growing, Spent(seconds or np.inf, evaluations or np.inf))
+        iterations = affordable(
+            spent, made[0].growing, Spent(seconds or np.inf, evaluations or np.inf)
+        )
         if iterations >= 2 * (TRIAL_WARMUP + TRIAL_DRAWS):
             warmup = min(MOST_WARMUP, iterations // 3)
             draws = min(MOST_DRAWS, iterations - warmup)
-            made.append(run(model, Asked(warmup, draws, asked.seconds, second), options))
+            made.append(run(model, Asked(warmup, draws, second), options))
     return _charged(made, time.process_time() - began, model)
 
 
@@ -145,9 +146,7 @@ def affordable(spent: Spent, growing: float, budget: Spent) -> int:
     budget
         The whole budget; infinite where there is none.
     """
-    left = min(
-        (whole - part) / part for whole, part in zip(budget, spent, strict=True) if part > 0
-    )
+    left = min((whole - part) / part for whole, part in zip(budget, spent, strict=True) if part > 0)
     if growing <= 0 or not left > 1 - growing:
         return 0
     trial = TRIAL_WARMUP + TRIAL_DRAWS
@@ -163,7 +162,6 @@ def _by_user(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
         chains=CHAINS,
         warmup=asked.warmup,
         draws=asked.draws,
-        budget=asked.seconds,
         seed=asked.seed,
         progress=False,
         **options,
@@ -184,7 +182,7 @@ def _by_particles(model: Model, asked: Asked, options: Mapping[str, Any]) -> Mad
     fit, before = sample_by_particles(
         model,
         particles=CHAINS * (asked.warmup + asked.draws) // 2,
-        most_seconds=asked.seconds,
+        most_seconds=BUDGET,
         seed=asked.seed,
         **options,
     )
@@ -217,7 +215,7 @@ def _charged(made: list[Made], seconds: float, model: Model) -> Fit:
         "seconds_modes": 0.0,
         "gradients_modes": 0,
         "evaluations": sum(each.evaluations for each in made),
-        "trial": len(made) == 1,
+        "trial_only": int(len(made) == 1),
     }
     return fit
 
