@@ -21,12 +21,14 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import kstest
+from scipy.stats import chi2, kstest
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence import LogEvidence
 from harness.samplers.nested_moves import (
     MOVES,
     Mover,
@@ -41,9 +43,10 @@ from harness.samplers.nested_particles import (
     joined,
     no_floor,
 )
-from harness.samplers.nested_volumes import Removed
+from harness.samplers.nested_volumes import Integrated, Removed, Together, integrate, together
 
 _BATCH = 4  # a quarter: the variance of log Z is 1 % above that of single removals at equal cost
+_PATHS_OF_EACH = 100
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,40 @@ class NestedRun:
     refused: float
     p_value: float
     steps: int
+
+
+class Summary(NamedTuple):
+    """What a run says of the target, with all populations together."""
+
+    whole: Together
+    found: Integrated
+    by_population: tuple[LogEvidence, ...]
+    """Log Z of each population alone."""
+
+    @property
+    def disagreement(self) -> float:
+        """Probability that sound populations differ as much in log Z; 1 for a single one."""
+        value, error = np.array(self.by_population).T
+        if len(value) < 2 or not error.all():
+            return 1.0
+        weight = error**-2
+        spread = weight @ np.square(value - weight @ value / weight.sum())
+        return float(chi2.sf(spread, len(value) - 1))
+
+
+def summary(run: NestedRun, seed: int) -> Summary:
+    """Draw prior volumes of a run, of all populations together and of each alone."""
+    rng = np.random.default_rng([seed, 1])
+    whole = together(run.removed)
+    return Summary(
+        whole,
+        integrate(whole, rng),
+        tuple(
+            integrate(each, rng, paths=_PATHS_OF_EACH).log_evidence
+            for each in run.removed
+            if np.isfinite(each.particles.log_likelihood).any()
+        ),
+    )
 
 
 class _Population:

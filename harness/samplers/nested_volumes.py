@@ -35,6 +35,7 @@ from harness.samplers.nested_particles import Particles, joined
 PATHS = 400
 """Sequences of volumes that are drawn."""
 _NUMBERS = 2_000_000  # that are held at once while they are drawn
+_NEGLIGIBLE = 1e-8  # share of the posterior that is left out of its draws
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,20 @@ class Removed:
     alive: npt.NDArray[np.intp]
 
 
-def together(runs: Sequence[Removed]) -> Removed:
+@dataclass(frozen=True)
+class Together(Removed):
+    """Several runs as one.
+
+    Attributes
+    ----------
+    run
+        Which run each particle is from, shape (S,).
+    """
+
+    run: npt.NDArray[np.intp]
+
+
+def together(runs: Sequence[Removed]) -> Together:
     """Put independent runs together, as one run with the particles of all.
 
     Just before a particle is removed, as many are alive as there are in all runs above the last
@@ -70,7 +84,8 @@ def together(runs: Sequence[Removed]) -> Removed:
         first += len(run.alive)
         following = np.searchsorted(own, np.arange(len(order)))
         alive += np.append(run.alive, 0)[following]
-    return Removed(whole.take(order), alive)
+    source = np.repeat(np.arange(len(runs)), [len(run.alive) for run in runs])
+    return Together(whole.take(order), alive, source[order])
 
 
 class Integrated(NamedTuple):
@@ -169,3 +184,41 @@ def log_widths(log_volume: FloatArray) -> FloatArray:
 def mean_log_volume(alive: npt.NDArray[np.intp]) -> FloatArray:
     """Return the mean of the log volume above each particle, -sum of 1 / n, shape (S,)."""
     return -np.cumsum(1 / alive)
+
+
+def weighted_chains(
+    run: Together, log_weight: FloatArray, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.intp], FloatArray]:
+    """Arrange posterior draws as chains, each of one run's particles in random order.
+
+    Particles with next to no weight are left out.  Runs with fewer particles than the others have
+    repeated ones without weight in the end.
+
+    Parameters
+    ----------
+    run
+        Runs that were put together.
+    log_weight
+        Their particles' log weights, which sum to 1, shape (S,).
+    rng
+        Source of randomness.
+
+    Returns
+    -------
+    tuple
+        Rows of the particles, and log weights, each of shape (runs, draws).
+    """
+    kept = log_weight > np.log(_NEGLIGIBLE / len(log_weight))
+    chains = [
+        rng.permutation(np.flatnonzero(kept & (run.run == each)))
+        for each in range(int(run.run.max()) + 1)
+    ]
+    # A run may have next to no weight as a whole.
+    chains = [
+        rows if rows.size else np.flatnonzero(run.run == each)[-1:]
+        for each, rows in enumerate(chains)
+    ]
+    most = max(len(rows) for rows in chains)
+    rows = np.stack([np.resize(each, most) for each in chains])
+    given = np.arange(most) < np.array([len(each) for each in chains])[:, None]
+    return rows, np.where(given, log_weight[rows], -np.inf)
