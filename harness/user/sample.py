@@ -19,6 +19,8 @@ from harness.engine.processes import children_end_with_us
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.forms.common import Engine
+from harness.samplers.nested_run import NestedSettings
+from harness.samplers.nested_sampling import METHOD as NESTED
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import TemperingSettings
@@ -49,28 +51,35 @@ from harness.user.modes import (
     no_modes,
     problems_of_modes,
 )
+from harness.user.nested import nested_sampling, refuse_without_prior
 from harness.user.parallel import References, parallel_tempering
 from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds, severities
 from harness.user.scout import BUDGET, FoundPath, Scouted, scout_program
 
-Method = Literal["auto", "nuts", "parallel_tempering"] | Tempered
+Method = Literal["auto", "nuts", "parallel_tempering", "nested_sampling"] | Tempered
 """How a program is sampled.
 
 ``nuts``: Stan's NUTS on the program itself; a form's name: that form along a pilot's path;
 ``parallel_tempering``: replicas between the prior, the posterior and a Gaussian near it;
+``nested_sampling``: particles of the prior that climb the likelihood, for log Z without a path;
 ``auto``: NUTS, then pilots, and then collapsed tempering if NUTS's chains disagree or NUTS stays in
 a region that it had missed, in rounds until its diagnosis is clean; parallel tempering takes over
 where that fails or leaves warnings.
 """
-METHODS: tuple[Method, ...] = ("auto", "nuts", *get_args(Tempered), "parallel_tempering")
+METHODS: tuple[Method, ...] = (
+    *("auto", "nuts", *get_args(Tempered)),
+    *("parallel_tempering", "nested_sampling"),
+)
 
 _MOST_PSEUDO_SAMPLES = 1000
-_STEPS: Mapping[Method, int] = {"auto": 14, "nuts": 3, "parallel_tempering": 6}
+_STEPS: Mapping[Method, int] = {"auto": 14, "nuts": 3, "parallel_tempering": 6, "nested_sampling": 6}
 """The largest number of steps, 7 for a form; those that turn out not to be needed are skipped."""
 _MODES_SHARE = 0.2
 """Share of the budget after which the table of modes is given up."""
+_DRAWS_A_PARTICLE, _FEWEST_PARTICLES = 4, 8
+"""Of nested sampling: a particle gives about as many effective draws in ten dimensions."""
 _AUTO: Tempered = "collapsed_tempering"
 """The form that ``auto`` goes on to."""
 _LEAST_SHARE = 0.5
@@ -127,7 +136,8 @@ def sample(
         tempering runs out of time.
     chains, warmup, draws
         Number of chains, and of warm-up iterations and draws in each.  A chain of
-        ``parallel_tempering`` is an independent system of replicas.
+        ``parallel_tempering`` is an independent system of replicas, and one of ``nested_sampling``
+        an independent population of a quarter as many particles as ``draws``; it has no warm-up.
     target_accept, max_treedepth
         Of NUTS, as Stan has them.  If the first is not given it is Stan's .8, and .95 for
         ``pseudo_extended``.
@@ -135,7 +145,8 @@ def sample(
         N of ``pseudo_extended``.
     explorer
         What moves the replicas of ``parallel_tempering``; see
-        :data:`harness.samplers.rung_replicas.Explorer`.
+        :data:`harness.samplers.rung_replicas.Explorer`.  The particles of ``nested_sampling`` move
+        by ``slice``, which ``auto`` takes, or ``hmc``.
     references
         Ladders of ``parallel_tempering``: 2, from the prior and from a Gaussian near the posterior,
         or 1, from the prior alone.
@@ -156,7 +167,7 @@ def sample(
         leave, or half of the budget, is for rounds in which the tempered run of ``auto`` goes on,
         and for parallel tempering if that takes over.  For ``parallel_tempering``, of the run: it
         goes on beyond the draws that are asked for while there are too few round trips and time is
-        left.
+        left.  For ``nested_sampling``, of the run too.
     progress
         Whether to show progress on standard error.
 
@@ -219,6 +230,8 @@ def sample(
                 result = run.auto(explorer)
             elif method == "parallel_tempering":
                 result = run.parallel(explorer, references)
+            elif method == "nested_sampling":
+                result = run.nested(explorer)
             else:
                 result = run.tempered_alone(method)
             result = run.with_modes(result)
@@ -287,6 +300,35 @@ class _Run:
             self._refuse(program.disagreement(self._seed))
         fit, findings = self._replicas(explorer, self._budget, references)
         return UserFit(self.finished(fit, findings), METHOD)
+
+    def nested(self, explorer: Explorer) -> UserFit:
+        """Run nested sampling from the prior."""
+        if explorer == "both":
+            raise DataError("nested_sampling moves particles by --explorer slice or hmc; got both")
+        program, chosen = self._program, self._nuts
+        refuse_without_prior(program.model)
+        settings = NestedSettings(
+            particles=max(chosen.draws // _DRAWS_A_PARTICLE, _FEWEST_PARTICLES),
+            populations=chosen.chains,
+            explorer="slice" if explorer == "auto" else explorer,
+            most_seconds=self._budget,
+        )
+        try:
+            settings.refuse_too_few(program.model.dimension)
+        except DataError as error:
+            raise DataError(
+                f"{error}: --draws is {_DRAWS_A_PARTICLE} times the number of particles"
+            ) from error
+        program.compile([ORIGINAL] if program.generates else [], self._clock)
+        with self._clock.step("comparing densities", "check"):
+            self._refuse(program.disagreement(self._seed))
+        with self._clock.step("nested sampling", "nested"):
+            fit, findings = nested_sampling(
+                program.model, settings, seed=self._seed, begin_round=self._clock.say
+            )
+        with self._clock.step("generated quantities", "generate"):
+            fit = program.generated(fit, self._seed)
+        return UserFit(self.finished(fit, findings), NESTED)
 
     def auto(self, explorer: Explorer) -> UserFit:
         """Run plain NUTS, look for further modes, and temper where NUTS misses something."""
