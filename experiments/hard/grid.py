@@ -75,11 +75,11 @@ class Size:
 
 
 QUICK_TARGETS = (
-    "radiata-pine-density",
     "product",
     "mrna",
-    "gaussian-mixture-40",
     "unequal-wells-25",
+    "gaussian-mixture-40",
+    "radiata-pine-density",
 )
 """One for each kind of difficulty, among those whose density takes microseconds."""
 

@@ -155,13 +155,15 @@ def affordable(spent: Spent, growing: float, budget: Spent) -> int:
 
 
 def _by_user(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
+    # Nested sampling has no warm-up: its particles are in proportion to its draws.
+    nested = options["method"] == "nested_sampling"
     result = sample(
         model.program("target").path,
         model.data,
         engine="stanli",
         chains=CHAINS,
         warmup=asked.warmup,
-        draws=asked.draws,
+        draws=asked.draws + nested * asked.warmup,
         seed=asked.seed,
         progress=False,
         **options,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +13,7 @@ import numpy as np
 from harness.diagnosis import Finding, Severity
 from harness.diagnosis.path import FALSE_ALARM
 from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes
@@ -88,7 +88,7 @@ def nested_sampling(
     rng = np.random.default_rng(seeds[0])
     begin_round("draws of the prior")
     prior = prior_draws(model, seeds[1])
-    threads = os.cpu_count() or 1
+    threads = cores()
     target = BatchedDensity(model.program("target"), model.data, threads=threads)
     space = PriorAndLikelihood(
         BatchedDensity(model.program(PRIOR), model.data, threads=threads), target
