@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Protocol
 
@@ -20,7 +20,9 @@ from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes
 from harness.model import Model
 from harness.models.hard import TARGETS
+from harness.temper import tempered_model
 
+from .grid import what_of
 from .measure import measured
 from .right import NO_ANSWER, OUTCOMES
 
@@ -92,7 +94,7 @@ def measure_sampler(
     ----------
     sampler
         The sampler; see :class:`Sampler`.  The density lives on Stan's unconstrained space, with
-        the Jacobian.
+        the Jacobian and all constants.
     targets
         Names, by default all of :data:`harness.models.hard.TARGETS`.
     seeds
@@ -111,18 +113,28 @@ def measure_sampler(
         If there is no target of a name, or draws have another shape or are not finite.
     """
     rows: list[dict[str, object]] = []
+    chosen = tuple(seeds)
     for name in TARGETS if targets is None else targets:
         if name not in TARGETS:
             raise DataError(f"there is no target '{name}'; there are: {', '.join(TARGETS)}")
         model = TARGETS[name]()
-        density = BatchedDensity(model.program("target"), model.data)
-        rows += [{"target": name, "seed": seed} | _run(sampler, model, density, seed)
-                 for seed in seeds]  # fmt: skip
+        # The program with all constants, also those that ~ leaves out.
+        path = model.program("target").path
+        written = tempered_model(path, model.data, what=what_of(model))
+        density = BatchedDensity(written.program("target"), written.data)
+        constant = written.log_prior_integral or 0.0
+        for seed in chosen:
+            found = _run(sampler, model, density, constant, seed)
+            rows.append({"target": name, "seed": seed} | found)
     return pd.DataFrame(rows)
 
 
 def _run(
-    sampler: Callable[..., Sampled], model: Model, density: BatchedDensity, seed: int
+    sampler: Callable[..., Sampled],
+    model: Model,
+    density: BatchedDensity,
+    constant: float,
+    seed: int,
 ) -> dict[str, object]:
     counted = CountedDensity(density)
     began = time.process_time()
@@ -130,6 +142,9 @@ def _run(
         made = sampler(counted, seed=seed)
     except HarnessError as error:
         return {"outcome": NO_ANSWER, "said": str(error)}
+    if made.log_evidence is not None:
+        # Of a prior that is written without its constant, as half-normal ones are.
+        made = replace(made, log_evidence=made.log_evidence.minus(LogEvidence(constant, 0.0)))
     seconds = time.process_time() - began
     fit = _fit(made, model, density, counted.evaluations, seconds, seed)
     numbers = measured(model, fit)

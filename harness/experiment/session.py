@@ -88,6 +88,14 @@ class Selection:
             return []
         return [name for name in experiment_names() if load_experiment(name).on_request]
 
+    @property
+    def left_out(self) -> list[str]:
+        """How to start what a run without names leaves out, a line for each experiment."""
+        return [
+            f"{name} runs only if it is named: harness run {name} --profile {self.profile}"
+            for name in self.on_request
+        ]
+
     def plans(self, cmdstan: CmdStan, *, stored: bool = False) -> list[Plan]:
         """List the tasks of every experiment.
 
@@ -195,8 +203,8 @@ def run_session(
     facts = {"git_revision": git_revision()}
     counts = {}
     plans = quickest_first(selection.plans(cmdstan), store)
-    for name in selection.on_request:
-        say(f"{name} runs only on request: harness run {name} --profile {selection.profile}")
+    for line in selection.left_out:
+        say(line)
     with quiet_cmdstanpy(), DaskWorkers(scheduler) if scheduler else LocalWorkers(workers) as pool:
         report = LiveReport(
             [selection.whole(plan, cmdstan) for plan in plans],

@@ -283,6 +283,12 @@ class Table:
     first: bool = False
     legend: tuple[Mark, ...] = ()
 
+    @property
+    def marks(self) -> list[Mark]:
+        """All marks in its entries."""
+        entries = (entry for row in self.frame.itertuples(index=False) for entry in row)
+        return [mark for entry in entries if isinstance(entry, Marks) for mark in entry]
+
 
 @dataclass(frozen=True)
 class Figure:

@@ -155,7 +155,7 @@ class UserFit:
         )
         return {
             name: {part: np.asarray(attrs[f"{part}{of}"]).tolist() for part in parts}
-            for name, of in zip(json.loads(attrs["references"]), ("", "_2"), strict=True)
+            for name, of in zip(json.loads(attrs["references"]), ("", "_2"), strict=False)
         }
 
     def summary(self) -> dict[str, dict[str, float]]:
