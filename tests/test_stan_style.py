@@ -117,10 +117,8 @@ def test_no_pedantic_warning(source: Path, cmdstan_home: Path, tmp_path: Path) -
 
 def test_nothing_dropped_where_an_inverse_temperature_multiplies() -> None:
     """A dropped constant c would become c * beta and move weights and evidence."""
-    # What harness.temper writes from these has all constants.
-    ordinary = {make().folder for make in TARGETS.values()}
     for source in [*SOURCES, *(STAN / name for name in BLOCKS)]:
-        if source.parent in ordinary:
+        if source.parent.name in ORDINARY:  # what harness.temper writes from it has all constants
             continue
         code = re.sub(r"//.*|/\*.*?\*/", "", source.read_text(), flags=re.DOTALL)
         assert not re.search(r"~|_lu?p[dm]f\b(?<=_lupdf|_lupmf)", code), source.name

@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from harness.diagnosis import Severity
 from harness.evidence import LogEvidence
+from harness.user.arbitrate import arbitrate
 from harness.user.compare import Comparison, Population, compare
-from harness.user.judge import cannot_temper, from_both, judge, judge_alone, missed_by_tempered
+from harness.user.judge import (
+    cannot_temper,
+    from_both,
+    judge,
+    judge_alone,
+    missed_by_tempered,
+    near_target,
+)
 from harness.user.scout import Scouted
 
 RNG = np.random.default_rng(11)
@@ -88,7 +97,8 @@ def test_other_proportions_of_the_same_modes_are_a_warning() -> None:
     mostly_left = np.where(np.random.default_rng(13).random((16, 64)) < 0.9, LEFT, RIGHT)
     even = np.where(np.arange(BOTH.size).reshape(BOTH.shape) % 2, LEFT, RIGHT)
     found = judge(compared(even, mostly_left), scouted(mostly_left, even), nuts_stays=False)
-    assert not found.temper
+    assert found.temper
+    assert not found.nuts_misses
     assert [each.severity for each in found.findings] == [Severity.WARNING]
     assert "different probabilities" in found.findings[0].sentence
 
@@ -118,3 +128,59 @@ def test_nothing_takes_the_place_of_nuts_where_there_is_no_path() -> None:
     assert added.findings[-1].severity == Severity.PROBLEM
     assert "(no path)" in added.findings[-1].sentence
     assert replace(added, findings=found.findings) == found
+
+
+def _region_of(share: float, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    return {"x": np.where(rng.random((4, 1000)) < share, 4.0, -4.0) + rng.normal(size=(4, 1000))}
+
+
+def test_different_probabilities_are_a_dispute_that_a_tempered_run_decides() -> None:
+    """NUTS gives the right mode .8 and the search .5; independent draws, errors below .01."""
+    rng = np.random.default_rng(3)
+    by_nuts = _region_of(0.8, rng)
+    found = judge(compare(by_nuts, population(BOTH)), scouted(BOTH, BOTH), nuts_stays=False)
+    assert found.temper
+    assert not found.nuts_misses
+    assert found.search_is_sound
+    dispute = found.dispute
+    assert dispute is not None
+    assert dispute.finding in found.findings
+    assert found.accepted == ()
+    expected = {0.8: "nuts", 0.5: "search", 0.2: "neither"}
+    for share, right in expected.items():
+        side, finding = arbitrate(dispute, _region_of(share, rng))
+        assert side == right
+        after = found.settled(side, finding)
+        assert finding in after.findings
+        assert dispute.finding not in after.findings
+        assert (after.dispute is None) == (side != "neither")
+        assert after.nuts_misses == (side == "search")
+        assert after.search_is_sound == (side == "search")
+        assert (finding in after.accepted) == (side != "neither")
+
+
+def test_a_tempered_run_that_hardly_moves_decides_nothing() -> None:
+    """Each chain changes its mode some three times, so its share is uncertain by .2 and more."""
+    rng = np.random.default_rng(4)
+    by_nuts = _region_of(0.8, rng)
+    found = judge(compare(by_nuts, population(BOTH)), scouted(BOTH, BOTH), nuts_stays=False)
+    assert found.dispute is not None
+    sides = np.repeat(np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1], [1, 0, 1]]), 300, axis=1)
+    draws = {"x": np.where(sides, 4.0, -4.0) + rng.normal(size=sides.shape)}
+    side, finding = arbitrate(found.dispute, draws)
+    assert side == "open"
+    assert finding is found.dispute.finding
+    assert found.settled(side, finding).search_is_sound
+
+
+def test_parallel_tempering_starts_near_what_is_known_to_be_right() -> None:
+    sound = judge(compared(RIGHT, BOTH), scouted(BOTH, RIGHT), nuts_stays=True)
+    near = near_target(scouted(BOTH, RIGHT), nuts(RIGHT), sound)
+    assert near is not None
+    np.testing.assert_array_equal(near["x"], BOTH.ravel())
+    unsound = judge(compared(BOTH, RIGHT), scouted(RIGHT, BOTH), nuts_stays=False)
+    assert not unsound.search_is_sound
+    both = near_target(scouted(RIGHT, BOTH), nuts(BOTH), unsound)
+    assert both is not None
+    assert np.mean(both["x"] < 0) == pytest.approx(np.mean(BOTH < 0) / 2, abs=0.02)
+    assert near_target(scouted(None, BOTH), nuts(BOTH), unsound) is None

@@ -18,7 +18,9 @@ from harness.cli import main
 from harness.diagnosis import Severity, diagnose
 from harness.errors import DataError, SamplingError
 from harness.fit import Fit
+from harness.path import GaussianBase
 from harness.user import UserFit, sample
+from harness.user.legs import fitted_gaussian
 from harness.user.parallel import Dealt
 
 assert stanli is not None
@@ -181,6 +183,37 @@ def test_errors_of_log_z_are_honest(tmp_path: Path) -> None:
         z.append((found.value - exact) / found.mcse)
     low, high = mean_square_bounds(12)
     assert low < np.mean(np.square(z)) < high
+
+
+def test_one_ladder_is_enough_for_text_json_and_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where NUTS finds no draws to fit a Gaussian to, there is one reference, the prior."""
+
+    def fails(*_: object, widened: float) -> GaussianBase:
+        raise SamplingError("a Gaussian cannot be fitted to draws that do not move")
+
+    monkeypatch.setattr("harness.user.parallel.fitted_gaussian", fails)
+    path = written(tmp_path, CONJUGATE.replace("//PRIOR", "mu ~ normal(0, 3);"))
+    result = tempered(path, {"n": 20, "y": Y}, draws=200, warmup=60)
+    exact = float(multivariate_normal(np.zeros(20), np.eye(20) + 9).logpdf(Y))
+    check_evidence(result, exact, 0.3)
+    assert list(result.replicas) == ["the prior"]
+    assert list(result.as_json()["replicas"]) == ["the prior"]
+    assert "round trips from the prior" in result.as_text()
+    assert any("only one ladder" in each.sentence for each in result.diagnosis)
+    result.report(tmp_path / "page.html")
+    assert "round trips" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_draws_on_the_edge_of_a_constraint_do_not_keep_a_gaussian_from_being_fitted() -> None:
+    points = np.random.default_rng(2).normal(size=(50, 3))
+    stuck = np.vstack([points, [[np.inf, 0, 0], [0, np.nan, 0]]])
+    one, other = (fitted_gaussian(each, widened=2.0) for each in (points, stuck))
+    np.testing.assert_array_equal(one.mean, other.mean)
+    np.testing.assert_array_equal(one.covariance, other.covariance)
+    with pytest.raises(DataError, match="needs 5 finite draws or more; got 4 among 6"):
+        fitted_gaussian(stuck[-6:], widened=2.0)
 
 
 def test_time_that_runs_out_is_a_finding(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ from harness.model.numpy_density import target_density
 from harness.path.gaussian import GaussianBase
 from harness.path.moments import weighted_base
 from harness.path.moves import HmcMoves
+from harness.path.slices import slice_along_differences
 
 _LEAST_OVERLAP = 1e-3
 _BISECTIONS = 60
@@ -440,7 +441,15 @@ def _moved(
         points = made.points
         rates.append(made.acceptance)
         correlations.append(_largest_correlation(began, points))
-    return points, float(np.mean(rates))
+    rate = float(np.mean(rates))
+    if settings.most_moves and correlations[-1] > _CORRELATION:
+        correlations = []
+        while len(correlations) < settings.most_moves and (
+            not correlations or _still_leaving(correlations)
+        ):
+            points = slice_along_differences(log_density, points, settings.populations, rng)
+            correlations.append(_largest_correlation(began, points))
+    return points, rate
 
 
 def _still_leaving(correlations: list[float]) -> bool:

@@ -17,6 +17,7 @@ from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
+from harness.user.arbitrate import Dispute, Side
 from harness.user.compare import LEAST_SHARE, Comparison, Region, largest_r_hat
 from harness.user.scout import Scouted
 
@@ -40,16 +41,42 @@ class Judgement:
         Whether there is no evidence against the search's log Z.
     findings
         What to say.
+    dispute
+        Region to which NUTS and the search give different probabilities, although both visit it
+        and NUTS's chains agree, as long as that is not settled; its finding is one of
+        ``findings``.
     """
 
     temper: bool
     nuts_misses: bool
     search_is_sound: bool
     findings: tuple[Finding, ...]
+    dispute: Dispute | None = None
 
     def adding(self, finding: Finding) -> Judgement:
         """Return the same with one more finding."""
         return replace(self, findings=(*self.findings, finding))
+
+    def settled(self, side: Side, finding: Finding) -> Judgement:
+        """Return the same with what an arbitration says in place of the dispute's own finding."""
+        if self.dispute is None:
+            return self
+        others = tuple(each for each in self.findings if each is not self.dispute.finding)
+        over = side in ("nuts", "search")
+        return replace(
+            self,
+            nuts_misses=self.nuts_misses or side == "search",
+            search_is_sound=self.search_is_sound and side in ("search", "open"),
+            findings=(*others, finding),
+            dispute=None if over else replace(self.dispute, finding=finding),
+        )
+
+    @property
+    def accepted(self) -> tuple[Finding, ...]:
+        """What is said that no further run would change: all findings but a dispute's."""
+        if self.dispute is None:
+            return self.findings
+        return tuple(each for each in self.findings if each is not self.dispute.finding)
 
 
 def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgement:
@@ -104,10 +131,13 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
             )
         )
     sound = lost is None and (misses is None or genuine)
+    dispute = None
     if sound and misses is None and not compared.chains_disagree:
         findings.append(_agreement(compared, scouted))
-    temper = compared.chains_disagree or genuine
-    return Judgement(temper, temper, sound, tuple(findings))
+        if compared.differs is not None:
+            dispute = Dispute(compared.differs, findings[-1])
+    wrong = compared.chains_disagree or genuine
+    return Judgement(wrong or dispute is not None, wrong, sound, tuple(findings), dispute)
 
 
 def judge_alone(draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
@@ -215,6 +245,40 @@ def from_both(
         both[::2], both[1::2] = value[: len(own)], own
         mixed[name] = both
     return mixed
+
+
+def near_target(
+    scouted: Scouted, draws: Mapping[str, FloatArray], judged: Judgement
+) -> dict[str, FloatArray] | None:
+    """Return points near the target, of the search and of NUTS, for parallel tempering to start.
+
+    Chains of NUTS may be stuck far from everything, and particles of the search may have been left
+    behind, so NUTS's draws are taken only if the search is not sound.
+
+    Parameters
+    ----------
+    scouted
+        What the pilots found.
+    draws
+        NUTS's draws by parameter, shape (chains, draws, ...).
+    judged
+        What is known of both.
+
+    Returns
+    -------
+    dict or None
+        By parameter, shape (n, ...); None if there is no search: parallel tempering then makes
+        short runs of NUTS of its own.
+    """
+    if scouted.search is None:
+        return None
+    particles = {
+        name: value.reshape(-1, *value.shape[2:]) for name, value in scouted.search.values.items()
+    }
+    if judged.search_is_sound:
+        return particles
+    both = from_both(particles, draws)
+    return {name: both[name] for name in particles}
 
 
 def no_search(differ: str) -> Finding:

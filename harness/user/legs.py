@@ -118,6 +118,9 @@ def run_leg(
 def fitted_gaussian(points: FloatArray, *, widened: float) -> GaussianBase:
     """Fit a Gaussian base to draws on the unconstrained space, and widen it.
 
+    Draws on the very edge of a constraint, of which a coordinate is infinite, are left out: chains
+    that are stuck far from everything else end there.
+
     Parameters
     ----------
     points
@@ -128,18 +131,18 @@ def fitted_gaussian(points: FloatArray, *, widened: float) -> GaussianBase:
     Raises
     ------
     DataError
-        If the draws are not finite, or there are fewer than D + 2 of them.
+        If there are fewer than D + 2 draws, or fewer whose coordinates are all finite.
     SamplingError
         If a coordinate does not move at all.
     """
     flat = points.reshape(-1, points.shape[-1])
+    given = len(flat)
+    flat = flat[np.all(np.isfinite(flat), axis=1)]
     if len(flat) < flat.shape[1] + 2:
         raise DataError(
-            f"a Gaussian in {flat.shape[1]} dimensions needs {flat.shape[1] + 2} draws or more; "
-            f"got {len(flat)}"
+            f"a Gaussian in {flat.shape[1]} dimensions needs {flat.shape[1] + 2} finite draws or "
+            f"more; got {len(flat)} among {given}"
         )
-    if not np.all(np.isfinite(flat)):
-        raise DataError("draws to which a Gaussian is fitted must be finite")
     covariance = np.atleast_2d(np.cov(flat, rowvar=False))
     spread = np.diag(covariance)
     if not np.all(spread > 0):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any, Literal
@@ -67,6 +67,7 @@ def parallel_tempering(
     settings: TemperingSettings,
     *,
     references: References = 2,
+    near: Mapping[str, FloatArray] | None = None,
     seed: int,
     begin_round: Callable[[str], None],
 ) -> Parallel:
@@ -80,6 +81,9 @@ def parallel_tempering(
         Settings of the run; its time is that of everything here.
     references
         Whether there is one ladder, from the prior, or a second one from a Gaussian.
+    near
+        Points near the target by parameter, shape (n, ...), to which the Gaussian is fitted first;
+        by default draws of short runs of NUTS.
     seed
         Seed.
     begin_round
@@ -90,7 +94,7 @@ def parallel_tempering(
     DataError, SamplingError, ToolchainError
         If stanli is missing, or there is nothing to start from.
     """
-    return _Parallel(model, settings, references, seed, begin_round).result()
+    return _Parallel(model, settings, references, near, seed, begin_round).result()
 
 
 class _Parallel:
@@ -99,11 +103,13 @@ class _Parallel:
         model: Model,
         settings: TemperingSettings,
         references: References,
+        near: Mapping[str, FloatArray] | None,
         seed: int,
         begin_round: Callable[[str], None],
     ) -> None:
         self._model, self._settings, self._begin = model, settings, begin_round
         self._wanted = references
+        self._near = near
         self._seeds = [int(s) for s in np.random.SeedSequence([seed, 9]).generate_state(4)]
         self._seed = seed
         self._threads = cores()
@@ -173,7 +179,11 @@ class _Parallel:
 
     def _second(self, rng: np.random.Generator) -> tuple[Reference, FloatArray]:
         """Return the Gaussian near the target, and draws from it."""
-        return _drawn_from(fitted_gaussian(self._short_draws(), widened=NEAR[0]), rng)
+        points = self._short_draws() if self._near is None else self._unconstrained(self._near)
+        return _drawn_from(fitted_gaussian(points, widened=NEAR[0]), rng)
+
+    def _unconstrained(self, values: Mapping[str, FloatArray]) -> FloatArray:
+        return self._density.unconstrain_draws(values)
 
     def _short_draws(self) -> FloatArray:
         """Return draws of short runs of NUTS on the unconstrained space, shape (n, D)."""

@@ -153,9 +153,10 @@ class UserFit:
             *("round_trips", "communication_barrier", "ladder", "swap_rejection"),
             *("step_size", "sliced"),
         )
+        names = json.loads(attrs["references"])  # one or two
         return {
             name: {part: np.asarray(attrs[f"{part}{of}"]).tolist() for part in parts}
-            for name, of in zip(json.loads(attrs["references"]), ("", "_2"), strict=False)
+            for name, of in zip(names, ("", "_2")[: len(names)], strict=True)
         }
 
     def summary(self) -> dict[str, dict[str, float]]:

@@ -25,6 +25,7 @@ from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import TemperingSettings
 from harness.temper import What
+from harness.user.arbitrate import arbitrate
 from harness.user.clock import Clock, quiet
 from harness.user.compare import Population, compare
 from harness.user.confirm import nuts_stays
@@ -39,6 +40,7 @@ from harness.user.judge import (
     judge,
     judge_alone,
     missed_by_tempered,
+    near_target,
     no_relief,
     no_search,
     search_failed,
@@ -359,7 +361,7 @@ class _Run:
             judged = replace(
                 judged, temper=True, nuts_misses=True, findings=(*judged.findings, *lacking)
             )
-        found = self._after_search(plain, scouted, judged)
+        found, judged = self._after_search(plain, scouted, judged)
         return self._relieved(found, plain, scouted, judged, explorer)
 
     def with_modes(self, result: UserFit) -> UserFit:
@@ -399,19 +401,33 @@ class _Run:
 
     # Their steps
 
-    def _after_search(self, plain: Fit, scouted: Scouted, judged: Judgement) -> UserFit:
-        """Run the tempered form along the search's path, and return the better fit."""
+    def _after_search(
+        self, plain: Fit, scouted: Scouted, judged: Judgement
+    ) -> tuple[UserFit, Judgement]:
+        """Run the tempered form along the search's path.
+
+        Returns
+        -------
+        UserFit, Judgement
+            The better fit, and the judgement with what an arbitration adds to it.
+        """
         if scouted.path is None:
             reason = scouted.failures.get("search") or self._program.model.no_gaussian_base
-            judged = judged.adding(cannot_temper(str(reason)))
-            return UserFit(self._with_plain(plain, scouted, judged), "nuts")
+            return self._without_path(plain, scouted, judged, str(reason)), judged
         try:
             starts = from_both(scouted.starts, _parameters(plain))
             fit = self._tempered(_AUTO, scouted.path, starts, in_rounds_of=scouted)
         except HarnessError as error:
-            judged = judged.adding(cannot_temper(str(error)))
-            return UserFit(self._with_plain(plain, scouted, judged), "nuts")
+            return self._without_path(plain, scouted, judged, str(error)), judged
         return self._chosen(plain, fit, scouted, judged)
+
+    def _without_path(
+        self, plain: Fit, scouted: Scouted, judged: Judgement, reason: str
+    ) -> UserFit:
+        """Return NUTS's fit, which may be all that there is."""
+        if judged.nuts_misses:
+            judged = judged.adding(cannot_temper(reason))
+        return UserFit(self._with_plain(plain, scouted, judged), "nuts")
 
     def _relieved(
         self,
@@ -422,28 +438,38 @@ class _Run:
         explorer: Explorer,
     ) -> UserFit:
         """Let parallel tempering take over from a fit with troubles; return the better one."""
-        troubles = found.troubles(judged.findings)
+        troubles = found.troubles(judged.accepted)
         if not troubles:
             return found
         spent = scouted.seconds + self._rounds_seconds
         left = max(self._budget - spent, _LEAST_SHARE * self._budget)
         try:
-            fit, findings = self._replicas(explorer, left)
+            near = near_target(scouted, _parameters(plain), judged)
+            fit, findings = self._replicas(explorer, left, near=near)
         except HarnessError as error:
             return found.adding(no_relief(str(error)))
         missed = self._missed(plain, fit, scouted)
+        if judged.dispute is not None and missed is None:
+            judged = judged.settled(*arbitrate(judged.dispute, _parameters(fit)))
         told = [*judged.findings, *findings, *([] if missed is None else [missed])]
         other = UserFit(self.finished(fit, told, scouted), METHOD)
-        others = other.troubles(judged.findings)
+        others = other.troubles(judged.accepted)
         if severities(others) >= severities(troubles):
             return found.adding(no_relief(others[0].sentence))
         tempered = found.fit if found.method == _AUTO else found.tempered
         return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
 
     def _replicas(
-        self, explorer: Explorer, seconds: float, references: References = 2
+        self,
+        explorer: Explorer,
+        seconds: float,
+        references: References = 2,
+        near: Mapping[str, FloatArray] | None = None,
     ) -> tuple[Fit, tuple[Finding, ...]]:
-        """Run parallel tempering, then the original's quantities; return findings with the fit."""
+        """Run parallel tempering, then the original's quantities; return findings with the fit.
+
+        ``near`` has points near the target by parameter, shape (n, ...), if some are known.
+        """
         program = self._program
         settings = TemperingSettings(
             chains=self._nuts.chains,
@@ -457,6 +483,7 @@ class _Run:
                 program.model,
                 settings,
                 references=references,
+                near=near,
                 seed=self._seed,
                 begin_round=self._clock.say,
             )
@@ -547,20 +574,26 @@ class _Run:
         told = [*judged.findings, *findings, *zero_likelihood(scouted)]
         return self.finished(plain, told, scouted)
 
-    def _chosen(self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement) -> UserFit:
+    def _chosen(
+        self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement
+    ) -> tuple[UserFit, Judgement]:
         """Compare NUTS once more, with the tempered draws, and return the better of the two."""
-        pilots = self._pilots_evidence(scouted, judged)
-        found, findings = pilots
         missed = self._missed(plain, fit, scouted)
-        if missed is not None:
-            judged = judged.adding(missed)
-            if not judged.nuts_misses:
-                kept = self._with_plain(plain, scouted, judged, pilots)
-                return UserFit(kept, "nuts", tempered=fit)
-        else:
+        keep = missed is not None and not judged.nuts_misses
+        if judged.dispute is not None and missed is None:
+            side, settled = arbitrate(judged.dispute, _parameters(fit))
+            judged = judged.settled(side, settled)
+            keep = side in ("nuts", "open")
+        said = judged if missed is None else judged.adding(missed)
+        pilots = self._pilots_evidence(scouted, judged)
+        if keep:
+            kept = self._with_plain(plain, scouted, said, pilots)
+            return UserFit(kept, "nuts", tempered=fit), judged
+        found, findings = pilots
+        if missed is None:
             findings = [*findings, *higher_than(fit, scouted, found)]
-        told = [*judged.findings, *findings]
-        return UserFit(self.finished(fit, told, scouted), _AUTO, nuts=plain)
+        told = [*said.findings, *findings]
+        return UserFit(self.finished(fit, told, scouted), _AUTO, nuts=plain), judged
 
     def _missed(self, plain: Fit, fit: Fit, scouted: Scouted) -> Finding | None:
         """Report a region that NUTS has visited and a tempered fit has not."""

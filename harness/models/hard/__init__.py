@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import get_args
 
 from harness.model import Model
 from harness.models.hard.gaussian_mixture_40 import gaussian_mixture_40
@@ -16,6 +17,7 @@ from harness.models.hard.many_wells import many_wells
 from harness.models.hard.mrna import mrna, mrna_m1a
 from harness.models.hard.phi_four import phi_four
 from harness.models.hard.product import product
+from harness.models.hard.radial_velocity import Prior, radial_velocity
 from harness.models.hard.radiata_pine import radiata_pine
 from harness.models.hard.unequal_wells import unequal_wells
 
@@ -29,7 +31,14 @@ TARGETS: Mapping[str, Callable[[], Model]] = {
     "radiata-pine-adjusted": partial(radiata_pine, "adjusted"),
     "unequal-wells-10": partial(unequal_wells, 10),
     "unequal-wells-25": partial(unequal_wells, 25),
+    **{f"rv-{star}-n0": partial(radial_velocity, star, 0) for star in (1, 3, 5)},
+    **{
+        f"rv-{star}-n{planets}-{prior}": partial(radial_velocity, star, planets, prior)
+        for star in (1, 3, 5)
+        for planets in (1, 2)
+        for prior in get_args(Prior)
+    },
     "mrna": mrna,
-    "mrna_m1a": mrna_m1a,
+    "mrna-m1a": mrna_m1a,
 }
 """Makes each target, by the name that tables and ``--only`` use."""
