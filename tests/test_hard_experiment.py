@@ -380,7 +380,7 @@ def expected(target: str, row: str, run: int) -> str:
     """What should come out, but for one silent run of joint tempering."""
     if target == "unequal-wells-25" and row not in ("auto", "nuts"):
         return SAID
-    if row == "nuts" and target == "mrna":
+    if row == "nuts" and target == "phi-four-field":
         return SILENT
     if (target, row, run) == ("product", "joint", 3):
         return SILENT
@@ -403,7 +403,7 @@ def test_grids_have_keys_of_their_own_and_plain_settings() -> None:
 
 
 def test_the_matrix_has_a_mark_for_each_run_also_for_those_that_failed() -> None:
-    made = results(expected, failing=("mrna-pe-5",))
+    made = results(expected, failing=("phi-four-field-pe-5",))
     (table,) = [each for each in EXPERIMENT.tables(made) if each.first]
     assert list(table.frame.index) == list(QUICK_TARGETS)
     entry: Any = table.frame.loc["product", "joint CT"]
@@ -411,13 +411,13 @@ def test_the_matrix_has_a_mark_for_each_run_also_for_those_that_failed() -> None
     assert [mark.words for mark in entry] == [FINE, FINE, FINE, SILENT, FINE]
     assert entry.tone == "bad"
     assert str(entry) == f"4 {FINE}, 1 {SILENT}"
-    failed: Any = table.frame.loc["mrna", "PE N=5"]
+    failed: Any = table.frame.loc["phi-four-field", "PE N=5"]
     assert str(failed) == f"5 {NO_ANSWER}"
     assert failed.tone == "none"
 
 
 def test_tables_are_written_and_the_page_links_to_fits(tmp_path: Path) -> None:
-    made = results(expected, failing=("mrna-pe-5",))
+    made = results(expected, failing=("phi-four-field-pe-5",))
     tables = EXPERIMENT.tables(made)
     write_tables(tmp_path, tables)
     matrix = pd.read_csv(tmp_path / "matrix.csv", index_col="target")

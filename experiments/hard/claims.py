@@ -14,8 +14,8 @@ from .right import FALSE_ALARM, FINE, SILENT
 
 Judge = Callable[[Results], tuple[str, bool | None]]
 
-TWO_MODES = ("mrna",)
-"""Targets with a prior whose modes NUTS does not connect, without a transition of first order."""
+TWO_MODES = ("phi-four-field",)
+"""Targets whose modes NUTS hardly connects, with no transition of first order on the path."""
 FIRST_ORDER = "unequal-wells-25"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from harness.arrays import FloatArray
 
 DIRECTIONS, QUANTILES = 64, 200
-MOST_DRAWS = 2000
+MOST_DRAWS = 1000
 """Draws of a run, and exact draws, that are compared."""
 
 
