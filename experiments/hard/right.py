@@ -9,7 +9,8 @@ runs: two would call one sound run in three wrong.
 
 A standard error beyond the cap of its kind tells the user that there is no estimate.  Four of them
 would make every answer right, so the tolerance alone decides then; and if the answer is wrong, the
-error itself has said so.
+error itself has said so.  If there is such an answer and a PROBLEM, too, the run counts as wrong,
+even if it is right by luck.
 """
 
 from __future__ import annotations
@@ -144,8 +145,11 @@ def outcome(answers: Sequence[Answer], *, problem: bool) -> str:
         Whether its diagnosis has a finding of the severity PROBLEM.
     """
     wrong = [each for each in answers if not each.right]
+    if not wrong and not problem:
+        return FINE
     if not wrong:
-        return FALSE_ALARM if problem else FINE
+        # Chains that are stuck in several modes may be right by luck; the alarm is no false one.
+        return SAID if any(each.vague for each in answers) else FALSE_ALARM
     # One wrong answer that looks sound is enough to mislead.
     return SAID if problem or all(each.vague for each in wrong) else SILENT
 

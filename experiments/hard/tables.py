@@ -19,10 +19,10 @@ def tables(results: Results) -> list[Table]:
     made = [
         Table(
             "matrix" if kind == SECONDS else f"matrix-{kind}",
-            f"Was the diagnosis right, within {_WORDS[kind]}? One mark for each run, which leads "
-            "to the page of its fit if it has one; the colour is that of the worst. Right: log Z, "
-            "mode probabilities and means within four standard errors or a small tolerance. Said "
-            "so: a PROBLEM in the diagnosis, or a standard error that rules out any conclusion.",
+            f"Was the diagnosis right, within {_WORDS[kind]}? One mark for each run; an "
+            "underlined one leads to the page of its fit. Right: log Z, mode probabilities and "
+            "means within four standard errors or a small tolerance. Said so: a PROBLEM in the "
+            "diagnosis, or a standard error that rules out any conclusion.",
             matrix(results, kind),
             first=True,
             legend=LEGEND,

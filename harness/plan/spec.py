@@ -252,12 +252,6 @@ class Marks(tuple[Mark, ...]):
         counted = Counter(mark.words for mark in self)
         return ", ".join(f"{number} {words}" for words, number in counted.items())
 
-    @property
-    def tone(self) -> str:
-        """Colour of the entry: that of its worst mark."""
-        worst = ("bad", "none", "told", "doubt", "good")
-        return min((mark.tone for mark in self), key=worst.index, default="none")
-
 
 @dataclass(frozen=True)
 class Table:
