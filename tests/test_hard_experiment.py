@@ -147,6 +147,8 @@ def drawn(seed: int, left: float, count: int = 1000) -> FloatArray:
         # A lost mode of 1/40, whose own standard error is 0.
         (probability_answer(0.0, 0.0, 0.025, 0, 1e4), False, False),
         (probability_answer(0.0, 0.0, 0.025, 0, 160), True, False),
+        (probability_answer(1e-25, 1e-26, 0.025, 0, 160), True, False),
+        (probability_answer(1e-25, 1e-26, 0.025, 0, 1e4), False, False),
         (mean_answer(0.09, 0.001), True, False),
         (mean_answer(0.15, 0.02), False, False),
     ],

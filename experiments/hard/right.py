@@ -32,6 +32,8 @@ leaves a factor of 50 between the ends of a 95% interval of a Bayes factor of tw
 PROBABILITY_TOLERANCE = 0.05
 MEAN_TOLERANCE = 0.1
 """In posterior standard deviations."""
+_NEVER = 0.01
+"""Share of its probability below which an event all but never happens in a run."""
 _CAPS = 2.5
 """Cap of probabilities and means, over their tolerance: with four errors of .125 every estimate of
 a probability of a half is right."""
@@ -110,8 +112,9 @@ def probability_answer(
     """Return an estimate of an event's probability as an answer.
 
     An event may be rare, and a mode small: the tolerance is at most half of the probability, or a
-    lost mode of 1/40 would not count.  If the event always happens in a run, or never, the run's
-    own standard error is 0; then that of so many independent draws counts.
+    lost mode of 1/40 would not count.  If the event always happens in a run, or never, or all but
+    so, the run's own standard error is next to 0; then at least that of so many independent draws
+    counts.
 
     Parameters
     ----------
@@ -123,8 +126,8 @@ def probability_answer(
         Effective draws of the parameter that has the fewest.
     """
     smaller = min(truth, 1 - truth)
-    if not 0 < estimate < 1:
-        mcse = math.sqrt(truth * (1 - truth) / max(effective, 1.0))
+    if min(estimate, 1 - estimate) < _NEVER * smaller:
+        mcse = max(_known(mcse), math.sqrt(truth * (1 - truth) / max(effective, 1.0)))
     tolerance = min(PROBABILITY_TOLERANCE, smaller / 2)
     return Answer("probability", estimate - truth, math.hypot(_known(mcse), of_truth), tolerance)
 
