@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from harness.plan.spec import Figure, Results
 from harness.report.style import COLOURS, new_figure, to_image
@@ -11,6 +12,15 @@ from .frames import runs_of
 from .grid import LABELS, SECONDS
 
 _MARKERS = "osD^v<>PXh"
+
+
+def _decades(axis: Axes, which: str) -> tuple[float, float]:
+    """Return powers of ten around the points of a panel, so that ticks have short labels."""
+    values = np.concatenate(
+        [np.asarray(getattr(line, f"get_{which}data")(), dtype=np.float64) for line in axis.lines]
+    )
+    low, high = np.log10(values.min()), np.log10(values.max())
+    return 10.0 ** np.floor(low - 0.05), 10.0 ** np.ceil(high + 0.05)
 
 
 def figures(results: Results) -> list[Figure]:
@@ -40,6 +50,7 @@ def figures(results: Results) -> list[Figure]:
                     label=label,
                 )
         axis.set(xscale="log", yscale="log", title=target)
+        axis.set(xlim=_decades(axis, "x"), ylim=_decades(axis, "y"))
         axis.title.set_fontsize(9)
         axis.set_xlabel("processor seconds")
         axis.set_ylabel("error, standard deviations")
