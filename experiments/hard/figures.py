@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
 
 from harness.plan.spec import Figure, Results
 from harness.report.style import COLOURS, new_figure, to_image
@@ -51,6 +52,8 @@ def figures(results: Results) -> list[Figure]:
                 )
         axis.set(xscale="log", yscale="log", title=target)
         axis.set(xlim=_decades(axis, "x"), ylim=_decades(axis, "y"))
+        for side in (axis.xaxis, axis.yaxis):
+            side.set_minor_formatter(NullFormatter())
         axis.title.set_fontsize(9)
         axis.set_xlabel("processor seconds")
         axis.set_ylabel("error, standard deviations")
