@@ -25,7 +25,10 @@ def install(session: nox.Session, *groups: str) -> None:
 
 @nox.session
 def experiments(session: nox.Session) -> None:
-    """Run the experiments and write results/report/index.html (default profile: quick)."""
+    """Run the experiments and write results/report/index.html (default profile: quick).
+
+    The benchmark `hard` runs only if it is named: `-- hard`.
+    """
     # Pilots of models without a NumPy density evaluate the Stan program through stanli.
     session.install("-e", ".[stanli]")
     session.run("harness", "run", *session.posargs)

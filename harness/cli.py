@@ -25,7 +25,7 @@ Written = Literal[
     "prior",
     "target",
 ]
-SampleMethod = Literal["auto", "nuts", "parallel_tempering"] | Tempered
+SampleMethod = Literal["auto", "nuts", "parallel_tempering", "nested_sampling"] | Tempered
 What = Literal["likelihood", "all"]
 
 
@@ -420,12 +420,15 @@ def temper(
 )
 @click.option(
     "--method",
-    type=click.Choice(["auto", "nuts", *get_args(Tempered), "parallel_tempering"]),
+    type=click.Choice(
+        ["auto", "nuts", *get_args(Tempered), "parallel_tempering", "nested_sampling"]
+    ),
     default="auto",
     show_default=True,
     help="auto: plain NUTS, then pilots that look for further modes, then collapsed_tempering if "
     "NUTS misses part of the posterior; nuts: plain NUTS; parallel_tempering: replicas that swap "
-    "between prior and posterior; otherwise the form to run.",
+    "between prior and posterior; nested_sampling: particles of the prior that climb the likelihood; "
+    "otherwise the form to run.",
 )
 @CHAINS
 @WARMUP
@@ -451,7 +454,16 @@ def temper(
     default="auto",
     show_default=True,
     help="What moves the replicas of parallel_tempering: Hamiltonian Monte Carlo, slice sampling "
-    "or both in turn; auto: slice sampling where trajectories are not accepted.",
+    "or both in turn; auto: slice sampling where trajectories are not accepted.  Particles of "
+    "nested_sampling move by slice (auto) or hmc.",
+)
+@click.option(
+    "--references",
+    type=click.IntRange(1, 2),
+    default=2,
+    show_default=True,
+    help="Ladders of parallel_tempering: from the prior and from a Gaussian near the posterior, or "
+    "from the prior alone.",
 )
 @click.option(
     "--temper",
@@ -476,7 +488,7 @@ def temper(
     show_default=True,
     metavar="SECONDS",
     help="Time for all pilots, which look for further modes and estimate log Z, and for what "
-    "follows them; of parallel_tempering, for the run.",
+    "follows them; of parallel_tempering and nested_sampling, for the run.",
 )
 @click.option(
     "--out",
@@ -504,6 +516,7 @@ def sample(
     max_treedepth: int,
     num_pseudo_samples: int,
     explorer: Literal["auto", "hmc", "slice", "both"],
+    references: Literal[1, 2],
     what: What,
     tempered: Path | None,
     include_paths: tuple[Path, ...],
@@ -544,6 +557,7 @@ def sample(
             max_treedepth=max_treedepth,
             num_pseudo_samples=num_pseudo_samples,
             explorer=explorer,
+            references=references,
             what=what,
             tempered=tempered,
             include_paths=include_paths,

@@ -16,11 +16,15 @@ import pandas as pd
 import pytest
 
 from harness.engine.program import StanProgram
+from harness.engine.toolchain import CmdStan
 from harness.errors import DataError, StoreError
+from harness.experiment import session
+from harness.experiment.run import Plan
+from harness.experiment.session import Selection
 from harness.experiment.store import Store
 from harness.fit import Fit, build_fit
 from harness.plan.catalogue import experiment_names, load_experiment, load_file
-from harness.plan.spec import PROFILES, Cell, Task, tasks_of
+from harness.plan.spec import PROFILES, Cell, Experiment, Task, tasks_of
 
 EXPERIMENT = load_experiment("mixture")
 
@@ -60,6 +64,31 @@ def test_catalogue_finds_experiments_by_file() -> None:
     assert "mixture" in experiment_names()
     with pytest.raises(DataError, match=r"no experiment 'mixtur'; the experiments are: .*mixture"):
         load_experiment("mixtur")
+
+
+def test_without_names_experiments_on_request_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def planned(experiment: Experiment, *_: object, **__: object) -> Plan:
+        return Plan(experiment, "smoke", ())
+
+    def names(selection: Selection, *, stored: bool = False) -> list[str]:
+        cmdstan = CmdStan(tmp_path, "2.39.0", "test")
+        return [each.experiment.name for each in selection.plans(cmdstan, stored=stored)]
+
+    monkeypatch.setattr(session, "make_plan", planned)
+    whole = Selection((), "smoke", tmp_path)
+    assert whole.on_request == ["hard"]
+    assert whole.left_out == ["hard runs only if it is named: harness run hard --profile smoke"]
+    rest = [name for name in experiment_names() if name != "hard"]
+    assert names(whole) == names(whole, stored=True) == rest
+    (tmp_path / "hard").mkdir()
+    # Its results are reported, but no run goes on with them.
+    assert names(whole) == rest
+    assert names(whole, stored=True) == experiment_names()
+    asked = Selection(("hard",), "smoke", tmp_path)
+    assert names(asked) == ["hard"]
+    assert asked.left_out == []
 
 
 def test_experiments_are_modules_that_can_be_imported_by_name() -> None:

@@ -75,6 +75,18 @@ def test_both_modes_log_z_and_what_the_program_computes(bimodal: UserFit) -> Non
     assert any("integrates to exp(-0.6" in each for each in told)
 
 
+def test_one_reference(tmp_path: Path) -> None:
+    """The ladder from the prior alone, with its log Z in closed form and no finding about it."""
+    program = written(tmp_path, CONJUGATE.replace("//PRIOR", "mu ~ normal(0, 3);"))
+    fit = tempered(program, {"n": len(Y), "y": Y}, references=1)
+    assert list(fit.replicas) == ["the prior"]
+    covariance = np.eye(len(Y)) + 9
+    check_evidence(fit, float(multivariate_normal(np.zeros(len(Y)), covariance).logpdf(Y)), 0.1)
+    assert not any("only one ladder" in each.sentence for each in fit.diagnosis)
+    with pytest.raises(DataError, match="1 or 2 references; got 3"):
+        tempered(program, {"n": len(Y), "y": Y}, references=3)
+
+
 def test_how_replicas_travel_is_reported(bimodal: UserFit, tmp_path: Path) -> None:
     told = bimodal.as_json()["replicas"]
     assert list(told) == ["the prior", "the fitted Gaussian"]

@@ -62,6 +62,8 @@ def test_the_data_have_the_claims_of_our_experiments(committed: pd.DataFrame) ->
         raise AssertionError
 
     for name in experiment_names():
+        if load_experiment(name).on_request and name not in committed.index:
+            continue  # its verdicts are added once it has been run
         empty = Results("quick", (), pd.DataFrame(columns=["cell"]), no_fit, 9)
         claims = load_experiment(name).claims(empty)
         rows = committed.loc[[name], ["key", "kind", "claim"]]

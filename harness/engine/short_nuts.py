@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import compile_programs
+from harness.engine.cores import cores
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
 from harness.engine.program import StanProgram
 from harness.engine.stan_source import compiling_helps
@@ -42,6 +44,7 @@ def run_short_nuts(
     DataError, SamplingError
         If the program or its data are refused, or the run does not finish.
     """
+    settings = replace(settings, parallel_chains=min(settings.parallel_chains, cores()))
     if stanli_is_installed():
         try:
             return run_stanli_nuts(program, data, settings, seed, inits=inits)

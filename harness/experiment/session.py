@@ -49,7 +49,8 @@ class Selection:
     Attributes
     ----------
     names
-        Names of experiments; all of them if empty.
+        Names of experiments; if empty, all of them, but those on request only where something is
+        asked of the results that the store has.
     profile
         Size of the run.
     root
@@ -80,9 +81,36 @@ class Selection:
         """The store in the folder of results."""
         return Store(self.root.resolve())
 
-    def plans(self, cmdstan: CmdStan) -> list[Plan]:
-        """List the tasks of every experiment."""
-        experiments = [load_experiment(name) for name in (self.names or experiment_names())]
+    @property
+    def on_request(self) -> list[str]:
+        """Names of experiments that only run when they are named, if none is named."""
+        if self.names:
+            return []
+        return [name for name in experiment_names() if load_experiment(name).on_request]
+
+    @property
+    def left_out(self) -> list[str]:
+        """How to start what a run without names leaves out, a line for each experiment."""
+        return [
+            f"{name} runs only if it is named: harness run {name} --profile {self.profile}"
+            for name in self.on_request
+        ]
+
+    def plans(self, cmdstan: CmdStan, *, stored: bool = False) -> list[Plan]:
+        """List the tasks of every experiment.
+
+        Parameters
+        ----------
+        cmdstan
+            As for :func:`harness.experiment.run.make_plan`.
+        stored
+            Include experiments on request that are not named, if the store has results of them.
+        """
+        left_out = {
+            name for name in self.on_request if not (stored and (self.root / name).is_dir())
+        }
+        names = self.names or [name for name in experiment_names() if name not in left_out]
+        experiments = [load_experiment(name) for name in names]
         return [
             make_plan(e, self.profile, cmdstan, self.only, data_dir=self.data_dir)
             for e in experiments
@@ -175,6 +203,8 @@ def run_session(
     facts = {"git_revision": git_revision()}
     counts = {}
     plans = quickest_first(selection.plans(cmdstan), store)
+    for line in selection.left_out:
+        say(line)
     with quiet_cmdstanpy(), DaskWorkers(scheduler) if scheduler else LocalWorkers(workers) as pool:
         report = LiveReport(
             [selection.whole(plan, cmdstan) for plan in plans],
@@ -219,7 +249,7 @@ def report_session(selection: Selection, settings: ReportSettings) -> Path:
     store = selection.store
     store.prepare()
     sections, entries = [], []
-    for plan in selection.plans(cmdstan):
+    for plan in selection.plans(cmdstan, stored=True):
         name = plan.experiment.name
         write = partial(_write_section, plan, store, cmdstan, selection.data_dir, settings)
         written = without_damage(plan, store, write)
@@ -262,7 +292,7 @@ def _write_section(
 
 def status_session(selection: Selection) -> dict[str, pd.DataFrame]:
     """Count tasks by state, for each experiment."""
-    plans = selection.plans(require_cmdstan())
+    plans = selection.plans(require_cmdstan(), stored=True)
     return {plan.experiment.name: status(plan, selection.store) for plan in plans}
 
 

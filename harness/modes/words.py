@@ -8,7 +8,12 @@ from typing import NamedTuple
 from harness.modes.table import Mode, ModeTable
 
 MOST_ROWS = 12
-_NAMES = {"nuts": "NUTS", "search": "search", "parallel_tempering": "parallel tempering"}
+_NAMES = {
+    "nuts": "NUTS",
+    "search": "search",
+    "parallel_tempering": "parallel tempering",
+    "nested_sampling": "nested sampling",
+}
 _UNSURE = 0.05
 """Share of draws whose mode is that of the nearest draw, from which it is said."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
@@ -222,12 +223,65 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """How one run went, as a symbol in an entry of a table that links to the page of its fit.
+
+    Attributes
+    ----------
+    symbol
+        One character, which tells marks apart without their colours.
+    words
+        What it means.
+    tone
+        Its colour on the page.
+    cell, replication
+        The run.
+    """
+
+    symbol: str
+    words: str
+    tone: Literal["good", "doubt", "told", "bad", "none"]
+    cell: str
+    replication: int
+
+
+class Marks(tuple[Mark, ...]):
+    """An entry of a table: a mark for each of several runs; as text, their numbers by meaning."""
+
+    def __str__(self) -> str:
+        counted = Counter(mark.words for mark in self)
+        return ", ".join(f"{number} {words}" for words, number in counted.items())
+
+
+@dataclass(frozen=True)
 class Table:
-    """A table for the report, also written as CSV under its name."""
+    """A table for the report, also written as CSV under its name.
+
+    Attributes
+    ----------
+    name
+        Name of its file.
+    caption
+        What it shows.
+    frame
+        The table.  An entry may be :class:`Marks`.
+    first
+        Whether the page begins with it, before claims and figures.
+    legend
+        What its marks mean, each once; only of a table that has some.
+    """
 
     name: str
     caption: str
     frame: pd.DataFrame
+    first: bool = False
+    legend: tuple[Mark, ...] = ()
+
+    @property
+    def marks(self) -> list[Mark]:
+        """All marks in its entries."""
+        entries = (entry for row in self.frame.itertuples(index=False) for entry in row)
+        return [mark for entry in entries if isinstance(entry, Marks) for mark in entry]
 
 
 @dataclass(frozen=True)
@@ -344,6 +398,9 @@ class Experiment:
     processor_seconds
         How long a whole run of a profile takes on an empty cache, including compilation and pages,
         to within a factor of two.  The quickest experiment runs first; one without this comes last.
+    on_request
+        Whether it only runs when it is named, because it takes long: without names, all the others
+        run.
     """
 
     name: str
@@ -359,3 +416,4 @@ class Experiment:
     user_grid: Callable[[Profile, Path], tuple[Cell, ...]] | None = None
     condense: Callable[[Cell, Fit], Fit] | None = None
     processor_seconds: Mapping[Profile, float] = field(default_factory=dict)
+    on_request: bool = False

@@ -139,7 +139,9 @@ def render_experiment_page(
     trail
         Names and addresses of the pages above it.
     """
-    return render("experiment.html", section=section, rows=list(rows), trail=trail)
+    known = list(rows)
+    pages = {(row.cell.key, run): href for row in known for run, href in row.pages}
+    return render("experiment.html", section=section, rows=known, pages=pages, trail=trail)
 
 
 def across_runs(results: Results, cell: Cell) -> Finding:

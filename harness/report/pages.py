@@ -10,6 +10,7 @@ from typing import Any
 import jinja2
 import pandas as pd
 
+from harness.plan.spec import Marks
 from harness.report.style import media_type
 
 
@@ -35,6 +36,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.tests["marks"] = lambda value: isinstance(value, Marks)
     environment.filters["data_uri"] = _data_uri
     environment.filters["four_digits"] = four_digits
     environment.filters["row_name"] = row_name

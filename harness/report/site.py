@@ -29,7 +29,7 @@ from harness.report.pages import column_names
 from harness.report.written import record_files
 
 FitPages = Literal["one", "all"]
-"""Which fits get a page: the first run of each cell, or all runs."""
+"""Which fits get a page: the first run of each cell and runs that a table marks as bad, or all."""
 
 _OVERVIEW = "Experiments"
 
@@ -178,10 +178,23 @@ def write_tables(folder: Path, tables: Sequence[Table]) -> None:
 
 
 def _shown(section: Section, fits: FitPages) -> dict[str, list[int]]:
-    """Return the runs of each cell that get a page, by the cell's key."""
+    """Return the runs of each cell that get a page, by the cell's key.
+
+    Besides the first run these are the runs that a table marks as bad, which somebody will look at.
+    """
     results = section.results
+    bad = {
+        (mark.cell, mark.replication)
+        for table in section.tables
+        for mark in table.marks
+        if mark.tone == "bad"
+    }
     return {
-        cell.key: results.replications(cell)[: None if fits == "all" else 1]
+        cell.key: [
+            run
+            for number, run in enumerate(results.replications(cell))
+            if fits == "all" or number == 0 or (cell.key, run) in bad
+        ]
         for cell in results.cells
     }
 

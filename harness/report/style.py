@@ -71,6 +71,7 @@ METHODS: dict[str, MethodStyle] = {
     "repelling_attracting": MethodStyle("Repelling-attracting Metropolis", "#661100", "8"),
     "joint_hmc": MethodStyle("Joint tempering by HMC", "#1B7837", "1"),
     "path_sampling": MethodStyle("Path sampling", "#6699CC", "H"),
+    "nested_sampling": MethodStyle("Nested sampling", "#0B775E", "P"),
     "fold_importance": MethodStyle("Importance sampling from a fold", "#888888", "X"),
 }
 """Style of each method, by the name that fits record."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity, diagnose
 from harness.diagnosis.finding import BETTER_PATH
 from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
 from harness.errors import DataError, HarnessError, SamplingError, one_line
 from harness.evidence import LogEvidence
 from harness.forms.common import Engine
@@ -317,8 +317,7 @@ class _Estimation:
 
     def result(self) -> GivenEvidence:
         model, given = self._model, self._given
-        threads = os.cpu_count() or 1
-        density = BatchedDensity(model.program("target"), model.data, threads=threads)
+        density = BatchedDensity(model.program("target"), model.data, threads=cores())
         draws = given.parameters(density.shapes)
         with self._clock.step("mapping the draws", "map"):
             points = unconstrained(density, draws, given.source)

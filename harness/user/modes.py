@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
@@ -11,6 +10,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
 from harness.errors import one_line
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
@@ -57,7 +57,7 @@ def mode_table(
     HarnessError
         If there is no table, because the density is too slow or the draws are not in its support.
     """
-    density = BatchedDensity(model.program("target"), model.data, threads=os.cpu_count() or 1)
+    density = BatchedDensity(model.program("target"), model.data, threads=cores())
     visits = [_of_fit(fit, density)]
     visits += [_of_fit(each, density) for each in others.values()]
     if search is not None:

@@ -7,12 +7,11 @@ Gaussian, first fitted to short runs of NUTS and then to the run's own draws.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
 from harness.errors import DataError, SamplingError
 from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes
@@ -33,6 +33,9 @@ from harness.user.evidence import improper_prior, written_prior
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import PriorDraws, prior_draws
 from harness.user.scout import NEAR, WIDER, prior_constant, short_nuts, starts_from_prior
+
+References = Literal[1, 2]
+"""References that ladders start from: the prior, or the prior and a Gaussian near the target."""
 
 _CONSTANT_SHARE = 0.25
 """Share of the time for the integral of a prior that the program does not normalise."""
@@ -65,6 +68,7 @@ def parallel_tempering(
     model: Model,
     settings: TemperingSettings,
     *,
+    references: References = 2,
     near: Mapping[str, FloatArray] | None = None,
     seed: int,
     begin_round: Callable[[str], None],
@@ -77,6 +81,8 @@ def parallel_tempering(
         From :func:`harness.temper.tempered_model`.
     settings
         Settings of the run; its time is that of everything here.
+    references
+        Whether there is one ladder, from the prior, or a second one from a Gaussian.
     near
         Points near the target by parameter, shape (n, ...), to which the Gaussian is fitted first;
         by default draws of short runs of NUTS.
@@ -90,7 +96,7 @@ def parallel_tempering(
     DataError, SamplingError, ToolchainError
         If stanli is missing, or there is nothing to start from.
     """
-    return _Parallel(model, settings, near, seed, begin_round).result()
+    return _Parallel(model, settings, references, near, seed, begin_round).result()
 
 
 class _Parallel:
@@ -98,15 +104,17 @@ class _Parallel:
         self,
         model: Model,
         settings: TemperingSettings,
+        references: References,
         near: Mapping[str, FloatArray] | None,
         seed: int,
         begin_round: Callable[[str], None],
     ) -> None:
         self._model, self._settings, self._begin = model, settings, begin_round
+        self._wanted = references
         self._near = near
         self._seeds = [int(s) for s in np.random.SeedSequence([seed, 9]).generate_state(4)]
         self._seed = seed
-        self._threads = os.cpu_count() or 1
+        self._threads = cores()
         self._density = BatchedDensity(model.program("target"), model.data, threads=self._threads)
         self._gradients = 0
         self._prior: PriorDraws | None = None
@@ -117,10 +125,11 @@ class _Parallel:
         began = time.perf_counter()
         rng = np.random.default_rng(self._seeds[0])
         both = [self._first(rng)]
-        try:
-            both.append(self._second(rng))
-        except (DataError, SamplingError):  # the prior is enough, if the ladder from it is longer
-            self._findings.append(_ONE_LADDER)
+        if self._wanted == 2:
+            try:
+                both.append(self._second(rng))
+            except (DataError, SamplingError):  # the prior is enough; its ladder is then longer
+                self._findings.append(_ONE_LADDER)
         constant = self._constant()
         spent = time.perf_counter() - began
         left = max(self._settings.most_seconds - spent, _LEAST_SHARE * self._settings.most_seconds)

@@ -32,7 +32,7 @@ from harness.user.spent import (
 from harness.user.spent import as_json as spent_as_json
 
 _ROWS_OF_TABLE = 40
-_STAGE = {"nuts": "nuts", "parallel_tempering": "parallel"}
+_STAGE = {"nuts": "nuts", "parallel_tempering": "parallel", "nested_sampling": "nested"}
 """Names of methods' steps in the timings, besides ``sampling``."""
 _COLUMNS = ("mean", "mcse", "sd", "q5", "q50", "q95", "r_hat")
 

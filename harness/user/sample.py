@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,11 +14,14 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, remember
+from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.engine.processes import children_end_with_us
 from harness.errors import DataError, HarnessError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.forms.common import Engine
+from harness.samplers.nested_run import NestedSettings
+from harness.samplers.nested_sampling import METHOD as NESTED
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import TemperingSettings
@@ -59,28 +61,40 @@ from harness.user.modes import (
     no_modes,
     problems_of_modes,
 )
-from harness.user.parallel import parallel_tempering
+from harness.user.nested import nested_sampling, refuse_without_prior
+from harness.user.parallel import References, parallel_tempering
 from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds, severities
 from harness.user.scout import BUDGET, FoundPath, Scouted, scout_program
 
-Method = Literal["auto", "nuts", "parallel_tempering"] | Tempered
+Method = Literal["auto", "nuts", "parallel_tempering", "nested_sampling"] | Tempered
 """How a program is sampled.
 
 ``nuts``: Stan's NUTS on the program itself; a form's name: that form along a pilot's path;
 ``parallel_tempering``: replicas between the prior, the posterior and a Gaussian near it;
+``nested_sampling``: particles of the prior that climb the likelihood, for log Z without a path;
 ``auto``: NUTS, then pilots, and then collapsed tempering if NUTS's chains disagree or NUTS stays in
 a region that it had missed, in rounds until its diagnosis is clean; parallel tempering takes over
 where that fails or leaves warnings.
 """
-METHODS: tuple[Method, ...] = ("auto", "nuts", *get_args(Tempered), "parallel_tempering")
+METHODS: tuple[Method, ...] = (
+    *("auto", "nuts", *get_args(Tempered)),
+    *("parallel_tempering", "nested_sampling"),
+)
 
 _MOST_PSEUDO_SAMPLES = 1000
-_STEPS: Mapping[Method, int] = {"auto": 14, "nuts": 3, "parallel_tempering": 6}
+_STEPS: Mapping[Method, int] = {
+    "auto": 14,
+    "nuts": 3,
+    "parallel_tempering": 6,
+    "nested_sampling": 6,
+}
 """The largest number of steps, 7 for a form; those that turn out not to be needed are skipped."""
 _MODES_SHARE = 0.2
 """Share of the budget after which the table of modes is given up."""
+_DRAWS_A_PARTICLE, _FEWEST_PARTICLES = 4, 8
+"""Of nested sampling: a particle gives about as many effective draws in ten dimensions."""
 _AUTO: Tempered = "collapsed_tempering"
 """The form that ``auto`` goes on to."""
 _LEAST_SHARE = 0.5
@@ -109,6 +123,7 @@ def sample(
     max_treedepth: int = 10,
     num_pseudo_samples: int = 2,
     explorer: Explorer = "auto",
+    references: References = 2,
     what: What = "likelihood",
     include_paths: Iterable[File] = (),
     tempered: File | str | None = None,
@@ -136,7 +151,8 @@ def sample(
         tempering runs out of time.
     chains, warmup, draws
         Number of chains, and of warm-up iterations and draws in each.  A chain of
-        ``parallel_tempering`` is an independent system of replicas.
+        ``parallel_tempering`` is an independent system of replicas, and one of ``nested_sampling``
+        an independent population of a quarter as many particles as ``draws``; it has no warm-up.
     target_accept, max_treedepth
         Of NUTS, as Stan has them.  If the first is not given it is Stan's .8, and .95 for
         ``pseudo_extended``.
@@ -144,7 +160,11 @@ def sample(
         N of ``pseudo_extended``.
     explorer
         What moves the replicas of ``parallel_tempering``; see
-        :data:`harness.samplers.rung_replicas.Explorer`.
+        :data:`harness.samplers.rung_replicas.Explorer`.  The particles of ``nested_sampling`` move
+        by ``slice``, which ``auto`` takes, or ``hmc``.
+    references
+        Ladders of ``parallel_tempering``: 2, from the prior and from a Gaussian near the posterior,
+        or 1, from the prior alone.
     what
         What is tempered; see :func:`harness.temper.temper`.  A program without a likelihood is
         tempered whole.
@@ -163,7 +183,7 @@ def sample(
         leave, or half of the budget, is for rounds in which the tempered run of ``auto`` goes on,
         and for parallel tempering if that takes over.  For ``parallel_tempering``, of the run: it
         goes on beyond the draws that are asked for while there are too few round trips and time is
-        left.
+        left.  For ``nested_sampling``, of the run too.
     progress
         Whether to show progress on standard error.
 
@@ -185,6 +205,8 @@ def sample(
             f"pseudo_extended takes from 2 to {_MOST_PSEUDO_SAMPLES:,} pseudo-samples; got "
             f"{num_pseudo_samples}"
         )
+    if references not in get_args(References):
+        raise DataError(f"parallel tempering takes 1 or 2 references; got {references}")
     if not budget > 0:
         raise DataError(f"the budget must be more than 0 seconds; got {budget:g}")
     given = NutsSettings(
@@ -193,7 +215,7 @@ def sample(
         draws=draws,
         target_accept=NutsSettings.target_accept if target_accept is None else target_accept,
         max_treedepth=max_treedepth,
-        parallel_chains=min(os.cpu_count() or 1, chains),
+        parallel_chains=min(cores(), chains),
     )
     began = time.perf_counter()
     with Clock(_STEPS.get(method, 7), show=progress) as clock, quiet():
@@ -223,7 +245,9 @@ def sample(
             elif method == "auto":
                 result = run.auto(explorer)
             elif method == "parallel_tempering":
-                result = run.parallel(explorer)
+                result = run.parallel(explorer, references)
+            elif method == "nested_sampling":
+                result = run.nested(explorer)
             else:
                 result = run.tempered_alone(method)
             result = run.with_modes(result)
@@ -284,14 +308,43 @@ class _Run:
             findings.append(edited_density(differ))
         return UserFit(self.finished(fit, findings, scouted), method)
 
-    def parallel(self, explorer: Explorer) -> UserFit:
-        """Run parallel tempering between the prior, the posterior and a Gaussian."""
+    def parallel(self, explorer: Explorer, references: References) -> UserFit:
+        """Run parallel tempering between the prior, the posterior and, if wanted, a Gaussian."""
         program = self._program
         program.compile([ORIGINAL] if program.generates else [], self._clock)
         with self._clock.step("comparing densities", "check"):
             self._refuse(program.disagreement(self._seed))
-        fit, findings = self._replicas(explorer, self._budget)
+        fit, findings = self._replicas(explorer, self._budget, references)
         return UserFit(self.finished(fit, findings), METHOD)
+
+    def nested(self, explorer: Explorer) -> UserFit:
+        """Run nested sampling from the prior."""
+        if explorer == "both":
+            raise DataError("nested_sampling moves particles by --explorer slice or hmc; got both")
+        program, chosen = self._program, self._nuts
+        refuse_without_prior(program.model)
+        settings = NestedSettings(
+            particles=max(chosen.draws // _DRAWS_A_PARTICLE, _FEWEST_PARTICLES),
+            populations=chosen.chains,
+            explorer="slice" if explorer == "auto" else explorer,
+            most_seconds=self._budget,
+        )
+        try:
+            settings.refuse_too_few(program.model.dimension)
+        except DataError as error:
+            raise DataError(
+                f"{error}: --draws is {_DRAWS_A_PARTICLE} times the number of particles"
+            ) from error
+        program.compile([ORIGINAL] if program.generates else [], self._clock)
+        with self._clock.step("comparing densities", "check"):
+            self._refuse(program.disagreement(self._seed))
+        with self._clock.step("nested sampling", "nested"):
+            fit, findings = nested_sampling(
+                program.model, settings, seed=self._seed, begin_round=self._clock.say
+            )
+        with self._clock.step("generated quantities", "generate"):
+            fit = program.generated(fit, self._seed)
+        return UserFit(self.finished(fit, findings), NESTED)
 
     def auto(self, explorer: Explorer) -> UserFit:
         """Run plain NUTS, look for further modes, and temper where NUTS misses something."""
@@ -406,7 +459,7 @@ class _Run:
         left = max(self._budget - spent, _LEAST_SHARE * self._budget)
         try:
             near = near_target(scouted, _parameters(plain), judged)
-            fit, findings = self._replicas(explorer, left, near)
+            fit, findings = self._replicas(explorer, left, near=near)
         except HarnessError as error:
             return found.adding(no_relief(str(error)))
         missed = self._missed(plain, fit, scouted)
@@ -424,6 +477,7 @@ class _Run:
         self,
         explorer: Explorer,
         seconds: float,
+        references: References = 2,
         near: Mapping[str, FloatArray] | None = None,
     ) -> tuple[Fit, tuple[Finding, ...]]:
         """Run parallel tempering, then the original's quantities; return findings with the fit.
@@ -442,6 +496,7 @@ class _Run:
             made = parallel_tempering(
                 program.model,
                 settings,
+                references=references,
                 near=near,
                 seed=self._seed,
                 begin_round=self._clock.say,

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from test_diagnosis import pseudo_fit, tempered_fit
+from test_hard_experiment import page_with_marks
 
 from harness.report import FitReport
 
@@ -44,13 +45,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     report = store / "report"
     FitReport(tempered_fit()).save(report / "alone" / "continuous-tempering.html")
     FitReport(pseudo_fit(num=6)).save(report / "alone" / "pseudo-extended.html")
+    (report / "alone" / "marks.html").write_text(page_with_marks("continuous-tempering.html"))
     return report
 
 
 @pytest.fixture(scope="session")
 def pages(folder: Path) -> list[Path]:
     found = sorted(folder.rglob("*.html"))
-    assert len(found) == 2 + 4 + 2
+    assert len(found) == 2 + 4 + 3
     return found
 
 

@@ -1,0 +1,149 @@
+"""Targets, rows and budgets of the benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from harness.engine.compile import source_digest
+from harness.engine.nuts import NutsSettings
+from harness.model import Model
+from harness.models.hard import TARGETS
+from harness.plan.spec import Cell, Profile
+from harness.temper import What
+from harness.user.sample import METHODS
+
+from .within import CHAINS, MOST_DRAWS, MOST_WARMUP, WITHIN
+
+SECONDS, EVALUATIONS = "seconds", "evaluations"
+"""Kinds of budget."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A way of sampling: its key, its name in tables, and how :mod:`.within` runs it."""
+
+    key: str
+    label: str
+    row: str
+    options: Mapping[str, Any]
+
+
+ROWS: tuple[Row, ...] = (
+    Row("nuts", "NUTS", "user", {"method": "nuts"}),
+    Row("auto", "auto", "user", {"method": "auto"}),
+    Row("collapsed", "collapsed CT", "user", {"method": "collapsed_tempering"}),
+    Row("joint", "joint CT", "user", {"method": "joint_tempering"}),
+    *(
+        Row(f"pe-{n}", f"PE N={n}", "user", {"method": "pseudo_extended", "num_pseudo_samples": n})
+        for n in (2, 5)
+    ),
+    Row("pt-1", "PT, 1 reference", "user", {"method": "parallel_tempering", "references": 1}),
+    Row("pt-2", "PT, 2 references", "user", {"method": "parallel_tempering"}),
+    Row("smc", "tempered SMC", "particles", {}),
+    *(
+        Row("nested", "nested sampling", "user", {"method": name})
+        for name in map(str, METHODS)
+        if name == "nested_sampling"
+    ),
+)
+LABELS: Mapping[str, str] = {row.key: row.label for row in ROWS}
+
+
+@dataclass(frozen=True)
+class Size:
+    """What a profile runs.
+
+    Attributes
+    ----------
+    targets
+        Names of targets; None for all.
+    rows
+        Keys of rows; None for all.
+    replications
+        Runs of each cell.
+    seconds, evaluations
+        Budgets of a run; None where there is no such cell.
+    """
+
+    targets: tuple[str, ...] | None
+    rows: tuple[str, ...] | None
+    replications: int
+    seconds: float
+    evaluations: float | None
+
+
+QUICK_TARGETS = (
+    "phi-four-field",
+    "gaussian-mixture-40",
+    "product",
+    "unequal-wells-10",
+    "unequal-wells-25",
+)
+"""One for each kind of difficulty, among those whose pilots take seconds."""
+
+SIZES: dict[Profile, Size] = {
+    "smoke": Size(("radiata-pine-density", "product"), ("nuts", "pt-2"), 2, 2.0, None),
+    "quick": Size(QUICK_TARGETS, None, 5, 8.0, None),
+    "paper": Size(None, None, 20, 60.0, 5e6),
+}
+
+
+def grid(profile: Profile) -> tuple[Cell, ...]:
+    """Every row on every target, within seconds and, in the paper profile, within evaluations."""
+    size = SIZES[profile]
+    names = TARGETS if size.targets is None else [n for n in size.targets if n in TARGETS]
+    rows = [row for row in ROWS if size.rows is None or row.key in size.rows]
+    return tuple(cells(names, rows, size))
+
+
+def cells(names: Iterable[str], rows: Iterable[Row], size: Size) -> Iterable[Cell]:
+    """Yield the cells of targets and rows, target by target."""
+    rows = tuple(rows)
+    for name in names:
+        model = TARGETS[name]()
+        digest = source_digest(model.program("target"))
+        for row in rows:
+            yield cell(name, model, digest, row, size.replications, seconds=size.seconds)
+        if size.evaluations is not None:
+            for row in rows:
+                yield cell(
+                    name, model, digest, row, size.replications, evaluations=size.evaluations
+                )
+
+
+def what_of(model: Model) -> What:
+    """Return what a user would have tempered: everything, if a program has no prior."""
+    return "all" if model.own_base == "improper" else "likelihood"
+
+
+def cell(
+    name: str,
+    model: Model,
+    digest: str,
+    row: Row,
+    replications: int,
+    *,
+    seconds: float | None = None,
+    evaluations: float | None = None,
+) -> Cell:
+    """Return a row on a target within one kind of budget."""
+    kind = SECONDS if evaluations is None else EVALUATIONS
+    key = f"{name}-{row.key}" + ("" if kind == SECONDS else "-evaluations")
+    return Cell(
+        key=key.replace("_", "-"),
+        label=f"{name}, {row.label}" + ("" if kind == SECONDS else ", equal evaluations"),
+        factors={"target": name, "method": row.key, "budget": kind},
+        model=model,
+        method=WITHIN,
+        settings={
+            "row": row.row,
+            "options": {**row.options, "what": what_of(model)},
+            "seconds": seconds,
+            "evaluations": evaluations,
+            "program": digest,
+        },
+        nuts=NutsSettings(chains=CHAINS, warmup=MOST_WARMUP, draws=MOST_DRAWS),
+        replications=replications,
+    )

@@ -1,0 +1,112 @@
+"""Tempered SMC on a user's program: the library's sampler, from the program's own prior."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from harness.arrays import FloatArray
+from harness.diagnosis import Finding, Severity, remember
+from harness.engine.batched import BatchedDensity
+from harness.fit import Fit
+from harness.model import Model
+from harness.model.python_target import Target
+from harness.path import GaussianBase, PilotSettings
+from harness.samplers.sequential_monte_carlo import sequential_monte_carlo
+from harness.temper import What
+from harness.user.legs import fitted_gaussian
+from harness.user.prior import prior_draws
+from harness.user.program import prepare
+from harness.user.scout import WIDER, short_nuts, starts_from_prior
+
+POPULATIONS = 8
+_MOST_MOVES = 12
+
+
+def sample_by_particles(
+    model: Model,
+    *,
+    particles: int,
+    what: What = "likelihood",
+    most_seconds: float = math.inf,
+    seed: int,
+) -> tuple[Fit, float]:
+    """Sample a target's program by adaptive tempered SMC, as the search of ``auto`` begins.
+
+    Particles start from draws of the prior, or from a wide Gaussian where there is no prior to
+    draw from, so log Z is what ``harness sample`` reports.
+
+    Parameters
+    ----------
+    model
+        A target with its ``target.stan``.
+    particles
+        Number of particles, rounded up to a multiple of 8 populations.
+    what
+        What is tempered; see :func:`harness.temper.temper`.
+    most_seconds
+        Seconds of wall time after which it gives up.
+    seed
+        Seed.
+
+    Returns
+    -------
+    tuple of Fit and float
+        The fit, and the gradients that were spent before its particles moved.
+
+    Raises
+    ------
+    DataError, SamplingError, ToolchainError
+        If the program cannot be tempered, or the particles do not reach the target.
+    """
+    path = model.program("target").path
+    tempered = prepare(path, model.data, what, (), "stanli", tempered="yes").model
+    density = BatchedDensity(tempered.program("target"), tempered.data)
+    seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(2)]
+    base, before, findings = _base(tempered, density, seeds[0])
+
+    def parameters(points: FloatArray) -> dict[str, FloatArray]:
+        flat = density.constrain(points.reshape(-1, points.shape[-1]))
+        return {
+            name: flat[name].reshape(*points.shape[:-1], *flat[name].shape[1:])
+            for name in tempered.parameters
+        }
+
+    each = max(8, -(-particles // POPULATIONS))
+    fit = sequential_monte_carlo(
+        Target(model.name, density.dimension, density, parameters, tempered.data, engine="stanli"),
+        base,
+        settings=PilotSettings(
+            particles=each * POPULATIONS,
+            populations=POPULATIONS,
+            most_moves=_MOST_MOVES,
+            most_seconds=most_seconds,
+        ),
+        seed=seeds[1],
+    )
+    remember(fit, findings)
+    fit.tree.attrs["gradients_pilot"] = before
+    return fit, before
+
+
+def _base(
+    tempered: Model, density: BatchedDensity, seed: int
+) -> tuple[GaussianBase, float, list[Finding]]:
+    """Return what particles start from, its gradients, and what is to say of it."""
+    if starts_from_prior(tempered):
+        prior = prior_draws(tempered, seed)
+        doubt = Finding(
+            Severity.PROBLEM,
+            f"Draws of the prior, from which the particles start, disagree: R-hat is "
+            f"{prior.r_hat:.2f}.",
+            "Parametrise the prior so that it is easy to draw from.",
+        )
+        return prior.base(slice(None)), float(prior.gradients), [] if prior.reliable else [doubt]
+    run = short_nuts(tempered, seed)
+    flat = {
+        name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
+        for name in tempered.parameters
+    }
+    points = density.unconstrain_draws(flat)
+    return fitted_gaussian(points, widened=WIDER[0]), float(run.gradients.sum()), []

@@ -1,0 +1,225 @@
+"""Sample a program as a user would, with as many draws as a budget allows.
+
+A short trial shows what a draw costs; then the whole run follows, with draws for what is left.  The
+trial counts.  If what is left buys no run twice as long, the trial is the run.
+
+The time that pilots and parallel tempering may take is the default of ``harness sample``, in wall
+time.  It is far above the budgets here, so that a busy machine changes few answers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from harness.engine.cores import at_most_cores
+from harness.fit import Fit
+from harness.forms.method import python_method
+from harness.model import Model
+from harness.user import UserFit, sample
+from harness.user.scout import BUDGET
+
+from .particles import sample_by_particles
+
+CHAINS = 4
+TRIAL_WARMUP, TRIAL_DRAWS = 300, 150
+MOST_WARMUP = 1000
+MOST_DRAWS = 4000
+"""Of each chain."""
+
+
+class Spent(NamedTuple):
+    """What a run has cost."""
+
+    seconds: float
+    """Processor time of the process, over all threads."""
+    evaluations: float
+    """Evaluations of the target's density with its gradient, one for each pseudo-sample."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one run is asked for.
+
+    Attributes
+    ----------
+    warmup, draws
+        Iterations of each chain.
+    seed
+        Seed.
+    """
+
+    warmup: int
+    draws: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Made:
+    """A fit and its cost.
+
+    Attributes
+    ----------
+    fit
+        The fit, with the findings about it.
+    gradients
+        Gradients of everything that led to it, as the fit counts them.
+    evaluations
+        The same in evaluations of the target.
+    growing
+        Share of them that grows in proportion to iterations.
+    """
+
+    fit: Fit
+    gradients: float
+    evaluations: float
+    growing: float
+
+
+def sample_within(
+    model: Model,
+    *,
+    row: str,
+    options: Mapping[str, Any],
+    seconds: float | None,
+    evaluations: float | None,
+    program: str,
+    seed: int,
+) -> Fit:
+    """Sample a target's program within a budget, on one core.
+
+    Parameters
+    ----------
+    model
+        A target with its ``target.stan``.
+    row
+        How: ``user`` calls :func:`harness.user.sample`, ``particles`` runs tempered SMC.
+    options
+        Options of that call.
+    seconds, evaluations
+        The budget: of processor time, of evaluations of the target, or None.
+    program
+        Digest of the program, so that the name of a task depends on it.
+    seed
+        Seed.
+
+    Returns
+    -------
+    Fit
+        Its seconds are processor time, and they and its gradients include the trial, pilots and
+        fits that were not chosen.  The attribute ``evaluations`` counts those of the target.
+
+    Raises
+    ------
+    HarnessError
+        If there is no fit.
+    """
+    first, second = (int(s) for s in np.random.SeedSequence([seed, 1]).generate_state(2))
+    run = RUNS[row]
+    began = time.process_time()
+    with at_most_cores(1):
+        made = [run(model, Asked(TRIAL_WARMUP, TRIAL_DRAWS, first), options)]
+        spent = Spent(time.process_time() - began, made[0].evaluations)
+        iterations = affordable(
+            spent, made[0].growing, Spent(seconds or np.inf, evaluations or np.inf)
+        )
+        if iterations >= 2 * (TRIAL_WARMUP + TRIAL_DRAWS):
+            warmup = min(MOST_WARMUP, iterations // 3)
+            draws = min(MOST_DRAWS, iterations - warmup)
+            made.append(run(model, Asked(warmup, draws, second), options))
+    return _charged(made, time.process_time() - began, model)
+
+
+def affordable(spent: Spent, growing: float, budget: Spent) -> int:
+    """Return the iterations of each chain that the rest of a budget pays for.
+
+    Parameters
+    ----------
+    spent
+        Cost of the trial.
+    growing
+        Share of it that grows in proportion to iterations.
+    budget
+        The whole budget; infinite where there is none.
+    """
+    left = min((whole - part) / part for whole, part in zip(budget, spent, strict=True) if part > 0)
+    if growing <= 0 or not left > 1 - growing:
+        return 0
+    trial = TRIAL_WARMUP + TRIAL_DRAWS
+    most = MOST_WARMUP + MOST_DRAWS
+    return int(min(trial * (left - (1 - growing)) / growing, most))
+
+
+def _by_user(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
+    # Nested sampling has no warm-up: its particles are in proportion to its draws.
+    nested = options["method"] == "nested_sampling"
+    result = sample(
+        model.program("target").path,
+        model.data,
+        engine="stanli",
+        chains=CHAINS,
+        warmup=asked.warmup,
+        draws=asked.draws + nested * asked.warmup,
+        seed=asked.seed,
+        progress=False,
+        **options,
+    )
+    return _of_user(result)
+
+
+def _of_user(result: UserFit) -> Made:
+    counted = result.gradients
+    moving = counted["warmup"] + counted["sampling"]
+    more = (result.fit.pseudo_samples - 1) * moving
+    evaluations = float(counted["total"] + more)
+    growing = (moving + more) / evaluations if evaluations else 0.0
+    return Made(result.fit, float(counted["total"]), evaluations, growing)
+
+
+def _by_particles(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
+    fit, before = sample_by_particles(
+        model,
+        particles=CHAINS * (asked.warmup + asked.draws) // 2,
+        most_seconds=BUDGET,
+        seed=asked.seed,
+        **options,
+    )
+    gradients = float(fit.gradients)
+    return Made(fit, gradients, gradients, 1 - before / gradients)
+
+
+RUNS: Mapping[str, Callable[[Model, Asked, Mapping[str, Any]], Made]] = {
+    "user": _by_user,
+    "particles": _by_particles,
+}
+
+
+def _charged(made: list[Made], seconds: float, model: Model) -> Fit:
+    """Return the last fit with the cost of everything, and the target's name."""
+    fit = made[-1].fit
+    attrs = fit.tree.attrs
+
+    def own(kind: str) -> float:
+        return float(sum(np.sum(attrs.get(f"{kind}_{part}", 0)) for part in ("warmup", "sampling")))
+
+    # The method's own seconds are wall time; of processor time it has no more than there was.
+    share = min(1.0, seconds / own("seconds")) if own("seconds") else 0.0
+    for part in ("warmup", "sampling"):
+        attrs[f"seconds_{part}"] = share * np.asarray(attrs[f"seconds_{part}"], dtype=np.float64)
+    attrs |= {
+        "model": model.name,
+        "seconds_pilot": seconds - own("seconds"),
+        "gradients_pilot": sum(each.gradients for each in made) - own("gradients"),
+        "seconds_modes": 0.0,
+        "gradients_modes": 0,
+        "evaluations": sum(each.evaluations for each in made),
+        "trial_only": int(len(made) == 1),
+    }
+    return fit
+
+
+WITHIN = python_method("within_budget", sample_within)

@@ -1,0 +1,243 @@
+"""Nested sampling of a user's program: draws of its prior, the run, its fit and what to say of it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.metadata import version
+
+import numpy as np
+
+from harness.diagnosis import Finding, Severity
+from harness.diagnosis.path import FALSE_ALARM
+from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
+from harness.errors import DataError
+from harness.evidence import LogEvidence
+from harness.fit import Fit, build_fit, evidence_attributes
+from harness.model import Model
+from harness.samplers.nested_particles import PriorAndLikelihood
+from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
+from harness.samplers.nested_sampling import METHOD, run_attributes
+from harness.samplers.nested_volumes import weighted_chains
+from harness.user.evidence import written_prior
+from harness.user.prior import PRIOR, PriorDraws, prior_draws
+from harness.user.scout import starts_from_prior
+
+_LEAST_SHARE = 0.25
+"""Share of the time for the run itself, whatever the draws of the prior take."""
+_REFUSED = 0.8
+"""Share of moves that leave a particle where it was, from which on particles hardly move."""
+
+
+def refuse_without_prior(model: Model) -> None:
+    """Raise an error for a program that has no proper prior of its own to draw from.
+
+    Raises
+    ------
+    DataError
+        If that is so.
+    """
+    if model.own_base == "improper":
+        where = f" (it is flat in {', '.join(model.flat[:5])})" if model.flat else ""
+        raise DataError(
+            f"nested sampling needs a proper prior, and this one is improper{where}: give every "
+            "parameter a proper prior, or use --method parallel_tempering"
+        )
+    if not starts_from_prior(model):
+        raise DataError(
+            "nested sampling starts from the program's own prior: leave --temper at likelihood, or "
+            "use --method parallel_tempering"
+        )
+
+
+def nested_sampling(
+    model: Model,
+    settings: NestedSettings,
+    *,
+    seed: int,
+    begin_round: Callable[[str], None],
+) -> tuple[Fit, tuple[Finding, ...]]:
+    """Sample a tempered program by nested sampling; return findings with the fit.
+
+    Parameters
+    ----------
+    model
+        From :func:`harness.temper.tempered_model`.
+    settings
+        Settings of the run; its time is that of everything here.
+    seed
+        Seed.
+    begin_round
+        Is given a few words as each step begins.
+
+    Raises
+    ------
+    DataError
+        If the prior is improper, there are too few particles for the dimension, or the likelihood
+        is zero at all draws of the prior.
+    SamplingError, ToolchainError
+        If NUTS does not run on the prior, or stanli is missing.
+    """
+    began = time.perf_counter()
+    refuse_without_prior(model)
+    settings.refuse_too_few(model.dimension)
+    seeds = [int(each) for each in np.random.SeedSequence([seed, 14]).generate_state(3)]
+    rng = np.random.default_rng(seeds[0])
+    begin_round("draws of the prior")
+    prior = prior_draws(model, seeds[1])
+    threads = cores()
+    target = BatchedDensity(model.program("target"), model.data, threads=threads)
+    space = PriorAndLikelihood(
+        BatchedDensity(model.program(PRIOR), model.data, threads=threads), target
+    )
+    stock = prior.points.reshape(-1, prior.points.shape[2])
+    wanted = settings.populations * settings.particles
+    chosen = rng.choice(len(stock), size=wanted, replace=wanted > len(stock))
+    spent = time.perf_counter() - began
+    left = max(settings.most_seconds - spent, _LEAST_SHARE * settings.most_seconds)
+    run = nested_run(
+        space,
+        stock[chosen].reshape(settings.populations, settings.particles, -1),
+        replace(settings, most_seconds=left),
+        mix_first=True,
+        begin_round=begin_round,
+        seed=seeds[2],
+    )
+    said = summary(run, seeds[2])
+    seconds = time.perf_counter() - began
+    fit = _fit(model, target, settings, run, said, prior.gradients, seconds, seed, rng)
+    return fit, tuple(_findings(model, prior, run, said))
+
+
+def _fit(
+    model: Model,
+    target: BatchedDensity,
+    settings: NestedSettings,
+    run: NestedRun,
+    said: Summary,
+    prior_gradients: int,
+    seconds: float,
+    seed: int,
+    rng: np.random.Generator,
+) -> Fit:
+    rows, log_weight = weighted_chains(said.whole, said.found.log_weight, rng)
+    particles = said.whole.particles
+    chains = len(rows)
+    values = {
+        name: value.reshape(*rows.shape, *value.shape[1:])
+        for name, value in target.constrain(particles.points[rows.ravel()]).items()
+    }
+    share = np.full(chains, 1 / chains)
+    return build_fit(
+        posterior=values,
+        extended=values | {"log_w1": log_weight},
+        sample_stats={"lp": (particles.log_prior + particles.log_likelihood)[rows]},
+        constant_data=model.data,
+        attrs={
+            "method": METHOD,
+            "engine": target.engine,
+            "model": model.name,
+            "program": model.program("target").name,
+            "settings": {
+                "particles": settings.particles,
+                "populations": settings.populations,
+                "explorer": settings.explorer,
+                "steps": run.steps,
+            },
+            "seed": seed,
+            "parameters": json.dumps(list(model.parameters)),
+            "gradients_warmup": share * prior_gradients,
+            "gradients_sampling": share * run.evaluations,
+            "seconds_warmup": np.zeros(chains),
+            "seconds_sampling": share * seconds,
+            "harness_version": version("harness"),
+        }
+        | evidence_attributes(said.found.log_evidence)
+        | run_attributes(run, said),
+        weighting="across draws",
+        pseudo_samples=False,
+    )
+
+
+def _findings(model: Model, prior: PriorDraws, run: NestedRun, said: Summary) -> list[Finding]:
+    log_likelihood = said.whole.particles.log_likelihood
+    found = []
+    if model.log_prior_integral is not None:
+        found += written_prior(LogEvidence(model.log_prior_integral, 0.0))
+    if not prior.reliable:
+        found.append(
+            Finding(
+                Severity.WARNING,
+                "Log Z may be wrong, because draws of the prior disagree, from which particles "
+                f"start: R-hat is {prior.r_hat:.2f}. The prior may be very vague, or have several "
+                "modes or a funnel.",
+                "Parametrise the prior so that it is easy to draw from.",
+            )
+        )
+    if log_likelihood[0] == log_likelihood[-1]:
+        found.append(
+            Finding(
+                Severity.WARNING,
+                "The likelihood is the same at all draws of the prior, so the posterior is the "
+                "prior, and log Z is the log of that constant.",
+                "Check that the program's likelihood depends on its parameters.",
+            )
+        )
+        return found
+    if not run.finished:
+        found.append(_out_of_time(run))
+    values = " and ".join(f"{each.value:.2f} ± {each.mcse:.2f}" for each in said.by_population)
+    if said.disagreement < FALSE_ALARM:
+        found.append(
+            Finding(
+                Severity.PROBLEM,
+                "Log Z is unreliable, because independent populations of particles disagree about "
+                f"it: {values}. Some of them may have missed a mode, or have too few particles in "
+                "it.",
+                f"Take more particles (--draws), {_OTHER}",
+            )
+        )
+    if run.refused > _REFUSED:
+        found.append(
+            Finding(
+                Severity.WARNING,
+                "New particles hardly move, so they may not be independent of those that they are "
+                f"clones of: {100 * run.refused:.0f} % of their moves are refused.",
+                f"Move them by slice sampling (--explorer slice), {_OTHER}",
+            )
+        )
+    if run.p_value < FALSE_ALARM:
+        found.append(
+            Finding(
+                Severity.WARNING,
+                "Log Z may be biased, because new particles are not distributed like those that "
+                "they join: their ranks are not uniform (p = "
+                f"{run.p_value:.1g}).",
+                f"Take more particles (--draws), move them in another way (--explorer), {_OTHER}",
+            )
+        )
+    found.append(
+        Finding(
+            Severity.FINE,
+            f"Nested sampling gained {said.found.information:.1f} nats of information with "
+            f"{said.found.effective:,.0f} effective draws of the posterior; log Z of the "
+            f"populations: {values}.",
+        )
+    )
+    return found
+
+
+_OTHER = "and compare with --method parallel_tempering."
+
+
+def _out_of_time(run: NestedRun) -> Finding:
+    return Finding(
+        Severity.PROBLEM,
+        "The time ran out before nested sampling had finished, so log Z and the draws are only "
+        f"what it had by then: what was left could add up to {100 * run.left:.2g} % of Z, or more "
+        "where the likelihood still rises.",
+        "Give the run more time (--budget), or take fewer particles (--draws).",
+    )
