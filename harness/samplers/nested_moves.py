@@ -45,12 +45,21 @@ _LEAPFROG = 8
 _JITTER = 0.3
 
 
-class OutOfTime(Exception):  # noqa: N818  not an error
+class OutOfTime(Exception):
     """The time ran out within the moves of one iteration, which are then dropped."""
 
 
 class Mover(Protocol):
-    """A way to draw from the prior above floors, near enough, from clones of other particles."""
+    """A way to draw from the prior above floors, near enough, from clones of other particles.
+
+    Attributes
+    ----------
+    refused, tried
+        Moves that left a particle where it was, and all of them.
+    """
+
+    refused: int
+    tried: int
 
     def move(
         self,
@@ -225,7 +234,8 @@ class ReflectingHmc:
             jitter = 1 + _JITTER * (2 * rng.random(count) - 1)
             step = (np.exp(self._log_step) * jitter)[:, None]
             momentum = rng.standard_normal(state.points.shape)
-            end, height, change = self._trajectory(state, floor, cholesky, step, momentum)
+            end, height, after = self._trajectory(state, floor, cholesky, step, momentum)
+            change = 0.5 * (np.square(after) - np.square(momentum)).sum(axis=1)
             log_ratio = height - log_height - change
             taken = np.flatnonzero(rng.random(count) < np.exp(np.minimum(log_ratio, 0)))
             state.put(taken, end.take(taken))
@@ -246,12 +256,11 @@ class ReflectingHmc:
         step: FloatArray,
         momentum: FloatArray,
     ) -> tuple[Particles, FloatArray, FloatArray]:
-        """Return where trajectories end, log heights there, and changes of kinetic energy (n,)."""
-        before = 0.5 * np.square(momentum).sum(axis=1)
-        points, all_rows = state.points, np.arange(len(before))
+        """Return where trajectories end, log heights there (n,), and momenta (n, D)."""
+        points = state.points
         for number in range(_LEAPFROG):
             points = points + (0.5 * step if number == 0 else step) * _across(cholesky, momentum)
-            inside, force, normal = self._above(points, floor, all_rows)
+            inside, force, normal = self._above(points, floor)
             kick = momentum + step * _along(cholesky, force)
             normal = _along(cholesky, normal)
             square = np.square(normal).sum(axis=1, keepdims=True)
@@ -268,16 +277,13 @@ class ReflectingHmc:
         log_prior, slope = self._space.log_prior(points)
         log_likelihood, _ = self._space.log_likelihood(points, log_prior, slope)
         height = log_prior + floor.log_share(log_likelihood)
-        end = Particles(points, log_prior, log_likelihood, state.key)
-        return end, height, 0.5 * np.square(momentum).sum(axis=1) - before
+        return Particles(points, log_prior, log_likelihood, state.key), height, momentum
 
-    def _above(
-        self, points: FloatArray, floor: Floor, rows: Rows
-    ) -> tuple[BoolArray, FloatArray, FloatArray]:
+    def _above(self, points: FloatArray, floor: Floor) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Return whether points lie above floors, the prior's slopes and the likelihood's."""
         log_prior, slope = self._space.log_prior(points)
         log_likelihood, normal = self._space.log_likelihood(points, log_prior, slope)
-        share = floor.take(rows).log_share(log_likelihood)
+        share = floor.log_share(log_likelihood)
         return np.isfinite(log_prior) & np.isfinite(share), slope, normal
 
 
@@ -336,14 +342,16 @@ def _cholesky(points: FloatArray) -> FloatArray:
     """Return the Cholesky factor of the points' covariance, also where that is singular."""
     covariance = np.atleast_2d(np.cov(points, rowvar=False))
     ridge = 1e-9 * np.maximum(np.diag(covariance), np.finfo(np.float64).tiny * 1e12)
-    return np.linalg.cholesky(covariance + np.diag(ridge))
+    return np.asarray(np.linalg.cholesky(covariance + np.diag(ridge)), dtype=np.float64)
 
 
 def _across(cholesky: FloatArray, momentum: FloatArray) -> FloatArray:
     """Return L p of each row."""
-    return np.einsum("nij,nj->ni", cholesky, momentum)
+    across: FloatArray = np.einsum("nij,nj->ni", cholesky, momentum)
+    return across
 
 
 def _along(cholesky: FloatArray, slope: FloatArray) -> FloatArray:
     """Return L^T g of each row."""
-    return np.einsum("nij,ni->nj", cholesky, slope)
+    along: FloatArray = np.einsum("nij,ni->nj", cholesky, slope)
+    return along

@@ -104,9 +104,7 @@ class Floor:
     def log_share(self, log_likelihood: FloatArray) -> FloatArray:
         """Return log S of each row's likelihood, shape (n,)."""
         with np.errstate(divide="ignore"):
-            tied = np.where(
-                log_likelihood == self.log_likelihood, np.log1p(-self.key), -np.inf
-            )
+            tied = np.where(log_likelihood == self.log_likelihood, np.log1p(-self.key), -np.inf)
         return np.where(log_likelihood > self.log_likelihood, 0.0, tied)
 
     def draw_key(self, log_likelihood: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -83,7 +83,8 @@ class NestedSettings:
     most_seconds: float = math.inf
 
     def __post_init__(self) -> None:
-        if self.particles < 8 or self.populations < 1 or (self.steps or 1) < 1:
+        few_steps = self.steps is not None and self.steps < 1
+        if self.particles < 8 or self.populations < 1 or few_steps:
             raise DataError(
                 "nested sampling needs 8 particles, 1 population and 1 step or more; got "
                 f"{self.particles}, {self.populations} and {self.steps}"
@@ -305,14 +306,13 @@ def nested_run(
                 begin_round(f"nested sampling, {volume:.0f} nats of prior volume")
     except OutOfTime:
         pass
-    moved = mover if isinstance(mover, tuple(MOVES.values())) else None
     return NestedRun(
         tuple(each.result() for each in populations),
         finished=not active,
         left=max(each.left for each in populations),
         iterations=iterations,
         evaluations=space.evaluations,
-        refused=0.0 if moved is None else moved.refused / max(moved.tried, 1),
+        refused=mover.refused / max(mover.tried, 1),
         p_value=float(kstest(np.concatenate(ranks), "uniform").pvalue) if ranks else math.nan,
         steps=steps,
     )

@@ -83,9 +83,7 @@ def nested_sampling(
 
     rng = np.random.default_rng([seed, 0])
     start = base.sample(rng, populations * particles).reshape(populations, particles, -1)
-    run = nested_run(
-        PriorAndLikelihood(prior, path.target.log_density), start, settings, seed=seed
-    )
+    run = nested_run(PriorAndLikelihood(prior, path.target.log_density), start, settings, seed=seed)
     path.cost.gradients = run.evaluations
     said = summary(run, seed)
     rows, log_weight = weighted_chains(said.whole, said.found.log_weight, rng)

@@ -1,4 +1,4 @@
-"""Nested sampling of a user's program: draws of its prior, the run, its fit and what to say of it."""
+"""Nested sampling of a user's program: draws of its prior, the run, its fit, what to say of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from harness.samplers.nested_sampling import METHOD, run_attributes
 from harness.samplers.nested_volumes import weighted_chains
 from harness.user.evidence import written_prior
 from harness.user.prior import PRIOR, PriorDraws, prior_draws
-from harness.user.scout import starts_from_prior
 
 _LEAST_SHARE = 0.25
 """Share of the time for the run itself, whatever the draws of the prior take."""
@@ -45,11 +44,6 @@ def refuse_without_prior(model: Model) -> None:
         raise DataError(
             f"nested sampling needs a proper prior, and this one is improper{where}: give every "
             "parameter a proper prior, or use --method parallel_tempering"
-        )
-    if not starts_from_prior(model):
-        raise DataError(
-            "nested sampling starts from the program's own prior: leave --temper at likelihood, or "
-            "use --method parallel_tempering"
         )
 
 

@@ -74,7 +74,12 @@ METHODS: tuple[Method, ...] = (
 )
 
 _MOST_PSEUDO_SAMPLES = 1000
-_STEPS: Mapping[Method, int] = {"auto": 14, "nuts": 3, "parallel_tempering": 6, "nested_sampling": 6}
+_STEPS: Mapping[Method, int] = {
+    "auto": 14,
+    "nuts": 3,
+    "parallel_tempering": 6,
+    "nested_sampling": 6,
+}
 """The largest number of steps, 7 for a form; those that turn out not to be needed are skipped."""
 _MODES_SHARE = 0.2
 """Share of the budget after which the table of modes is given up."""
@@ -184,6 +189,11 @@ def sample(
         raise DataError(
             f"pseudo_extended takes from 2 to {_MOST_PSEUDO_SAMPLES:,} pseudo-samples; got "
             f"{num_pseudo_samples}"
+        )
+    if method == NESTED and what == "all":
+        raise DataError(
+            "nested_sampling starts from the program's own prior: leave --temper at likelihood, or "
+            "use --method parallel_tempering"
         )
     if not budget > 0:
         raise DataError(f"the budget must be more than 0 seconds; got {budget:g}")
@@ -322,6 +332,7 @@ class _Run:
             )
         with self._clock.step("generated quantities", "generate"):
             fit = program.generated(fit, self._seed)
+        fit.tree.attrs["draws_asked"] = chosen.draws
         return UserFit(self.finished(fit, findings), NESTED)
 
     def auto(self, explorer: Explorer) -> UserFit:
