@@ -322,7 +322,9 @@ def test_moves_leave_the_prior_above_a_floor_as_it_is(explorer: NestedExplorer, 
     start = space.particles(draws(count), rng)
     others = [draws(200)]
     for _ in range(8):  # which tunes widths and steps
-        mover.move(start.take(slice(100)), floor.take(zero[:100]), others, zero[:100], zero, rng)
+        mover.move(
+            start.take(slice(100)), floor.take(zero[:100]), others, zero[:100], zero[:100], rng
+        )
     mover.tried = 0
     moved = mover.move(start, floor, others, zero, zero, rng)
     radius, exact = (np.linalg.norm(x, axis=1) for x in (moved.points, draws(20 * count)))

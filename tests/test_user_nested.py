@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from harness.cli import main
 from harness.diagnosis import Severity
 from harness.errors import DataError
 from harness.fit import Fit
+from harness.samplers.nested_run import NestedRun, nested_run
 from harness.user import UserFit, sample
 
 assert stanli is not None
@@ -98,7 +100,9 @@ def test_a_likelihood_that_is_zero_at_every_draw_of_the_prior(tmp_path: Path) ->
         (PROPER, {"what": "all"}, "starts from the program's own prior: leave --temper at"),
         (PROPER, {"explorer": "both"}, "by --explorer slice or hmc; got both"),
         (
-            PROPER.replace("real mu", "vector[40] x; real mu").replace("mu ~", "x ~ std_normal(); mu ~"),
+            PROPER.replace("real mu;", "real mu; vector[40] x;").replace(
+                "mu ~", "x ~ std_normal(); mu ~"
+            ),
             {"draws": 100},
             "more particles than dimensions: each population has 25 in 41 .*: --draws is 4 times",
         ),
@@ -130,26 +134,27 @@ def test_time_that_runs_out_is_a_problem(tmp_path: Path) -> None:
     assert result.fit.tree.attrs["nested_left"] > 1e-3
 
 
-def test_populations_that_disagree_are_a_problem(tmp_path: Path) -> None:
-    """A narrow mode, with 20 particles a population that sometimes find it."""
-    program = """data {
-  int<lower=1> n;
-}
-parameters {
-  vector[n] x;
-}
-model {
-  x ~ normal(0, 1);
-  target += log_sum_exp(normal_lpdf(x | 0, 1), normal_lpdf(x | 2, 0.1)); // temper: yes
-}
-"""
-    problems = 0
-    for seed in range(3):
-        result = nested(written(tmp_path, program), {"n": 3}, draws=80, seed=seed)
-        told = [each.sentence for each in result.diagnosis if each.severity == Severity.PROBLEM]
-        problems += any("independent populations of particles disagree" in each for each in told)
-        problems += any("The chains disagree" in each for each in told)
-    assert problems
+def test_what_is_wrong_with_a_run_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of which one population is shifted by 5 nats, with moves that fail."""
+
+    def wrong(*given: Any, **named: Any) -> NestedRun:
+        run = nested_run(*given, **named)
+        first, *others = run.removed
+        shifted = replace(first.particles, log_likelihood=first.particles.log_likelihood + 5)
+        removed = (replace(first, particles=shifted), *others)
+        return replace(run, removed=removed, refused=0.95, p_value=1e-9)
+
+    monkeypatch.setattr("harness.user.nested.nested_run", wrong)
+    result = nested(written(tmp_path, PROPER), {"n": 20, "y": Y}, draws=120)
+    told = {each.sentence: each for each in result.diagnosis}
+    for says, severity in (
+        ("independent populations of particles disagree", Severity.PROBLEM),
+        ("95 % of their moves are refused", Severity.WARNING),
+        ("their ranks are not uniform (p = 1e-09)", Severity.WARNING),
+    ):
+        (sentence,) = [each for each in told if says in each]
+        assert told[sentence].severity is severity
+        assert "--method parallel_tempering" in told[sentence].what_to_try
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
