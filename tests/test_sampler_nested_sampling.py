@@ -346,7 +346,7 @@ def test_moves_never_start_from_directions_of_the_particle_itself() -> None:
     parent = rng.integers(12, size=4000)
     deal = _Differences([points], np.zeros(4000, dtype=np.intp), parent)
     for near in (True, False):
-        direction = deal(np.full(4000, near), rng)
+        direction = deal(np.arange(4000), np.full(4000, near), rng)
         assert (direction[np.arange(4000), parent] == 0).all()
         assert (np.abs(direction).sum(axis=1) == 2).all()
 
