@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +12,7 @@ import pytest
 from known_targets import ten_dimensional_gaussian
 from scipy.stats import chi2
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.samplers.annealed_importance import annealed_importance
 from harness.samplers.ladders import (
@@ -131,7 +134,10 @@ def test_the_variance_of_weighted_draws() -> None:
 
 def test_ladders_by_name_and_what_they_refuse() -> None:
     for name in LADDERS:
-        settings = {"geometric": {"lowest": 0.1}, "gaussian": {"precision_ratio": 9.0}}
+        settings: dict[str, dict[str, Any]] = {
+            "geometric": {"lowest": 0.1},
+            "gaussian": {"precision_ratio": 9.0},
+        }
         ladder = named_ladder(name, 6, **settings.get(name, {}))
         np.testing.assert_array_equal(checked_ladder(ladder), ladder)
         assert len(ladder) == 6
@@ -140,7 +146,7 @@ def test_ladders_by_name_and_what_they_refuse() -> None:
         known.target, known.base, ladder=named_ladder("fourth_power", 8), chains=64, seed=1
     )
     assert fit.log_evidence is not None
-    for call, message in (
+    refused: tuple[tuple[Callable[[], FloatArray], str], ...] = (
         (lambda: named_ladder("cubic", 5), "one of uniform, .*; got 'cubic'"),
         (lambda: named_ladder("uniform", 5, lowest=1), "the uniform ladder has other settings"),
         (lambda: fourth_power_ladder(5, power=0.5), "power of a ladder is 1 or above; got 0.5"),
@@ -149,7 +155,8 @@ def test_ladders_by_name_and_what_they_refuse() -> None:
         (lambda: gaussian_ladder(5, precision_ratio=-1.0), "positive and finite; got -1.0"),
         (lambda: equal_variance_ladder(gaussian_variance, 0.0), "positive and finite; got 0.0"),
         (lambda: equal_variance_ladder(gaussian_variance, 1e-3, most=50), "more than 50 steps"),
-    ):
+    )
+    for call, message in refused:
         with pytest.raises(DataError, match=message):
             call()
 

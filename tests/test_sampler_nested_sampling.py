@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from calibration import few_and_many, mean_square_bounds
 from known_targets import one_dimensional_mixture, ten_dimensional_gaussian
@@ -313,7 +314,8 @@ def test_moves_leave_the_prior_above_a_floor_as_it_is(explorer: NestedExplorer, 
             return in_ball(dimension, inner, size, rng)
         points = in_ball(dimension, outer, 20 * size, rng)
         shell = np.square(points).sum(axis=1) >= inner**2
-        return points[~shell | (rng.random(len(points)) < 0.25)][:size]
+        chosen: FloatArray = points[~shell | (rng.random(len(points)) < 0.25)][:size]
+        return chosen
 
     space = product(gaussian(1.0, dimension), likelihood)
     floor = Floor(np.full(count, 0.0 if tied else -0.5 * inner**2), np.full(count, 0.75 * tied))
@@ -488,11 +490,11 @@ def test_two_modes_of_unequal_width_in_ten_dimensions(runs: int) -> None:
     assert abs(np.mean(odds)) < 4 * np.sqrt(35 / 400 / runs)
 
 
-def in_the_narrow_mode(points: FloatArray) -> np.ndarray:
+def in_the_narrow_mode(points: FloatArray) -> npt.NDArray[np.bool_]:
     """Within 0.7 of it, where the wide mode has a probability of 2e-5."""
     centre = np.zeros(points.shape[-1])
     centre[0] = 1.0
-    return np.linalg.norm(points - centre, axis=-1) < 0.7
+    return np.asarray(np.linalg.norm(points - centre, axis=-1) < 0.7)
 
 
 @pytest.mark.slow
@@ -514,6 +516,29 @@ def test_tempering_misses_the_narrow_mode() -> None:
     # The wide mode alone: log 1/4.
     assert abs(fit.log_evidence.value - math.log(0.25)) < 0.3
     assert abs(in_the_narrow_mode(nested.posterior["x"].to_numpy()).mean() - 0.75) < 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dimension", [1, 5, 10])
+def test_another_program_says_the_same(dimension: int) -> None:
+    """Dynesty on two Gaussian peaks of unequal weight and width."""
+    dynesty = pytest.importorskip("dynesty")
+    mode, prior = two_modes(dimension, (0.3, 0.2), (0.4, 0.6)), gaussian(1.0, dimension)
+    space = PriorAndLikelihood(prior, mode)
+    said, _ = ran(space, dimension, 1, particles=100, populations=4)
+
+    def log_likelihood(x: FloatArray) -> float:
+        return float(mode(x[None])[0][0] - prior(x[None])[0][0])
+
+    other = dynesty.NestedSampler(
+        log_likelihood, norm.ppf, dimension, nlive=400, sample="rslice",
+        rstate=np.random.default_rng(2),
+    )  # fmt: skip
+    other.run_nested(print_progress=False)
+    theirs, error = float(other.results.logz[-1]), float(other.results.logzerr[-1])
+    ours = said.found.log_evidence
+    assert abs(ours.value - theirs) < 4 * math.hypot(ours.mcse, error)
+    assert abs(said.found.information - float(other.results.information[-1])) < 4 * error
 
 
 # The method

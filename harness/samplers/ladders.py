@@ -361,7 +361,10 @@ def tempered_variance(
 
 def ladder_variance(ladder: FloatArray, variance: Callable[[float], float]) -> float:
     """Return the sum over steps of (beta_{k+1} - beta_k)^2 var_beta_k[log L]."""
-    return sum((above - below) ** 2 * variance(below) for below, above in pairwise(ladder.tolist()))
+    total = 0.0
+    for below, above in pairwise(ladder.tolist()):
+        total += (above - below) ** 2 * variance(below)
+    return total
 
 
 def equal_rejection_ladder(
