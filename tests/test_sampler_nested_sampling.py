@@ -250,6 +250,26 @@ def test_five_states_with_ties_and_a_zero_have_their_log_z() -> None:
     z_bounds(z)
 
 
+def test_a_population_that_starts_without_likelihood_goes_on() -> None:
+    """Three populations, of which the first has no particle where the likelihood is not 0."""
+    z = []
+    for seed in range(8):
+
+        def start(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+            points = rng.random(shape)
+            points[0] = 0.05 + 0.95 * points[0]
+            return points
+
+        def likelihood(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return np.where(x[:, 0] < 0.05, 0.0, -np.inf), np.zeros_like(x)
+
+        said, run = ran(product(unit_interval, likelihood), 1, seed, populations=3, start=start)
+        assert np.isfinite(run.removed[0].particles.log_likelihood).any()
+        assert all(each.particles.log_likelihood[-1] == 0 for each in run.removed)
+        z.append((said.by_population[1].value - math.log(0.05)) / said.by_population[1].mcse)
+    z_bounds(z)
+
+
 def test_a_plateau_is_left_at_its_volume() -> None:
     """Murray's eq. 4.29: 0.5 below x = 0.1 and 0.01 above, 100 log 10 = 230 removals of 100.
 
@@ -392,7 +412,7 @@ def ran(
     dimension: int,
     seed: int,
     *,
-    particles: int = 50,
+    particles: int = 40,
     populations: int = 1,
     explorer: NestedExplorer = "slice",
     start: Callable[[np.random.Generator, tuple[int, ...]], FloatArray] | None = None,
@@ -427,10 +447,10 @@ def test_gaussians_have_their_log_z_and_information(
         z.append((said.found.log_evidence.value - log_z) / said.found.log_evidence.mcse)
         information.append(said.found.information)
         ranks.append(run.p_value)
-        assert said.found.log_evidence.mcse == pytest.approx(np.sqrt(exact / 50), rel=0.35)
+        assert said.found.log_evidence.mcse == pytest.approx(np.sqrt(exact / 40), rel=0.35)
     z_bounds(z)
     # H moves with log Z, whose error is sqrt(H / N), and little besides.
-    assert abs(np.mean(information) - exact) < 4 * np.sqrt(exact / 50 / runs)
+    assert abs(np.mean(information) - exact) < 4 * np.sqrt(exact / 40 / runs)
     assert min(ranks) > 1e-5
 
 
@@ -478,16 +498,16 @@ def test_two_modes_of_unequal_width_in_ten_dimensions(runs: int) -> None:
     space, z, share = PriorAndLikelihood(base, mode), [], []
     for seed in range(runs):
         said, _ = ran(
-            space, dimension, seed, particles=200, populations=2,
+            space, dimension, seed, particles=150, populations=2,
             start=lambda rng, shape: 3.0 * rng.standard_normal(shape),
         )  # fmt: skip
         z.append(said.found.log_evidence.value / said.found.log_evidence.mcse)
         points = said.whole.particles.points
         share.append(np.exp(said.found.log_weight)[in_the_narrow_mode(points)].sum())
     z_bounds(z)
-    # Log odds of the modes have an error of at most sqrt(H / N), with H below 35 and N = 400.
+    # Log odds of the modes have an error of at most sqrt(H / N), with H below 35 and N = 300.
     odds = np.log(np.array(share) / (1 - np.array(share))) - np.log(3)
-    assert abs(np.mean(odds)) < 4 * np.sqrt(35 / 400 / runs)
+    assert abs(np.mean(odds)) < 4 * np.sqrt(35 / 300 / runs)
 
 
 def in_the_narrow_mode(points: FloatArray) -> npt.NDArray[np.bool_]:
@@ -546,7 +566,7 @@ def test_another_program_says_the_same(dimension: int) -> None:
 
 def test_the_method_gives_a_fit_of_known_targets() -> None:
     for known in (ten_dimensional_gaussian(), one_dimensional_mixture()):
-        fit = nested_sampling(known.target, known.base, particles=60, populations=2, seed=3)
+        fit = nested_sampling(known.target, known.base, particles=40, populations=2, seed=3)
         assert fit.log_evidence is not None
         assert abs(fit.log_evidence.value - known.log_z) < 4 * fit.log_evidence.mcse
         mean = fit.expectation(lambda draws: draws["x"])
@@ -555,7 +575,7 @@ def test_the_method_gives_a_fit_of_known_targets() -> None:
         assert len(attrs["nested_log_evidence"]) == 2
         assert attrs["nested_effective_draws"] > 100
         assert fit.gradients > 0
-    again = nested_sampling(known.target, known.base, particles=60, populations=2, seed=3)
+    again = nested_sampling(known.target, known.base, particles=40, populations=2, seed=3)
     assert again.posterior.equals(fit.posterior)
 
 

@@ -213,7 +213,9 @@ class _Population:
     def assess(self) -> float:
         """Return the largest share of Z that what is left could add."""
         live = self.particles.log_likelihood
-        if live.min() == live.max():
+        if live.max() == -np.inf:
+            self.left = 1.0  # other populations have found what this one has not yet
+        elif live.min() == live.max():
             self.left = 0.0  # nothing is left to find on one plateau, as far as can be seen
         else:
             mean = np.logaddexp.reduce(live) - math.log(live.size)
@@ -268,7 +270,7 @@ def nested_run(
     dimension = points.shape[2]
     settings.refuse_too_few(dimension)
     ends = time.perf_counter() + settings.most_seconds
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 2])
     steps = settings.steps or default_steps(settings.explorer, dimension)
 
     def check_time() -> None:
