@@ -51,6 +51,7 @@ def test_both_modes_log_z_and_what_the_program_computes(tmp_path: Path) -> None:
     told = [each.sentence for each in result.diagnosis]
     assert any("integrates to exp(-0.6" in each for each in told)
     assert any("nats of information with" in each for each in told)
+    assert not any("disagree" in each for each in told)
     assert result.diagnosis[0].severity < Severity.PROBLEM
     assert "(--draws 800)" in result.as_text() or "can be told" in result.as_text()
     assert any(each.name for each in result.stages)
@@ -135,12 +136,16 @@ def test_time_that_runs_out_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_with_a_run_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run of which one population is shifted by 5 nats, with moves that fail."""
+    """A run of which one population is shifted, by 2 nats and in place, with moves that fail."""
 
     def wrong(*given: Any, **named: Any) -> NestedRun:
         run = nested_run(*given, **named)
         first, *others = run.removed
-        shifted = replace(first.particles, log_likelihood=first.particles.log_likelihood + 5)
+        shifted = replace(
+            first.particles,
+            log_likelihood=first.particles.log_likelihood + 2,
+            points=first.particles.points + 3,
+        )
         removed = (replace(first, particles=shifted), *others)
         return replace(run, removed=removed, refused=0.95, p_value=1e-9)
 
@@ -149,6 +154,7 @@ def test_what_is_wrong_with_a_run_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     told = {each.sentence: each for each in result.diagnosis}
     for says, severity in (
         ("independent populations of particles disagree", Severity.PROBLEM),
+        ("disagree about the posterior, as they do if few", Severity.WARNING),
         ("95 % of their moves are refused", Severity.WARNING),
         ("their ranks are not uniform (p = 1e-09)", Severity.WARNING),
     ):

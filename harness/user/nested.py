@@ -29,6 +29,8 @@ _LEAST_SHARE = 0.25
 """Share of the time for the run itself, whatever the draws of the prior take."""
 _REFUSED = 0.8
 """Share of moves that leave a particle where it was, from which on particles hardly move."""
+_APART = 0.3
+"""Standard deviations over which means of populations spread, from which on it matters."""
 
 
 def refuse_without_prior(model: Model) -> None:
@@ -194,6 +196,17 @@ def _findings(model: Model, prior: PriorDraws, run: NestedRun, said: Summary) ->
                 f"Take more particles (--draws), {_OTHER}",
             )
         )
+    apart = _apart(said)
+    if apart > _APART:
+        found.append(
+            Finding(
+                Severity.WARNING,
+                "Probabilities of modes may be wrong, because populations of particles disagree "
+                "about the posterior, as they do if few particles are in each mode: their means "
+                f"spread over {apart:.2f} of its standard deviations.",
+                f"Take more particles (--draws), {_OTHER}",
+            )
+        )
     if run.refused > _REFUSED:
         found.append(
             Finding(
@@ -222,6 +235,18 @@ def _findings(model: Model, prior: PriorDraws, run: NestedRun, said: Summary) ->
         )
     )
     return found
+
+
+def _apart(said: Summary) -> float:
+    """Return the largest spread of the populations' means, in standard deviations of the whole."""
+    points, weight = said.whole.particles.points, np.exp(said.found.log_weight)
+    mean = weight @ points / weight.sum()
+    sd = np.sqrt(weight @ np.square(points - mean) / weight.sum())
+    own = [weight * (said.whole.run == each) for each in np.unique(said.whole.run)]
+    means = np.array([each @ points / each.sum() for each in own if each.sum() > 0])
+    if len(means) < 2:
+        return 0.0
+    return float((means.std(axis=0, ddof=1) / np.where(sd > 0, sd, 1.0)).max())
 
 
 _OTHER = "and compare with --method parallel_tempering."
