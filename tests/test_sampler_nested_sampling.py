@@ -59,12 +59,11 @@ def unit_interval(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.where((x[:, 0] >= 0) & (x[:, 0] <= 1), 0.0, -np.inf), np.zeros_like(x)
 
 
-def removed(
-    log_likelihood: FloatArray, alive: FloatArray, key: FloatArray | None = None
-) -> Removed:
+def removed(log_likelihood: FloatArray, alive: FloatArray) -> Removed:
     size = len(log_likelihood)
-    keys = np.full(size, 0.5) if key is None else key
-    particles = Particles(np.arange(size)[:, None] * 1.0, np.zeros(size), log_likelihood, keys)
+    points = np.zeros((size, 1))
+    points[:, 0] = np.arange(size)
+    particles = Particles(points, np.zeros(size), log_likelihood, np.zeros(size))
     return Removed(particles, np.asarray(alive, dtype=np.intp))
 
 
