@@ -427,8 +427,8 @@ def temper(
     show_default=True,
     help="auto: plain NUTS, then pilots that look for further modes, then collapsed_tempering if "
     "NUTS misses part of the posterior; nuts: plain NUTS; parallel_tempering: replicas that swap "
-    "between prior and posterior; nested_sampling: particles of the prior that climb the likelihood; "
-    "otherwise the form to run.",
+    "between prior and posterior; nested_sampling: particles of the prior that climb the "
+    "likelihood; otherwise the form to run.",
 )
 @CHAINS
 @WARMUP

@@ -73,7 +73,7 @@ def test_without_names_experiments_on_request_are_left_out(
         return Plan(experiment, "smoke", ())
 
     def names(selection: Selection, *, stored: bool = False) -> list[str]:
-        cmdstan = CmdStan(tmp_path, "2.39.0", "test")
+        cmdstan = CmdStan(tmp_path, "2.39.0", "environment")
         return [each.experiment.name for each in selection.plans(cmdstan, stored=stored)]
 
     monkeypatch.setattr(session, "make_plan", planned)

@@ -22,6 +22,8 @@ from harness.user.scout import WIDER, short_nuts, starts_from_prior
 
 POPULATIONS = 8
 _MOST_MOVES = 12
+_NUTS_SECONDS = 30.0
+"""Wall time of the short runs of NUTS to which a base is fitted, roughly."""
 
 
 def sample_by_particles(
@@ -103,7 +105,7 @@ def _base(
             "Parametrise the prior so that it is easy to draw from.",
         )
         return prior.base(slice(None)), float(prior.gradients), [] if prior.reliable else [doubt]
-    run = short_nuts(tempered, seed)
+    run = short_nuts(tempered, density, most_seconds=_NUTS_SECONDS, seed=seed)
     flat = {
         name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
         for name in tempered.parameters

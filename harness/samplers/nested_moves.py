@@ -50,7 +50,16 @@ class OutOfTime(Exception):
 
 
 class Mover(Protocol):
-    """A way to draw from the prior above floors, near enough, from clones of other particles."""
+    """A way to draw from the prior above floors, near enough, from clones of other particles.
+
+    Attributes
+    ----------
+    refused, tried
+        Moves that left a particle where it was, and all of them.
+    """
+
+    refused: int
+    tried: int
 
     def move(
         self,
@@ -90,7 +99,7 @@ class SliceMoves:
     steps
         Slices of each new particle.
     check_time
-        Is called before each slice, and may raise :class:`OutOfTime`.
+        Is called between evaluations, and may raise :class:`OutOfTime`.
 
     Attributes
     ----------
@@ -119,64 +128,106 @@ class SliceMoves:
         deal = _Differences(others, population, parent)
         state = particles.copy()
         log_height = state.log_prior + floor.log_share(state.log_likelihood)
-        tries, slices = np.zeros(2), np.zeros(2)
-        for _ in range(self._steps):
+        slices = _Slices(state.points)
+        begun = np.zeros(count, dtype=np.intp)
+        tries, finished = np.zeros(2), np.zeros(2)
+        rows = fresh = np.arange(count)
+        # A particle begins its next slice while others are still at their last one, so that each
+        # call of the densities has as many points as possible.
+        while rows.size:
             self._check_time()
-            near = rng.random(count) < 0.5
-            direction = deal(near, rng)
-            width = np.exp(self._log_width[near.astype(np.intp)])
-            own = self._along(state, log_height, floor, direction, width, rng)
-            np.add.at(tries, near.astype(np.intp), own)
-            slices += np.bincount(near, minlength=2)
+            if fresh.size:
+                near = rng.random(fresh.size) < 0.5
+                width = np.exp(self._log_width[near.astype(np.intp)])
+                level = log_height[fresh] - rng.standard_exponential(fresh.size)
+                slices.begin(
+                    fresh, state.points[fresh], deal(fresh, near, rng), near, width, level, rng
+                )
+                begun[fresh] += 1
+            points, shift = slices.tries(rows, rng)
+            found = self._accept(state, log_height, floor, slices.level, rows, points)
+            stuck = ~found & (slices.count[rows] >= _MOST_TRIES)
+            over = found | stuck
+            slices.shrink(rows[~over], shift[~over])
+            ended = rows[over]
+            kind = slices.near[ended].astype(np.intp)
+            tries += np.bincount(kind, weights=slices.count[ended], minlength=2)
+            finished += np.bincount(kind, minlength=2)
+            self.refused += int(np.count_nonzero(stuck))
+            fresh = ended[begun[ended] < self._steps]
+            rows = np.concatenate([rows[~over], fresh])
+        self.tried += self._steps * count
         # Twice as wide an interval takes one try more.
-        mean = tries / np.maximum(slices, 1)
-        self._log_width += np.where(slices > 0, np.clip(0.5 * (_TRIES - mean), -1, 1), 0)
+        mean = tries / np.maximum(finished, 1)
+        self._log_width += np.where(finished > 0, np.clip(0.5 * (_TRIES - mean), -1, 1), 0)
         state.key[:] = floor.draw_key(state.log_likelihood, rng)
         return state
 
-    def _along(
+    def _accept(
         self,
         state: Particles,
         log_height: FloatArray,
         floor: Floor,
+        level: FloatArray,
+        rows: Rows,
+        points: FloatArray,
+    ) -> BoolArray:
+        """Move those rows to their points, in place, that lie on their slices; return which."""
+        found = np.zeros(rows.size, dtype=np.bool_)
+        log_prior, slope = self._space.log_prior(points)
+        high = np.flatnonzero(log_prior >= level[rows])
+        if high.size:
+            which = rows[high]
+            log_likelihood, _ = self._space.log_likelihood(
+                points[high], log_prior[high], slope[high]
+            )
+            height = log_prior[high] + floor.take(which).log_share(log_likelihood)
+            inside = height >= level[which]
+            new, at = which[inside], high[inside]
+            state.points[new], state.log_prior[new] = points[at], log_prior[at]
+            state.log_likelihood[new] = log_likelihood[inside]
+            log_height[new] = height[inside]
+            found[at] = True
+        return found
+
+
+class _Slices:
+    """The slice that each particle is at: its interval, and how often it was tried."""
+
+    def __init__(self, points: FloatArray) -> None:
+        size = len(points)
+        self._origin, self._direction = points.copy(), np.empty_like(points)
+        self._left, self._right = np.empty(size), np.empty(size)
+        self.level, self.count = np.empty(size), np.zeros(size)
+        self.near = np.zeros(size, dtype=np.bool_)
+
+    def begin(
+        self,
+        rows: Rows,
+        points: FloatArray,
         direction: FloatArray,
+        near: BoolArray,
         width: FloatArray,
+        level: FloatArray,
         rng: np.random.Generator,
-    ) -> FloatArray:
-        """Move particles along directions, in place; return how many tries each took."""
-        count = len(width)
-        level = log_height - rng.standard_exponential(count)
-        left = -width * rng.random(count)
-        right = left + width
-        tries, rows = np.zeros(count), np.arange(count)
-        origin = state.points.copy()
-        for _ in range(_MOST_TRIES):
-            shift = left[rows] + (right[rows] - left[rows]) * rng.random(rows.size)
-            points = origin[rows] + shift[:, None] * direction[rows]
-            tries[rows] += 1
-            log_prior, slope = self._space.log_prior(points)
-            high = np.flatnonzero(log_prior >= level[rows])
-            found = np.zeros(rows.size, dtype=np.bool_)
-            if high.size:
-                which = rows[high]
-                log_likelihood, _ = self._space.log_likelihood(
-                    points[high], log_prior[high], slope[high]
-                )
-                height = log_prior[high] + floor.take(which).log_share(log_likelihood)
-                inside = height >= level[which]
-                new, at = which[inside], high[inside]
-                state.points[new], state.log_prior[new] = points[at], log_prior[at]
-                state.log_likelihood[new] = log_likelihood[inside]
-                log_height[new] = height[inside]
-                found[at] = True
-            rows, shift = rows[~found], shift[~found]
-            if not rows.size:
-                break
-            left[rows] = np.where(shift < 0, shift, left[rows])
-            right[rows] = np.where(shift < 0, right[rows], shift)
-        self.refused += rows.size
-        self.tried += count
-        return tries
+    ) -> None:
+        """Place an interval at random around each point."""
+        self._origin[rows], self._direction[rows] = points, direction
+        self.near[rows], self.level[rows], self.count[rows] = near, level, 0
+        self._left[rows] = left = -width * rng.random(rows.size)
+        self._right[rows] = left + width
+
+    def tries(self, rows: Rows, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        """Draw points on the intervals; return them, and their places on these."""
+        self.count[rows] += 1
+        left = self._left[rows]
+        shift = left + (self._right[rows] - left) * rng.random(rows.size)
+        return self._origin[rows] + shift[:, None] * self._direction[rows], shift
+
+    def shrink(self, rows: Rows, shift: FloatArray) -> None:
+        """Shrink intervals to what is left of places that were not on the slice."""
+        self._left[rows] = np.where(shift < 0, shift, self._left[rows])
+        self._right[rows] = np.where(shift < 0, self._right[rows], shift)
 
 
 class ReflectingHmc:
@@ -225,7 +276,8 @@ class ReflectingHmc:
             jitter = 1 + _JITTER * (2 * rng.random(count) - 1)
             step = (np.exp(self._log_step) * jitter)[:, None]
             momentum = rng.standard_normal(state.points.shape)
-            end, height, change = self._trajectory(state, floor, cholesky, step, momentum)
+            end, height, after = self._trajectory(state, floor, cholesky, step, momentum)
+            change = 0.5 * (np.square(after) - np.square(momentum)).sum(axis=1)
             log_ratio = height - log_height - change
             taken = np.flatnonzero(rng.random(count) < np.exp(np.minimum(log_ratio, 0)))
             state.put(taken, end.take(taken))
@@ -246,12 +298,11 @@ class ReflectingHmc:
         step: FloatArray,
         momentum: FloatArray,
     ) -> tuple[Particles, FloatArray, FloatArray]:
-        """Return where trajectories end, log heights there, and changes of kinetic energy (n,)."""
-        before = 0.5 * np.square(momentum).sum(axis=1)
-        points, all_rows = state.points, np.arange(len(before))
+        """Return where trajectories end, log heights there (n,), and momenta (n, D)."""
+        points = state.points
         for number in range(_LEAPFROG):
             points = points + (0.5 * step if number == 0 else step) * _across(cholesky, momentum)
-            inside, force, normal = self._above(points, floor, all_rows)
+            inside, force, normal = self._above(points, floor)
             kick = momentum + step * _along(cholesky, force)
             normal = _along(cholesky, normal)
             square = np.square(normal).sum(axis=1, keepdims=True)
@@ -268,16 +319,13 @@ class ReflectingHmc:
         log_prior, slope = self._space.log_prior(points)
         log_likelihood, _ = self._space.log_likelihood(points, log_prior, slope)
         height = log_prior + floor.log_share(log_likelihood)
-        end = Particles(points, log_prior, log_likelihood, state.key)
-        return end, height, 0.5 * np.square(momentum).sum(axis=1) - before
+        return Particles(points, log_prior, log_likelihood, state.key), height, momentum
 
-    def _above(
-        self, points: FloatArray, floor: Floor, rows: Rows
-    ) -> tuple[BoolArray, FloatArray, FloatArray]:
+    def _above(self, points: FloatArray, floor: Floor) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Return whether points lie above floors, the prior's slopes and the likelihood's."""
         log_prior, slope = self._space.log_prior(points)
         log_likelihood, normal = self._space.log_likelihood(points, log_prior, slope)
-        share = floor.take(rows).log_share(log_likelihood)
+        share = floor.log_share(log_likelihood)
         return np.isfinite(log_prior) & np.isfinite(share), slope, normal
 
 
@@ -303,22 +351,21 @@ class _Differences:
         self._near = min(near, self._size - 2)
         self._neighbours = np.stack([_nearest(points, self._near) for points in self._points])
 
-    def __call__(self, near: BoolArray, rng: np.random.Generator) -> FloatArray:
-        """Return directions (n, D), of neighbours where ``near``."""
-        count, size = len(near), self._size
-        first = (self._parent + 1 + rng.integers(size - 1, size=count)) % size
-        between = (first - self._parent - 1) % size  # 0 ... size - 2
+    def __call__(self, rows: Rows, near: BoolArray, rng: np.random.Generator) -> FloatArray:
+        """Return directions of some rows, shape (n, D), of neighbours where ``near``."""
+        count, size = len(rows), self._size
+        parent, population = self._parent[rows], self._population[rows]
+        between = rng.integers(size - 1, size=count)
+        first = (parent + 1 + between) % size
         second = (between + 1 + rng.integers(size - 2, size=count)) % (size - 1)
-        second = (self._parent + 1 + second) % size
+        second = (parent + 1 + second) % size
         rank = rng.integers(self._near, size=count)
-        beside = self._neighbours[self._population, first, rank]
-        again = beside == self._parent
-        beside[again] = self._neighbours[
-            self._population[again], first[again], (rank[again] + 1) % self._near
-        ]
+        beside = self._neighbours[population, first, rank]
+        again = beside == parent
+        next_rank = (rank[again] + 1) % self._near
+        beside[again] = self._neighbours[population[again], first[again], next_rank]
         second = np.where(near, beside, second)
-        own = self._points[self._population, first]
-        direction: FloatArray = own - self._points[self._population, second]
+        direction: FloatArray = self._points[population, first] - self._points[population, second]
         return direction
 
 
@@ -336,14 +383,16 @@ def _cholesky(points: FloatArray) -> FloatArray:
     """Return the Cholesky factor of the points' covariance, also where that is singular."""
     covariance = np.atleast_2d(np.cov(points, rowvar=False))
     ridge = 1e-9 * np.maximum(np.diag(covariance), np.finfo(np.float64).tiny * 1e12)
-    return np.linalg.cholesky(covariance + np.diag(ridge))
+    return np.asarray(np.linalg.cholesky(covariance + np.diag(ridge)), dtype=np.float64)
 
 
 def _across(cholesky: FloatArray, momentum: FloatArray) -> FloatArray:
     """Return L p of each row."""
-    return np.einsum("nij,nj->ni", cholesky, momentum)
+    across: FloatArray = np.einsum("nij,nj->ni", cholesky, momentum)
+    return across
 
 
 def _along(cholesky: FloatArray, slope: FloatArray) -> FloatArray:
     """Return L^T g of each row."""
-    return np.einsum("nij,ni->nj", cholesky, slope)
+    along: FloatArray = np.einsum("nij,ni->nj", cholesky, slope)
+    return along

@@ -83,7 +83,8 @@ class NestedSettings:
     most_seconds: float = math.inf
 
     def __post_init__(self) -> None:
-        if self.particles < 8 or self.populations < 1 or (self.steps or 1) < 1:
+        few_steps = self.steps is not None and self.steps < 1
+        if self.particles < 8 or self.populations < 1 or few_steps:
             raise DataError(
                 "nested sampling needs 8 particles, 1 population and 1 step or more; got "
                 f"{self.particles}, {self.populations} and {self.steps}"
@@ -212,7 +213,9 @@ class _Population:
     def assess(self) -> float:
         """Return the largest share of Z that what is left could add."""
         live = self.particles.log_likelihood
-        if live.min() == live.max():
+        if live.max() == -np.inf:
+            self.left = 1.0  # other populations have found what this one has not yet
+        elif live.min() == live.max():
             self.left = 0.0  # nothing is left to find on one plateau, as far as can be seen
         else:
             mean = np.logaddexp.reduce(live) - math.log(live.size)
@@ -267,7 +270,7 @@ def nested_run(
     dimension = points.shape[2]
     settings.refuse_too_few(dimension)
     ends = time.perf_counter() + settings.most_seconds
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 2])
     steps = settings.steps or default_steps(settings.explorer, dimension)
 
     def check_time() -> None:
@@ -305,14 +308,13 @@ def nested_run(
                 begin_round(f"nested sampling, {volume:.0f} nats of prior volume")
     except OutOfTime:
         pass
-    moved = mover if isinstance(mover, tuple(MOVES.values())) else None
     return NestedRun(
         tuple(each.result() for each in populations),
         finished=not active,
         left=max(each.left for each in populations),
         iterations=iterations,
         evaluations=space.evaluations,
-        refused=0.0 if moved is None else moved.refused / max(moved.tried, 1),
+        refused=mover.refused / max(mover.tried, 1),
         p_value=float(kstest(np.concatenate(ranks), "uniform").pvalue) if ranks else math.nan,
         steps=steps,
     )

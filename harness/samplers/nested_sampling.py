@@ -81,7 +81,7 @@ def nested_sampling(
     def prior(points: FloatArray) -> tuple[FloatArray, FloatArray]:
         return base.log_density(points), base.log_density_gradient(points)
 
-    rng = np.random.default_rng([seed, 0])
+    rng = np.random.default_rng([seed, 3])
     start = base.sample(rng, populations * particles).reshape(populations, particles, -1)
     run = nested_run(PriorAndLikelihood(prior, path.target.log_density), start, settings, seed=seed)
     path.cost.gradients = run.evaluations

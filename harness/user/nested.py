@@ -1,4 +1,4 @@
-"""Nested sampling of a user's program: draws of its prior, the run, its fit and what to say of it."""
+"""Nested sampling of a user's program: draws of its prior, the run, its fit, what to say of it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from harness.samplers.nested_sampling import METHOD, run_attributes
 from harness.samplers.nested_volumes import weighted_chains
 from harness.user.evidence import written_prior
 from harness.user.prior import PRIOR, PriorDraws, prior_draws
-from harness.user.scout import starts_from_prior
 
 _LEAST_SHARE = 0.25
 """Share of the time for the run itself, whatever the draws of the prior take."""
 _REFUSED = 0.8
 """Share of moves that leave a particle where it was, from which on particles hardly move."""
+_APART = 0.3
+"""Standard deviations over which means of populations spread, from which on it matters."""
 
 
 def refuse_without_prior(model: Model) -> None:
@@ -45,11 +46,6 @@ def refuse_without_prior(model: Model) -> None:
         raise DataError(
             f"nested sampling needs a proper prior, and this one is improper{where}: give every "
             "parameter a proper prior, or use --method parallel_tempering"
-        )
-    if not starts_from_prior(model):
-        raise DataError(
-            "nested sampling starts from the program's own prior: leave --temper at likelihood, or "
-            "use --method parallel_tempering"
         )
 
 
@@ -200,6 +196,17 @@ def _findings(model: Model, prior: PriorDraws, run: NestedRun, said: Summary) ->
                 f"Take more particles (--draws), {_OTHER}",
             )
         )
+    apart = _apart(said)
+    if apart > _APART:
+        found.append(
+            Finding(
+                Severity.WARNING,
+                "Probabilities of modes may be wrong, because populations of particles disagree "
+                "about the posterior, as they do if few particles are in each mode: their means "
+                f"spread over {apart:.2f} of its standard deviations.",
+                f"Take more particles (--draws), {_OTHER}",
+            )
+        )
     if run.refused > _REFUSED:
         found.append(
             Finding(
@@ -228,6 +235,18 @@ def _findings(model: Model, prior: PriorDraws, run: NestedRun, said: Summary) ->
         )
     )
     return found
+
+
+def _apart(said: Summary) -> float:
+    """Return the largest spread of the populations' means, in standard deviations of the whole."""
+    points, weight = said.whole.particles.points, np.exp(said.found.log_weight)
+    mean = weight @ points / weight.sum()
+    sd = np.sqrt(weight @ np.square(points - mean) / weight.sum())
+    own = [weight * (said.whole.run == each) for each in np.unique(said.whole.run)]
+    means = np.array([each @ points / each.sum() for each in own if each.sum() > 0])
+    if len(means) < 2:
+        return 0.0
+    return float((means.std(axis=0, ddof=1) / np.where(sd > 0, sd, 1.0)).max())
 
 
 _OTHER = "and compare with --method parallel_tempering."

@@ -207,6 +207,11 @@ def sample(
         )
     if references not in get_args(References):
         raise DataError(f"parallel tempering takes 1 or 2 references; got {references}")
+    if method == NESTED and what == "all":
+        raise DataError(
+            "nested_sampling starts from the program's own prior: leave --temper at likelihood, or "
+            "use --method parallel_tempering"
+        )
     if not budget > 0:
         raise DataError(f"the budget must be more than 0 seconds; got {budget:g}")
     given = NutsSettings(
@@ -344,6 +349,7 @@ class _Run:
             )
         with self._clock.step("generated quantities", "generate"):
             fit = program.generated(fit, self._seed)
+        fit.tree.attrs["draws_asked"] = chosen.draws
         return UserFit(self.finished(fit, findings), NESTED)
 
     def auto(self, explorer: Explorer) -> UserFit:

@@ -142,7 +142,9 @@ def prospect(fit: Fit, timings: Mapping[str, float], stage: str, error: float | 
     phases = [float(np.sum(fit.tree.attrs.get(f"gradients_{each}", 0)))
               for each in ("warmup", "sampling")]  # fmt: skip
     share = phases[1] / sum(phases) if sum(phases) else 1.0
-    return Prospect(effective, half, error, stage != "nuts", draws, share * timings.get(stage, 0.0))
+    # Nested sampling makes as many as the likelihood takes, in proportion to those asked for.
+    asked = int(fit.tree.attrs.get("draws_asked", draws))
+    return Prospect(effective, half, error, stage != "nuts", asked, share * timings.get(stage, 0.0))
 
 
 def spent_sentence(found: list[Stage]) -> str:

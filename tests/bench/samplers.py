@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import TypeVar, get_args
 
 import numpy as np
 
 from harness.arrays import FloatArray, LogDensity
+from harness.engine.batched import BatchedDensity
 from harness.fit import Fit
 from harness.model import Model
 from harness.model.density import TargetDensity
@@ -21,7 +24,11 @@ from harness.path import GaussianBase, PilotSettings, gaussian_base, pilot
 from harness.samplers.annealed_importance import annealed_importance
 from harness.samplers.gibbs_tempering import gibbs_tempering
 from harness.samplers.kernels import Hmc
+from harness.samplers.nested_moves import NestedExplorer
+from harness.samplers.nested_particles import PriorAndLikelihood
+from harness.samplers.nested_run import NestedSettings, nested_run
 from harness.samplers.parallel_tempering import parallel_tempering
+from harness.temper import tempered_model
 
 _RUNGS, _CHAINS, _LEAPFROG_STEPS = 8, 32, 3
 _WARMUP, _DRAWS = 500, 2500
@@ -214,8 +221,56 @@ def _gibbs_tempering(rounds: int) -> None:
     )
 
 
+_LOGISTIC = """data {
+  int<lower=1> n;
+  int<lower=1> d;
+  matrix[n, d] X;
+  array[n] int<lower=0, upper=1> y;
+}
+parameters {
+  real a;
+  vector[d] b;
+}
+model {
+  a ~ normal(0, 2);
+  b ~ normal(0, 1);
+  y ~ bernoulli_logit_glm(X, a, b);
+}
+"""
+
+
+def _nested_sampling() -> None:
+    """What an evaluation costs nested sampling, in gradients of the Stan program."""
+    rng = np.random.default_rng(1)
+    data = {
+        "n": 500,
+        "d": 8,
+        "X": rng.normal(size=(500, 8)).tolist(),
+        "y": (rng.random(500) < 0.4).astype(int).tolist(),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "logistic.stan"
+        path.write_text(_LOGISTIC)
+        model = tempered_model(path, data)
+    prior, target = (BatchedDensity(model.program(each), data) for each in ("prior", "target"))
+    start = rng.normal(size=(4, 250, 9)) * np.array([2.0, *[1.0] * 8])
+    points = np.tile(start.reshape(-1, 9), (20, 1))
+    _, plain = _timed(target, points)
+    print("\nnested sampling of a logistic regression with 500 rows, 4 populations of 250:")
+    for explorer in get_args(NestedExplorer):
+        space = PriorAndLikelihood(prior, target)
+        settings = NestedSettings(explorer=explorer)
+        run, seconds = _timed(nested_run, space, start, settings, seed=1)
+        each = seconds / run.evaluations / (plain / len(points))
+        print(
+            f"  {explorer}: {run.evaluations:,} evaluations in {seconds:.1f} s, {each:.2f} native "
+            "gradients each (target: 1.5)"
+        )
+
+
 def print_samplers(options: argparse.Namespace) -> None:
-    """Print all three."""
+    """Print all of them."""
     _parallel_tempering(options.rounds)
     _annealed_importance(max(1, options.rounds // 3))
     _gibbs_tempering(options.rounds)
+    _nested_sampling()
