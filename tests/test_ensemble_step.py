@@ -20,7 +20,6 @@ from ensemble_banana import (
     squared,
     step_by_hand,
 )
-from scipy.stats import norm
 
 from harness.arrays import FloatArray
 from harness.samplers.ensemble import (
@@ -232,7 +231,7 @@ def test_exact_draws_stay_exact(select: tuple[int, ...] | None) -> None:
 
 
 def test_a_third_in_the_determinant_biases_the_same_steps() -> None:
-    """The bias of the misprint is E[(a_third - a) (f(moved) - f(flipped))], as a itself has none."""
+    """Its bias is E[(a_third - a) (f(moved) - f(flipped))], because a itself has none."""
     rng, count = np.random.default_rng(1), 4000
     preconditioner = banana_preconditioner(20)
     q, p, noise = (exact_draws(count, rng), *rng.standard_normal((2, count, 3)))
@@ -332,13 +331,13 @@ def test_without_preconditioning_the_step_is_baoab() -> None:
 
 
 def test_equal_weights_are_a_constant_matrix() -> None:
-    """lam = 0 is any B given directly; it is also the limit of small lam."""
+    """Lam = 0 is any B given directly; it is also the limit of small lam."""
     rng = np.random.default_rng(23)
     others, count = exact_draws(OTHERS, rng), 10
     q, p, noise = (exact_draws(count, rng), *rng.standard_normal((2, count, 3)))
     settings, dt = replace(SETTINGS, lam=0.0), np.full((count, 1), 0.2)
     covariance = np.cov(others.T, bias=True)
-    given = FixedRoot(np.linalg.cholesky(np.eye(3) + ETA * covariance))
+    given = FixedRoot(np.asarray(np.linalg.cholesky(np.eye(3) + ETA * covariance), float))
     nearly = LocalPreconditioner(others, ETA, 1e-13)
     ends = []
     for each in (covariance_root(others, ETA), given, nearly):
@@ -369,8 +368,8 @@ def test_a_walker_far_from_all_others() -> None:
         np.testing.assert_allclose(root.factor[0], np.eye(3), atol=1e-12)
 
 
-def test_where_two_walkers_are_equally_near_the_solver_fails_cleanly() -> None:
-    """A step that is far too large is refused, and warns of nothing."""
+def test_a_step_that_is_far_too_large_is_refused() -> None:
+    """Without a warning, and the walker stays."""
     rng = np.random.default_rng(26)
     preconditioner = banana_preconditioner(27)
     q = exact_draws(200, rng)
@@ -389,7 +388,3 @@ def test_where_two_walkers_are_equally_near_the_solver_fails_cleanly() -> None:
     assert stays.mean() > 0.9
     np.testing.assert_array_equal(made.place.q[stays], q[stays])
     np.testing.assert_array_equal(made.place.p[stays], -p[stays])
-
-
-def test_normal_tail_of_the_bound() -> None:
-    assert 31 * 2 * norm.sf(BOUND) < 1e-3

@@ -12,9 +12,10 @@ vector need sums over the coordinates before each, and no derivative of B is eve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -332,7 +333,7 @@ def selected_coordinates(select: Sequence[int] | None, dimension: int) -> npt.ND
     known = np.isin(chosen, np.arange(dimension)).all()
     if not (chosen.size and known and np.unique(chosen).size == chosen.size):
         raise DataError(
-            f"select names different coordinates from 0 to {dimension - 1}, one or more; "
+            f"different coordinates from 0 to {dimension - 1}, one or more, go into select; "
             f"got {chosen.tolist()}"
         )
     return chosen
@@ -347,7 +348,7 @@ def _products(places: FloatArray) -> FloatArray:
 def _cholesky_or_nan(matrices: FloatArray) -> FloatArray:
     """Return lower Cholesky factors, NaN of those that are not positive definite in rounding."""
     try:
-        return np.linalg.cholesky(matrices)
+        return np.asarray(np.linalg.cholesky(matrices), dtype=np.float64)
     except np.linalg.LinAlgError:
         return _one_by_one(np.linalg.cholesky, matrices)
 
@@ -355,16 +356,17 @@ def _cholesky_or_nan(matrices: FloatArray) -> FloatArray:
 def _inverse(matrices: FloatArray) -> FloatArray:
     """Return inverses, NaN of singular matrices."""
     try:
-        return np.linalg.inv(matrices)
+        return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
     except np.linalg.LinAlgError:
         return _one_by_one(np.linalg.inv, matrices)
 
 
-def _one_by_one(function: object, matrices: FloatArray) -> FloatArray:
+def _one_by_one(function: Callable[[FloatArray], Any], matrices: FloatArray) -> FloatArray:
+    """Apply a function to each matrix, with NaN where it fails."""
     result = np.full_like(matrices, np.nan)
     for row, matrix in zip(result, matrices, strict=True):
         try:
-            row[:] = function(matrix)  # type: ignore[operator]
+            row[:] = function(matrix)
         except np.linalg.LinAlgError:
             continue
     return result
