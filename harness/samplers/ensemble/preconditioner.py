@@ -29,6 +29,7 @@ Selected = slice | npt.NDArray[np.intp]
 
 _TOLERANCE = 1e-11  # of the implicit solution, relative to 1 + |q|
 _MOST_ROUNDS = 60
+_PATIENCE = 8  # rounds in which the solution must come ten times nearer
 _SAME = 1e-8  # distance of two solutions that count as the same, relative to 1 + |q|
 _MOST_PRODUCTS = 2_000_000  # of coordinates of the other walkers that are kept
 _LARGEST_SPREAD = 1e6  # of squares about the mean of all for which sums of products are precise
@@ -276,7 +277,8 @@ class LocalPreconditioner:
         reach = 1 + np.abs(q).max(axis=1, keepdims=True)
         x = start + (inverse @ (root.leading @ push))[:, :, 0]
         done = None
-        for _ in range(_MOST_ROUNDS):
+        failed, before = np.zeros((len(x), 1), dtype=np.bool_), np.full((len(x), 1), np.inf)
+        for turn in range(1, _MOST_ROUNDS + 1):
             leading = self._cholesky(self.weights(x), self._leading, self._leading_products)
             miss = (leading @ push)[:, :, 0]
             miss += start
@@ -284,8 +286,14 @@ class LocalPreconditioner:
             moved = (inverse @ miss[:, :, None])[:, :, 0]
             moved += x
             x = moved if done is None else np.where(done, x, moved)
+            size = np.abs(miss).max(axis=1, keepdims=True)
             # What is NaN is done too.
-            near = ~(np.abs(miss).max(axis=1, keepdims=True) > _TOLERANCE * reach)
+            near = ~(size > _TOLERANCE * reach)
+            if turn % _PATIENCE == 0:
+                stuck = ~near & (size > 0.1 * before)
+                if done is not None:
+                    stuck &= ~done
+                failed, near, before = failed | stuck, near | stuck, size
             if known is not None:
                 near |= np.abs(x - known).max(axis=1, keepdims=True) <= _SAME * reach
             if near.all():
@@ -298,7 +306,7 @@ class LocalPreconditioner:
             elif near.any():
                 done = near
         solved = np.isfinite(x).all(axis=1, keepdims=True)
-        solved &= False if done is None else done
+        solved &= np.False_ if done is None else done & ~failed
         if known is not None:
             solved &= np.abs(x - known).max(axis=1, keepdims=True) <= _SAME * reach
         if not solved.all():
