@@ -221,17 +221,20 @@ def paired_scores(count: int, seed: int, select: tuple[int, ...] | None) -> dict
 
 @pytest.mark.parametrize("select", [None, (0, 1)])
 def test_exact_draws_stay_exact(select: tuple[int, ...] | None) -> None:
-    scores = paired_scores(40_000, 14, select)
+    scores = paired_scores(20_000, 14, select)
     assert scores["log_ratio"] < BOUND
     # What is wrong lies far outside.  How far grows with the root of the number of draws.
-    assert scores["without_determinants"] > BOUND
-    assert scores["inverted_determinants"] > 7
+    assert scores["inverted_determinants"] > BOUND
     assert scores["printed_gaussians"] > 20
     assert scores["printed"] > 20
 
 
-def test_a_third_in_the_determinant_biases_the_same_steps() -> None:
-    """Its bias is E[(a_third - a) (f(moved) - f(flipped))], because a itself has none."""
+@pytest.mark.parametrize("misprint", ["third", "without_determinants"])
+def test_wrong_determinants_bias_the_same_steps(misprint: str) -> None:
+    """Their bias is E[(a_wrong - a) (f(moved) - f(flipped))], because a itself has none.
+
+    Everything else that moves is the same in both, so that few draws show a small bias.
+    """
     rng, count = np.random.default_rng(1), 4000
     preconditioner = banana_preconditioner(20)
     q, p, noise = (exact_draws(count, rng), *rng.standard_normal((2, count, 3)))
@@ -239,9 +242,10 @@ def test_a_third_in_the_determinant_biases_the_same_steps() -> None:
     made = step_by_hand(place, noise, SETTINGS, preconditioner)
     dt = np.full((count, 1), SETTINGS.dt)
     valid = one_step(place, noise, dt, SETTINGS, preconditioner, log_density).valid
-    right, third = (np.exp(np.minimum(0, each)) for each in (made.log_ratio, made.third))
+    ratios = (made.log_ratio, getattr(made, misprint))
+    right, wrong = (np.exp(np.minimum(0, each)) for each in ratios)
     moved = functions(made.end.q, made.end.p) - functions(q, -p)
-    assert largest_score(((third - right)[:, None] * moved)[valid]) > 10
+    assert largest_score(((wrong - right)[:, None] * moved)[valid]) > 10
 
 
 @pytest.mark.slow
@@ -299,7 +303,7 @@ def unadjusted_score(dt: float, *, divergence: bool, count: int) -> float:
 
 
 def test_bias_without_metropolis_falls_with_the_step_and_needs_div() -> None:
-    count = 20_000
+    count = 8_000
     coarse = unadjusted_score(0.4, divergence=True, count=count)
     fine = unadjusted_score(0.1, divergence=True, count=count)
     assert coarse > 2 * BOUND
