@@ -234,8 +234,9 @@ class LocalPreconditioner:
     ) -> Flags:
         """Whether the solution from q with momentum p is the midpoint, to 1e-8.
 
-        The selected coordinates decide, because B depends on no others.  A walker is done as soon
-        as it is that near, and it fails if it converges elsewhere or not at all.
+        The selected coordinates decide, because B depends on no others.  The solver runs to its
+        end as in the reversed step, whose own solution this is: to stop as soon as it comes near
+        would let steps pass whose reverse fails.
         """
         return self._solve(q, p, step, root, midpoint.q[:, self.selected] - self._centre)[1]
 
@@ -294,8 +295,6 @@ class LocalPreconditioner:
                 if done is not None:
                     stuck &= ~done
                 failed, near, before = failed | stuck, near | stuck, size
-            if known is not None:
-                near |= np.abs(x - known).max(axis=1, keepdims=True) <= _SAME * reach
             if near.all():
                 done = near
                 break
