@@ -434,7 +434,7 @@ def gaussian_truth(dimension: int, sd: float) -> tuple[float, float]:
 
 @few_and_many(4, 40)
 @pytest.mark.parametrize("explorer", ["slice", "hmc"])
-@pytest.mark.parametrize("dimension", [1, 5, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dimension", [1, 5])
 def test_gaussians_have_their_log_z_and_information(
     dimension: int, explorer: NestedExplorer, runs: int
 ) -> None:
