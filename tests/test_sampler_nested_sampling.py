@@ -434,7 +434,7 @@ def gaussian_truth(dimension: int, sd: float) -> tuple[float, float]:
 
 @few_and_many(4, 40)
 @pytest.mark.parametrize("explorer", ["slice", "hmc"])
-@pytest.mark.parametrize("dimension", [1, 5, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dimension", [1, 5])
 def test_gaussians_have_their_log_z_and_information(
     dimension: int, explorer: NestedExplorer, runs: int
 ) -> None:
@@ -485,7 +485,7 @@ def two_modes(dimension: int, sd: tuple[float, float], weight: tuple[float, floa
     return density
 
 
-@few_and_many(1, 20)
+@pytest.mark.parametrize("runs", [1])
 def test_two_modes_of_unequal_width_in_ten_dimensions(runs: int) -> None:
     """A first-order transition: the narrow mode has 3/4 of the mass, in 1e-10 of the volume.
 
@@ -497,16 +497,16 @@ def test_two_modes_of_unequal_width_in_ten_dimensions(runs: int) -> None:
     space, z, share = PriorAndLikelihood(base, mode), [], []
     for seed in range(runs):
         said, _ = ran(
-            space, dimension, seed, particles=150, populations=2,
+            space, dimension, seed, particles=200, populations=2,
             start=lambda rng, shape: 3.0 * rng.standard_normal(shape),
         )  # fmt: skip
         z.append(said.found.log_evidence.value / said.found.log_evidence.mcse)
         points = said.whole.particles.points
         share.append(np.exp(said.found.log_weight)[in_the_narrow_mode(points)].sum())
     z_bounds(z)
-    # Log odds of the modes have an error of at most sqrt(H / N), with H below 35 and N = 300.
+    # Log odds of the modes have an error of at most sqrt(H / N), with H below 35 and N = 400.
     odds = np.log(np.array(share) / (1 - np.array(share))) - np.log(3)
-    assert abs(np.mean(odds)) < 4 * np.sqrt(35 / 300 / runs)
+    assert abs(np.mean(odds)) < 4 * np.sqrt(35 / 400 / runs)
 
 
 def in_the_narrow_mode(points: FloatArray) -> npt.NDArray[np.bool_]:

@@ -163,6 +163,16 @@ def test_what_is_wrong_with_a_run_is_said(tmp_path: Path, monkeypatch: pytest.Mo
         assert "--method parallel_tempering" in told[sentence].what_to_try
 
 
+def test_few_particles_for_the_dimension_are_a_finding(tmp_path: Path) -> None:
+    program = PROPER.replace("real mu;", "real mu; vector[7] x;").replace(
+        "mu ~", "x ~ std_normal(); mu ~"
+    )
+    result = nested(written(tmp_path, program), {"n": 20, "y": Y}, draws=80)
+    (finding,) = [each for each in result.diagnosis if "few particles for the" in each.sentence]
+    assert finding.severity is Severity.WARNING
+    assert "20 in each population, for 8 parameters" in finding.sentence
+
+
 def test_from_the_command_line(tmp_path: Path) -> None:
     path = written(tmp_path, PROPER)
     data = tmp_path / "data.json"

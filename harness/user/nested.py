@@ -29,6 +29,9 @@ _LEAST_SHARE = 0.25
 """Share of the time for the run itself, whatever the draws of the prior take."""
 _REFUSED = 0.8
 """Share of moves that leave a particle where it was, from which on particles hardly move."""
+_A_DIMENSION = 5
+"""Particles a parameter; with 2 in 20 dimensions log Z was 2.4 standard errors too high on average.
+"""
 _APART = 0.3
 """Standard deviations over which means of populations spread, from which on it matters."""
 
@@ -194,6 +197,16 @@ def _findings(model: Model, prior: PriorDraws, run: NestedRun, said: Summary) ->
                 f"it: {values}. Some of them may have missed a mode, or have too few particles in "
                 "it.",
                 f"Take more particles (--draws), {_OTHER}",
+            )
+        )
+    particles = int(run.removed[0].alive[0])
+    if particles < _A_DIMENSION * model.dimension:
+        found.append(
+            Finding(
+                Severity.WARNING,
+                "Log Z may be biased by more than its error, because there are few particles for "
+                f"the dimension: {particles} in each population, for {model.dimension} parameters.",
+                f"Take {_A_DIMENSION} or more a parameter (--draws is 4 times that), {_OTHER}",
             )
         )
     apart = _apart(said)
