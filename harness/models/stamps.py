@@ -153,15 +153,19 @@ class Stamps:
     ) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Return the density of (mu, lambda, z, rate), and its slope in mu and the logarithms."""
         lam, rate = np.exp(log_lam), np.exp(log_rate)
-        away = self.thickness - mu[:, :, None]  # (n, K, J)
-        square = away**2
+        y = self.thickness - self.centre
+        offset = mu - self.centre
+        square = np.square(y - offset[:, :, None])  # (n, K, J)
         height = log_z + 0.5 * (log_lam - np.log(2 * np.pi))
-        term = height[:, :, None] - 0.5 * lam[:, :, None] * square
-        each = logsumexp(term, axis=1)
-        share = np.exp(term - each[:, None]) * self.count
+        share = height[:, :, None] - (0.5 * lam)[:, :, None] * square
+        largest = share.max(axis=1, keepdims=True)
+        share -= largest
+        np.exp(share, out=share)
+        total = share.sum(axis=1, keepdims=True)
+        each = (np.log(total) + largest)[:, 0]
+        share *= self.count / total
         weight = share.sum(axis=2)  # stamps of each component
         precision = 4 / self.spread**2
-        offset = mu - self.centre
         k, tail = self.components, 10 / self.spread**2
         value = (
             each @ self.count
@@ -175,9 +179,9 @@ class Stamps:
             - tail * rate
         )
         slope = {
-            "mu": lam * np.einsum("nkj,nkj->nk", share, away) - precision * offset,
+            "mu": lam * (share @ y - weight * offset) - precision * offset,
             "log_lambda": 0.5 * weight
-            - 0.5 * lam * np.einsum("nkj,nkj->nk", share, square)
+            - 0.5 * lam * (share * square).sum(axis=2)
             + 1
             - rate[:, None] * lam,
             "log_z": weight,
