@@ -24,7 +24,13 @@ EFFECTIVE_PROBLEM = 10
 
 
 def agreement(fit: Fit) -> Iterable[Finding]:
-    """Check R-hat of the target's parameters, and of the raw draws of the extended target."""
+    """Check R-hat of the target's parameters, and of the raw draws of the extended target.
+
+    Walkers that depend on each other are not compared; instead the halves of their mean are.
+    """
+    if fit.chains_interact:
+        yield _drift(fit.posterior.mean("chain").expand_dims("chain"))
+        return
     yield r_hat_finding(fit.posterior, "", "so these are not draws of the whole target")
     extended = fit.extended
     if extended is not None:
@@ -44,6 +50,51 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
     of_what, consequence
         Parts of the sentence: whose R-hat it is, and what it means if the chains disagree.
     """
+    worst = _largest_r_hat(draws, of_what)
+    if isinstance(worst, Finding):
+        return worst
+    name, r_hat = worst
+    if r_hat > R_HAT_PROBLEM:
+        return Finding(
+            Severity.PROBLEM,
+            f"The chains disagree, {consequence}: R-hat{of_what} reaches {r_hat:.2f} ({name}).",
+            BETTER_PATH,
+        )
+    if r_hat > R_HAT_WARNING:
+        return Finding(
+            Severity.WARNING,
+            f"The chains do not quite agree yet: R-hat{of_what} reaches {r_hat:.3f} ({name}).",
+            "Take more draws.",
+        )
+    return Finding(Severity.FINE, f"The chains agree: R-hat{of_what} is at most {r_hat:.3f}.")
+
+
+def _drift(mean: xr.Dataset) -> Finding:
+    """Say whether the mean over walkers, a single chain, is the same in both halves."""
+    worst = _largest_r_hat(mean, " of the walkers' mean")
+    if isinstance(worst, Finding):
+        return worst
+    name, r_hat = worst
+    if r_hat > R_HAT_PROBLEM:
+        return Finding(
+            Severity.PROBLEM,
+            "The walkers' mean drifts, so these are not draws of the whole target: R-hat of its "
+            f"halves reaches {r_hat:.2f} ({name}).",
+            "Take a longer warm-up and many more draws.",
+        )
+    if r_hat > R_HAT_WARNING:
+        return Finding(
+            Severity.WARNING,
+            f"The walkers' mean still drifts: R-hat of its halves reaches {r_hat:.3f} ({name}).",
+            "Take more draws.",
+        )
+    return Finding(
+        Severity.FINE, f"The walkers' mean does not drift: R-hat of its halves is {r_hat:.3f}."
+    )
+
+
+def _largest_r_hat(draws: xr.Dataset, of_what: str) -> tuple[str, float] | Finding:
+    """Return the parameter with the largest R-hat, or a finding if there is none."""
     if draws.sizes["draw"] < 8:
         return Finding(
             Severity.WARNING,
@@ -62,20 +113,7 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
             "Check the starting points and step sizes.",
         )
     name = max(largest, key=lambda each: largest[each])
-    r_hat = largest[name]
-    if r_hat > R_HAT_PROBLEM:
-        return Finding(
-            Severity.PROBLEM,
-            f"The chains disagree, {consequence}: R-hat{of_what} reaches {r_hat:.2f} ({name}).",
-            BETTER_PATH,
-        )
-    if r_hat > R_HAT_WARNING:
-        return Finding(
-            Severity.WARNING,
-            f"The chains do not quite agree yet: R-hat{of_what} reaches {r_hat:.3f} ({name}).",
-            "Take more draws.",
-        )
-    return Finding(Severity.FINE, f"The chains agree: R-hat{of_what} is at most {r_hat:.3f}.")
+    return name, largest[name]
 
 
 def effective_draws(fit: Fit) -> Iterable[Finding]:

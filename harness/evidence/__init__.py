@@ -12,6 +12,11 @@ Nemeth, C., Lindsten, F., Filippone, M. and Hensman, J. (2019). Pseudo-extended 
 Monte Carlo. Advances in Neural Information Processing Systems 32.
 """
 
+from harness.evidence.autocorrelation import (
+    AutocorrelationTime,
+    AutocorrelationTimes,
+    autocorrelation_times,
+)
 from harness.evidence.base_mass import WHOLE_BASE, LogMass, log_base_mass
 from harness.evidence.bridge import (
     BridgeEstimate,
@@ -73,6 +78,8 @@ from harness.evidence.rungs import JoinedEvidence, RungEvidence, joined_evidence
 __all__ = [
     "LEVEL",
     "WHOLE_BASE",
+    "AutocorrelationTime",
+    "AutocorrelationTimes",
     "BayesFactor",
     "BridgeEstimate",
     "CombinedLogEvidence",
@@ -87,6 +94,7 @@ __all__ = [
     "RungEvidence",
     "Share",
     "TwoSidedLogEvidence",
+    "autocorrelation_times",
     "bayes_factor",
     "bridge_sampling",
     "combined_log_evidence",

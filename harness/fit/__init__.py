@@ -7,11 +7,12 @@ weights; absent if the target itself was sampled), ``sample_stats`` (statistics 
 """
 
 from harness.fit.build import build_fit, continued, evidence_attributes, pooled, reserved_names
-from harness.fit.fit import Fit, is_fit
+from harness.fit.fit import CHAINS_INTERACT, Fit, is_fit
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws
 from harness.fit.weighting import Weighting, in_extended, target_draws
 
 __all__ = [
+    "CHAINS_INTERACT",
     "PSEUDO_SAMPLE",
     "Fit",
     "TemperedDraws",

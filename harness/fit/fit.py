@@ -25,6 +25,9 @@ VERSION = 1
 FORMAT = f"harness-fit-{VERSION}"
 """Marks a file as one of a fit."""
 
+CHAINS_INTERACT = "chains_interact"
+"""Attribute, 1 or missing, of a fit whose chains are walkers that depend on each other."""
+
 _DAMAGED = (
     *(OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError, IndexError),
     *(OverflowError, RecursionError, MemoryError),
@@ -35,6 +38,12 @@ _DAMAGED = (
 def is_fit(path: Path) -> bool:
     """Whether a file is one of a fit, as far as its mark says."""
     return root_attribute(path, "format") == FORMAT
+
+
+def _ensemble_mean(series: FloatArray) -> FloatArray:
+    """Return the mean over chains of a series (chains, draws, ...), as a single chain."""
+    mean: FloatArray = series.mean(axis=0, keepdims=True)
+    return mean
 
 
 class Fit:
@@ -109,6 +118,15 @@ class Fit:
                 for name, other in own.items()
             }
         )
+
+    @property
+    def chains_interact(self) -> bool:
+        """Whether chains depend on each other, as walkers of an ensemble do.
+
+        Errors then come from the series of their means, and R-hat, which compares independent
+        chains, says nothing.
+        """
+        return bool(self.tree.attrs.get(CHAINS_INTERACT, 0))
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -229,7 +247,8 @@ class Fit:
         """
         if self.weighting == "across draws":
             return evidence.weighted_expectation(self._values(f), self.log_weight)
-        return evidence.expectation(self.series(f).to_numpy())
+        series = self.series(f).to_numpy()
+        return evidence.expectation(_ensemble_mean(series) if self.chains_interact else series)
 
     def effective_draws(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
         """Estimate how many independent draws of the target give E_target[f] as precisely.
@@ -242,6 +261,11 @@ class Fit:
         f
             The same as in :meth:`series`.
         """
+        if self.chains_interact:
+            values = self.series(f).to_numpy()
+            variance, mcse = values.var(axis=(0, 1)), self.expectation(f).mcse
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.where(variance > 0, variance / np.square(mcse), np.nan)
         log_weight = self.log_weight
         if self.weighting == "within draws":
             log_weight = log_weight - np.logaddexp.reduce(log_weight, axis=-1, keepdims=True)

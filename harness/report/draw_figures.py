@@ -34,15 +34,20 @@ _FEWEST_FOR_ESS = 4
 _PARTS = 6
 
 
-def draw_figures(columns: Columns) -> list[Figure]:
+def draw_figures(columns: Columns, *, chains_interact: bool = False) -> list[Figure]:
     """Draw figures of the draws, for the coordinates with the largest R-hat.
 
     Parameters
     ----------
     columns
         A few coordinates, the worst first.
+    chains_interact
+        Whether chains depend on each other: then ranks and effective sample sizes, which take them
+        as independent, are left out.
     """
     figures = [traces(columns)]
+    if chains_interact:
+        return figures
     if columns.values.shape[1] >= 2 * _RANK_POINTS:
         figures.append(ranks(columns.halves()))
     if columns.values.shape[1] >= _PARTS * _FEWEST_FOR_ESS:

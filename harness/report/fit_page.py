@@ -126,6 +126,8 @@ def build_fit_page(
     attrs = fit.tree.attrs
     posterior = labelled(fit.posterior, labels or {})
     summary, caption = _summary(posterior, rows)
+    if fit.chains_interact:
+        summary, caption = _of_walkers(summary)
     modes, mode_remarks = _modes(fit)
     drawn = pictures and posterior.sizes["draw"] > 1
     return FitPage(
@@ -137,7 +139,13 @@ def build_fit_page(
         summary_caption=caption,
         modes=modes,
         mode_remarks=mode_remarks,
-        draw_figures=(draw_figures(worst_columns(posterior, _COORDINATES_DRAWN)) if drawn else ()),
+        draw_figures=(
+            draw_figures(
+                worst_columns(posterior, _COORDINATES_DRAWN), chains_interact=fit.chains_interact
+            )
+            if drawn
+            else ()
+        ),
         path_figures=path_figures(fit) if drawn else (),
         cost=_cost(fit),
         settings=_flat(fit.settings),
@@ -248,6 +256,16 @@ def _summary(posterior: xr.Dataset, rows: int) -> tuple[pd.DataFrame, str]:
         summary["r_hat"] = evidence.r_hat(columns.values)
         caption += " R-hat compares the halves of the single chain."
     return summary, caption
+
+
+def _of_walkers(summary: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return a summary without the columns that take chains as independent, and its caption."""
+    kept = [name for name in summary if not str(name).startswith(("ess", "mcse", "r_hat"))]
+    caption = (
+        "ArviZ's summary of the draws of all walkers. They depend on each other, so it has no "
+        "R-hat, no effective sample sizes and no errors; the findings say what the means are worth."
+    )
+    return summary[kept], caption
 
 
 def _modes(fit: Fit) -> tuple[pd.DataFrame, Sequence[str]]:

@@ -71,6 +71,9 @@ METHODS: dict[str, MethodStyle] = {
     "repelling_attracting": MethodStyle("Repelling-attracting Metropolis", "#661100", "8"),
     "joint_hmc": MethodStyle("Joint tempering by HMC", "#1B7837", "1"),
     "path_sampling": MethodStyle("Path sampling", "#6699CC", "H"),
+    "ensemble_quasi_newton": MethodStyle("Ensemble quasi-Newton", "#CC6677", "H"),
+    "langevin": MethodStyle("Langevin dynamics", "#88CCEE", "+"),
+    "hmc": MethodStyle("HMC, unit metric", "#8C6D31", "x"),
     "fold_importance": MethodStyle("Importance sampling from a fold", "#888888", "X"),
 }
 """Style of each method, by the name that fits record."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,12 +12,25 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes, target_draws
-from harness.samplers.geometric_path import GeometricPath
+from harness.model.python_target import Target
+from harness.samplers.cost import Cost
+
+
+class Sampled(Protocol):
+    """What was sampled and what that cost, such as a path."""
+
+    @property
+    def target(self) -> Target:
+        """The target."""
+
+    @property
+    def cost(self) -> Cost:
+        """Evaluations so far."""
 
 
 def plain_fit(
     method: str,
-    path: GeometricPath,
+    path: Sampled,
     points: FloatArray,
     *,
     settings: Mapping[str, Any],
@@ -33,7 +46,7 @@ def plain_fit(
     method
         Name of the method.
     path
-        The path that was sampled, which also knows what the run cost.
+        The path that was sampled, or a target alone, which also knows what the run cost.
     points
         Draws in base coordinates, shape (chains, draws, D).
     settings
@@ -60,7 +73,7 @@ def plain_fit(
 
 def weighted_fit(
     method: str,
-    path: GeometricPath,
+    path: Sampled,
     points: FloatArray,
     extended: Mapping[str, FloatArray],
     *,
@@ -108,7 +121,7 @@ def weighted_fit(
 
 
 def _attributes(
-    method: str, path: GeometricPath, chains: int, settings: Mapping[str, Any], seed: int
+    method: str, path: Sampled, chains: int, settings: Mapping[str, Any], seed: int
 ) -> dict[str, Any]:
     """Return a fit's attributes; the cost of all chains is divided equally among them."""
     share = np.full(chains, 1 / chains)
