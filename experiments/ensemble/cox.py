@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -214,9 +214,7 @@ def _start(process: LogGaussianCox, walkers: int, rng: np.random.Generator) -> _
         gain = field.covariance @ np.linalg.inv(field.covariance + np.eye(process.size))
         x[w] = process.field_mean + gain @ (density - process.field_mean)
         x[w] += 0.3 * rng.standard_normal(process.size)
-    return _State(
-        x, rng.standard_normal(x.shape), theta, rng.standard_normal(theta.shape)
-    )
+    return _State(x, rng.standard_normal(x.shape), theta, rng.standard_normal(theta.shape))
 
 
 def _move_ensemble(

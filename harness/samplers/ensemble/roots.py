@@ -71,7 +71,7 @@ class _Constant:
     def times(self, p: FloatArray) -> FloatArray:
         raise NotImplementedError
 
-    def root(self, q: FloatArray) -> Root:  # noqa: ARG002
+    def root(self, q: FloatArray) -> Root:
         """Return B, which is the same at every point."""
         return self
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError
 from harness.samplers.ensemble.preconditioner import LocalPreconditioner, selected_coordinates
-from harness.samplers.ensemble.roots import Flags, FixedRoot, Preconditioner, covariance_root
+from harness.samplers.ensemble.roots import FixedRoot, Flags, Preconditioner, covariance_root
 from harness.samplers.ensemble.settings import EnsembleSettings
 from harness.samplers.ensemble.step import Place, decide, with_root
 
