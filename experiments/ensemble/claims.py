@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pandas as pd
 
 from harness.plan.claims import judged
-from harness.plan.spec import Claim, Results
+from harness.plan.spec import Claim, ClaimKind, Results
 
 from .grid import COX, RAW, TEMPERED, UNC
 from .measures import NAMES
@@ -18,7 +18,7 @@ Judge = Callable[[], tuple[str, bool | None]]
 
 def slowest(table: pd.DataFrame, scheme: str, part: str) -> float:
     """Largest autocorrelation time of a scheme's quantities."""
-    return float(table.loc[scheme, list(NAMES[part])].max())
+    return float(table.loc[[scheme], list(NAMES[part])].to_numpy().max())
 
 
 def _ordering(raw: pd.DataFrame) -> Judge:
@@ -47,7 +47,7 @@ def _ratio(raw: pd.DataFrame) -> Judge:
 
 def _open(table: pd.DataFrame, *schemes: str) -> str:
     """Say which schemes' runs are too short for their autocorrelation times."""
-    short = [each for each in schemes if table.loc[each, "closed"] < 1]
+    short = [each for each in schemes if float(table["closed"][each]) < 1]
     return (
         f"; runs of {' and '.join(short)} are short for this, so theirs are bounds" if short else ""
     )
@@ -162,9 +162,14 @@ def claims(results: Results) -> list[Claim]:
     raw, unc, cox, tempered = (times(results, part) for part in (RAW, UNC, COX, TEMPERED))
 
     def claim(
-        key: str, kind: str, statement: str, table: pd.DataFrame, needs: set[str], judge: Judge
+        key: str,
+        kind: ClaimKind,
+        statement: str,
+        table: pd.DataFrame,
+        needs: set[str],
+        judge: Judge,
     ) -> Claim:
-        made = Claim(key, kind, statement)  # type: ignore[arg-type]
+        made = Claim(key, kind, statement)
         return judged(results, made, needs - set(table.index), judge)
 
     both = raw.loc[raw.index.intersection(unc.index)]

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError
@@ -143,7 +144,7 @@ def sample_by_blocks(
     members = np.split(np.arange(walkers), groups)
     kept = np.empty((walkers, iterations - warmup, process.size + 2))
     acceptance = np.zeros(2)
-    move = _move_riemannian if blocks.scheme == "rmhmc" else _move_ensemble
+    move = move_riemannian if blocks.scheme == "rmhmc" else move_ensemble
     for iteration in range(iterations):
         for mine in members:
             accepted = move(process, blocks, state, mine, rng)
@@ -194,7 +195,7 @@ def _parameters(points: FloatArray) -> dict[str, FloatArray]:
 
 
 @dataclass
-class _State:
+class State:
     """Of all walkers: x and its momentum (W, N), theta and its momentum (W, 2)."""
 
     x: FloatArray
@@ -203,7 +204,7 @@ class _State:
     theta_momentum: FloatArray
 
 
-def _start(process: LogGaussianCox, walkers: int, rng: np.random.Generator) -> _State:
+def _start(process: LogGaussianCox, walkers: int, rng: np.random.Generator) -> State:
     """Start near the truth that the points were drawn at, with fields that smooth the points."""
     theta = np.log([TRUE_SIGMA2, TRUE_RANGE]) + 0.3 * rng.standard_normal((walkers, 2))
     x = np.empty((walkers, process.size))
@@ -214,14 +215,14 @@ def _start(process: LogGaussianCox, walkers: int, rng: np.random.Generator) -> _
         gain = field.covariance @ np.linalg.inv(field.covariance + np.eye(process.size))
         x[w] = process.field_mean + gain @ (density - process.field_mean)
         x[w] += 0.3 * rng.standard_normal(process.size)
-    return _State(x, rng.standard_normal(x.shape), theta, rng.standard_normal(theta.shape))
+    return State(x, rng.standard_normal(x.shape), theta, rng.standard_normal(theta.shape))
 
 
-def _move_ensemble(
+def move_ensemble(
     process: LogGaussianCox,
     blocks: Blocks,
-    state: _State,
-    mine: FloatArray,
+    state: State,
+    mine: npt.NDArray[np.intp],
     rng: np.random.Generator,
 ) -> FloatArray:
     """Move a group by one iteration; returns the acceptance of both blocks."""
@@ -272,11 +273,11 @@ def _decisions(
     return place.q, place.p, float(accepted.mean())
 
 
-def _move_riemannian(
+def move_riemannian(
     process: LogGaussianCox,
     blocks: Blocks,
-    state: _State,
-    mine: FloatArray,
+    state: State,
+    mine: npt.NDArray[np.intp],
     rng: np.random.Generator,
 ) -> FloatArray:
     """Move a group by one iteration of Riemannian HMC."""

@@ -90,11 +90,11 @@ def stamps_and_modes(results: Results) -> Figure:
 
 def points_and_field(results: Results) -> Figure:
     """The points of the Cox process and, if there are draws, the mean log intensity."""
-    side = SIZES[results.profile].side if results.profile in SIZES else 16  # type: ignore[index]
+    side = {name: size.side for name, size in SIZES.items()}.get(results.profile, 16)
     data = process(side)
     cells = [cell for cell in results.cells if cell.key == "cox-eqn"]
     figure, axes = new_figure(1, 2, width=8.0, height=3.6)
-    _square(figure_axis=axes[0], values=data.points, title="points in each cell")
+    _square(figure_axis=axes[0], values=data.points.astype(np.float64), title="points in each cell")
     if cells:
         draws = results.target_draws(cells[0], results.replications(cells[0])[0])["x"]
         mean = draws.mean(axis=(0, 1)).reshape(side, side)

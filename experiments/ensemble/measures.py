@@ -28,14 +28,10 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     In gradients for each walker or chain; those of the Cox process in iterations.
     """
     attrs = fit.tree.attrs
+    metrics: dict[str, float]
     if "iat" in attrs:
         found = {name: np.asarray(attrs[name]) for name in _KEYS if name in attrs}
-        metrics = {
-            name: float(attrs[name])
-            for name in ("acceptance", "invalid", "orders", "changed_orders", "right",
-                         "acceptance_latent", "acceptance_hyper")
-            if name in attrs
-        }  # fmt: skip
+        metrics = {name: float(attrs[name]) for name in _OTHERS if name in attrs}
     else:
         watched = _watched(cell, fit)
         leapfrogs = float(fit.sample_stats["n_steps"].mean())
@@ -54,6 +50,15 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     return metrics
 
 
+_OTHERS: tuple[str, ...] = (
+    "acceptance",
+    "invalid",
+    "orders",
+    "changed_orders",
+    "right",
+    "acceptance_latent",
+    "acceptance_hyper",
+)
 _KEYS = ("iat", "iat_error", "iat_closed", "iat_ensemble", "mean", "mcse")
 
 
