@@ -119,7 +119,8 @@ def _square(figure_axis: Axes, values: FloatArray, title: str) -> None:
 
 def time_chart(results: Results) -> Figure | None:
     """Autocorrelation times of the slowest quantity, with the paper's as crosses."""
-    tables = {part: times(results, part) for part in (RAW, UNC)}
+    # Walkers that hardly move have no times to be shown.
+    tables = {part: times(results, part).drop("EQN, λ = 0", errors="ignore") for part in (RAW, UNC)}
     if all(table.empty for table in tables.values()):
         return None
     figure, (axis,) = new_figure(width=8.0, height=3.8)
