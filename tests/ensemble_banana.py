@@ -20,7 +20,7 @@ _CURVE, _NARROW = 0.6, 0.5
 
 
 def log_density(q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """x is N(0, 1); y is N(0.6 x^2, 0.5^2); z is N(x / 2, 1)."""
+    """X is N(0, 1); y is N(0.6 x^2, 0.5^2); z is N(x / 2, 1)."""
     x, y, z = q.T
     off, side = (y - _CURVE * x**2) / _NARROW**2, z - x / 2
     value = -(x**2) / 2 - off**2 * _NARROW**2 / 2 - side**2 / 2
@@ -93,10 +93,7 @@ def step_by_hand(
     value, gradient = log_density(q)
     last = p3 + half * at_end.transposed_times(gradient)
     end = Place(q, last, value, gradient, at_end)
-    if settings.gamma > 0:
-        noise_back = (kept * turned - p2) / sigma
-    else:
-        noise_back = -noise
+    noise_back = (kept * turned - p2) / sigma if settings.gamma > 0 else -noise
     above, below = root.log_determinant(half, p3), root.log_determinant(-half, p1)
     third = root.log_determinant(-half * 2 / 3, p1)
     assert above is not None

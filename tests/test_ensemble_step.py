@@ -20,7 +20,6 @@ from ensemble_banana import (
     squared,
     step_by_hand,
 )
-from scipy.stats import norm
 
 from harness.arrays import FloatArray
 from harness.samplers.ensemble import (
@@ -188,6 +187,22 @@ def test_order_of_the_log_ratio(gamma: float, least: float) -> None:
     assert undiverged < 1.3
 
 
+def test_what_passes_passes_on_the_way_back() -> None:
+    """A valid step's reverse is valid and ends where it began, or detailed balance fails."""
+    rng, count = np.random.default_rng(5), 6000
+    preconditioner, dt = banana_preconditioner(20), np.full((count, 1), SETTINGS.dt)
+    q, p, noise = (exact_draws(count, rng), *rng.standard_normal((2, count, 3)))
+    place = place_at(q, p, preconditioner)
+    made = step_by_hand(place, noise, SETTINGS, preconditioner)
+    valid = one_step(place, noise, dt, SETTINGS, preconditioner, log_density).valid
+    assert np.count_nonzero(~valid) > 0
+    back = place_at(made.end.q[valid], -made.end.p[valid], preconditioner)
+    again = one_step(back, made.noise_back[valid], dt[valid], SETTINGS, preconditioner, log_density)
+    # Rounding decides about a walker whose solution is on the edge of the tolerance.
+    assert np.count_nonzero(~again.valid) <= 1
+    np.testing.assert_allclose(again.place.q[again.valid], q[valid][again.valid], atol=1e-6)
+
+
 def paired_scores(count: int, seed: int, select: tuple[int, ...] | None) -> dict[str, float]:
     """Largest score of 31 paired changes in one step of exact draws, for each acceptance ratio.
 
@@ -222,17 +237,20 @@ def paired_scores(count: int, seed: int, select: tuple[int, ...] | None) -> dict
 
 @pytest.mark.parametrize("select", [None, (0, 1)])
 def test_exact_draws_stay_exact(select: tuple[int, ...] | None) -> None:
-    scores = paired_scores(40_000, 14, select)
+    scores = paired_scores(20_000, 14, select)
     assert scores["log_ratio"] < BOUND
     # What is wrong lies far outside.  How far grows with the root of the number of draws.
-    assert scores["without_determinants"] > BOUND
-    assert scores["inverted_determinants"] > 7
+    assert scores["inverted_determinants"] > BOUND
     assert scores["printed_gaussians"] > 20
     assert scores["printed"] > 20
 
 
-def test_a_third_in_the_determinant_biases_the_same_steps() -> None:
-    """The bias of the misprint is E[(a_third - a) (f(moved) - f(flipped))], as a itself has none."""
+@pytest.mark.parametrize("misprint", ["third", "without_determinants"])
+def test_wrong_determinants_bias_the_same_steps(misprint: str) -> None:
+    """Their bias is E[(a_wrong - a) (f(moved) - f(flipped))], because a itself has none.
+
+    Everything else that moves is the same in both, so that few draws show a small bias.
+    """
     rng, count = np.random.default_rng(1), 4000
     preconditioner = banana_preconditioner(20)
     q, p, noise = (exact_draws(count, rng), *rng.standard_normal((2, count, 3)))
@@ -240,9 +258,10 @@ def test_a_third_in_the_determinant_biases_the_same_steps() -> None:
     made = step_by_hand(place, noise, SETTINGS, preconditioner)
     dt = np.full((count, 1), SETTINGS.dt)
     valid = one_step(place, noise, dt, SETTINGS, preconditioner, log_density).valid
-    right, third = (np.exp(np.minimum(0, each)) for each in (made.log_ratio, made.third))
+    ratios = (made.log_ratio, getattr(made, misprint))
+    right, wrong = (np.exp(np.minimum(0, each)) for each in ratios)
     moved = functions(made.end.q, made.end.p) - functions(q, -p)
-    assert largest_score(((third - right)[:, None] * moved)[valid]) > 10
+    assert largest_score(((wrong - right)[:, None] * moved)[valid]) > 10
 
 
 @pytest.mark.slow
@@ -300,7 +319,7 @@ def unadjusted_score(dt: float, *, divergence: bool, count: int) -> float:
 
 
 def test_bias_without_metropolis_falls_with_the_step_and_needs_div() -> None:
-    count = 20_000
+    count = 8_000
     coarse = unadjusted_score(0.4, divergence=True, count=count)
     fine = unadjusted_score(0.1, divergence=True, count=count)
     assert coarse > 2 * BOUND
@@ -332,13 +351,13 @@ def test_without_preconditioning_the_step_is_baoab() -> None:
 
 
 def test_equal_weights_are_a_constant_matrix() -> None:
-    """lam = 0 is any B given directly; it is also the limit of small lam."""
+    """Lam = 0 is any B given directly; it is also the limit of small lam."""
     rng = np.random.default_rng(23)
     others, count = exact_draws(OTHERS, rng), 10
     q, p, noise = (exact_draws(count, rng), *rng.standard_normal((2, count, 3)))
     settings, dt = replace(SETTINGS, lam=0.0), np.full((count, 1), 0.2)
     covariance = np.cov(others.T, bias=True)
-    given = FixedRoot(np.linalg.cholesky(np.eye(3) + ETA * covariance))
+    given = FixedRoot(np.asarray(np.linalg.cholesky(np.eye(3) + ETA * covariance), float))
     nearly = LocalPreconditioner(others, ETA, 1e-13)
     ends = []
     for each in (covariance_root(others, ETA), given, nearly):
@@ -369,8 +388,8 @@ def test_a_walker_far_from_all_others() -> None:
         np.testing.assert_allclose(root.factor[0], np.eye(3), atol=1e-12)
 
 
-def test_where_two_walkers_are_equally_near_the_solver_fails_cleanly() -> None:
-    """A step that is far too large is refused, and warns of nothing."""
+def test_a_step_that_is_far_too_large_is_refused() -> None:
+    """Without a warning, and the walker stays."""
     rng = np.random.default_rng(26)
     preconditioner = banana_preconditioner(27)
     q = exact_draws(200, rng)
@@ -389,7 +408,3 @@ def test_where_two_walkers_are_equally_near_the_solver_fails_cleanly() -> None:
     assert stays.mean() > 0.9
     np.testing.assert_array_equal(made.place.q[stays], q[stays])
     np.testing.assert_array_equal(made.place.p[stays], -p[stays])
-
-
-def test_normal_tail_of_the_bound() -> None:
-    assert 31 * 2 * norm.sf(BOUND) < 1e-3

@@ -82,9 +82,7 @@ def autocorrelation_times(values: npt.ArrayLike, *, window: float = 5.0) -> Auto
     return AutocorrelationTimes(_together(own, shape), _together(mean, shape))
 
 
-def _together(
-    each: list[tuple[float, float, bool]], shape: tuple[int, ...]
-) -> AutocorrelationTime:
+def _together(each: list[tuple[float, float, bool]], shape: tuple[int, ...]) -> AutocorrelationTime:
     value, error, closed = (np.array(part).reshape(shape) for part in zip(*each, strict=True))
     return AutocorrelationTime(value.astype(np.float64), error.astype(np.float64), closed)
 

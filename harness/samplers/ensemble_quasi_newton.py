@@ -1,8 +1,8 @@
 """Walkers preconditioned by each other's covariance, and the two methods that this contains.
 
-The ensemble quasi-Newton sampler moves walkers by Langevin dynamics, scaled by the covariance of the
-other walkers, near by or all of them.  Without that scaling it is Langevin dynamics (BAOAB), and
-without friction, with fresh momenta, HMC with a unit metric.  Step sizes are given and nothing
+The ensemble quasi-Newton sampler moves walkers by Langevin dynamics, scaled by the covariance of
+the other walkers, near by or all of them.  Without that scaling it is Langevin dynamics (BAOAB),
+and without friction, with fresh momenta, HMC with a unit metric.  Step sizes are given and nothing
 adapts.  The algorithm is in :mod:`harness.samplers.ensemble`.
 
 References
@@ -129,8 +129,8 @@ def langevin(
 ) -> Fit:
     """Sample a target by Langevin dynamics with a unit metric, as BAOAB steps.
 
-    After a rejection the momentum is reversed.  With a decision at every step and weak friction this
-    destroys it again and again, so the default is a decision every 20 steps.
+    After a rejection the momentum is reversed.  With a decision at every step this destroys it
+    again and again, so the default is a decision every 20 steps.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from harness.models.boltzmann_mean_field import mean_field_base
 from harness.models.gaussian_mixture import kou_mixture
 from harness.path import GaussianBase, PilotSettings, gaussian_base, pilot
 from harness.samplers.annealed_importance import annealed_importance
+from harness.samplers.ensemble import EnsembleSettings, run_ensemble
+from harness.samplers.ensemble.walkers import walker_streams
 from harness.samplers.gibbs_tempering import gibbs_tempering
 from harness.samplers.kernels import Hmc
 from harness.samplers.parallel_tempering import parallel_tempering
@@ -214,8 +216,36 @@ def _gibbs_tempering(rounds: int) -> None:
     )
 
 
+def _ensemble(rounds: int) -> None:
+    """What a step of the ensemble quasi-Newton sampler adds to the density, per walker."""
+    walkers, dimension, sweeps = 64, 10, 10
+    sd = np.geomspace(0.3, 3, dimension)
+    starts = sd * np.random.default_rng(1).standard_normal((walkers, dimension))
+
+    def log_density(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return -0.5 * np.square(x / sd).sum(axis=1), -x / sd**2
+
+    print(f"\nensemble quasi-Newton, {walkers} walkers, {dimension} dimensions, {rounds} rounds:")
+    special: dict[str, Any]
+    for name, special in (
+        ("local, 3 coordinates, 4 groups", {"lam": 1.0, "select": (0, 1, 2)}),
+        ("local, 3 coordinates, 2 groups", {"lam": 1.0, "select": (0, 1, 2), "groups": 2}),
+        ("local, all coordinates, 4 groups", {"lam": 0.1}),
+        ("one covariance, 4 groups", {}),
+    ):
+        settings = EnsembleSettings(dt=0.15, eta=3.0, **special)
+        streams = walker_streams(1, walkers)
+        seconds = [
+            _timed(run_ensemble, log_density, starts, settings, sweeps, streams)[1]
+            for _ in range(rounds)
+        ]
+        each = np.median(seconds) / (walkers * sweeps * settings.steps)
+        print(f"  {name:34} {1e6 * each:6.1f} microseconds a walker's step (target: 20)")
+
+
 def print_samplers(options: argparse.Namespace) -> None:
-    """Print all three."""
+    """Print all four."""
+    _ensemble(options.rounds)
     _parallel_tempering(options.rounds)
     _annealed_importance(max(1, options.rounds // 3))
     _gibbs_tempering(options.rounds)

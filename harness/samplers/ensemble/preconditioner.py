@@ -12,9 +12,10 @@ vector need sums over the coordinates before each, and no derivative of B is eve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ Selected = slice | npt.NDArray[np.intp]
 
 _TOLERANCE = 1e-11  # of the implicit solution, relative to 1 + |q|
 _MOST_ROUNDS = 60
+_PATIENCE = 8  # rounds in which the solution must come ten times nearer
 _SAME = 1e-8  # distance of two solutions that count as the same, relative to 1 + |q|
 _MOST_PRODUCTS = 2_000_000  # of coordinates of the other walkers that are kept
 _LARGEST_SPREAD = 1e6  # of squares about the mean of all for which sums of products are precise
@@ -232,8 +234,9 @@ class LocalPreconditioner:
     ) -> Flags:
         """Whether the solution from q with momentum p is the midpoint, to 1e-8.
 
-        The selected coordinates decide, because B depends on no others.  A walker is done as soon
-        as it is that near, and it fails if it converges elsewhere or not at all.
+        The selected coordinates decide, because B depends on no others.  The solver runs to its
+        end as in the reversed step, whose own solution this is: to stop as soon as it comes near
+        would let steps pass whose reverse fails.
         """
         return self._solve(q, p, step, root, midpoint.q[:, self.selected] - self._centre)[1]
 
@@ -275,7 +278,8 @@ class LocalPreconditioner:
         reach = 1 + np.abs(q).max(axis=1, keepdims=True)
         x = start + (inverse @ (root.leading @ push))[:, :, 0]
         done = None
-        for _ in range(_MOST_ROUNDS):
+        failed, before = np.zeros((len(x), 1), dtype=np.bool_), np.full((len(x), 1), np.inf)
+        for turn in range(1, _MOST_ROUNDS + 1):
             leading = self._cholesky(self.weights(x), self._leading, self._leading_products)
             miss = (leading @ push)[:, :, 0]
             miss += start
@@ -283,10 +287,14 @@ class LocalPreconditioner:
             moved = (inverse @ miss[:, :, None])[:, :, 0]
             moved += x
             x = moved if done is None else np.where(done, x, moved)
+            size = np.abs(miss).max(axis=1, keepdims=True)
             # What is NaN is done too.
-            near = ~(np.abs(miss).max(axis=1, keepdims=True) > _TOLERANCE * reach)
-            if known is not None:
-                near |= np.abs(x - known).max(axis=1, keepdims=True) <= _SAME * reach
+            near = ~(size > _TOLERANCE * reach)
+            if turn % _PATIENCE == 0:
+                stuck = ~near & (size > 0.1 * before)
+                if done is not None:
+                    stuck &= ~done
+                failed, near, before = failed | stuck, near | stuck, size
             if near.all():
                 done = near
                 break
@@ -297,7 +305,7 @@ class LocalPreconditioner:
             elif near.any():
                 done = near
         solved = np.isfinite(x).all(axis=1, keepdims=True)
-        solved &= False if done is None else done
+        solved &= np.False_ if done is None else done & ~failed
         if known is not None:
             solved &= np.abs(x - known).max(axis=1, keepdims=True) <= _SAME * reach
         if not solved.all():
@@ -332,7 +340,7 @@ def selected_coordinates(select: Sequence[int] | None, dimension: int) -> npt.ND
     known = np.isin(chosen, np.arange(dimension)).all()
     if not (chosen.size and known and np.unique(chosen).size == chosen.size):
         raise DataError(
-            f"select names different coordinates from 0 to {dimension - 1}, one or more; "
+            f"different coordinates from 0 to {dimension - 1}, one or more, go into select; "
             f"got {chosen.tolist()}"
         )
     return chosen
@@ -347,7 +355,7 @@ def _products(places: FloatArray) -> FloatArray:
 def _cholesky_or_nan(matrices: FloatArray) -> FloatArray:
     """Return lower Cholesky factors, NaN of those that are not positive definite in rounding."""
     try:
-        return np.linalg.cholesky(matrices)
+        return np.asarray(np.linalg.cholesky(matrices), dtype=np.float64)
     except np.linalg.LinAlgError:
         return _one_by_one(np.linalg.cholesky, matrices)
 
@@ -355,16 +363,17 @@ def _cholesky_or_nan(matrices: FloatArray) -> FloatArray:
 def _inverse(matrices: FloatArray) -> FloatArray:
     """Return inverses, NaN of singular matrices."""
     try:
-        return np.linalg.inv(matrices)
+        return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
     except np.linalg.LinAlgError:
         return _one_by_one(np.linalg.inv, matrices)
 
 
-def _one_by_one(function: object, matrices: FloatArray) -> FloatArray:
+def _one_by_one(function: Callable[[FloatArray], Any], matrices: FloatArray) -> FloatArray:
+    """Apply a function to each matrix, with NaN where it fails."""
     result = np.full_like(matrices, np.nan)
     for row, matrix in zip(result, matrices, strict=True):
         try:
-            row[:] = function(matrix)  # type: ignore[operator]
+            row[:] = function(matrix)
         except np.linalg.LinAlgError:
             continue
     return result

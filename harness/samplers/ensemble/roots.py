@@ -29,7 +29,8 @@ class Root(Protocol):
     def log_determinant(self, step: FloatArray, p: FloatArray) -> FloatArray | None:
         """Return log|det(I + step A(q, p))| with A_ij = sum_k d_j B_ik p_k, shape (..., n).
 
-        Steps (..., n, 1) and momenta (..., n, D) may be stacked.  None if B is constant, so that it is 0.
+        Steps (..., n, 1) and momenta (..., n, D) may be stacked.  None if B is constant, so that it
+        is 0.
         """
 
 

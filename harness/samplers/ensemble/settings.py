@@ -13,7 +13,7 @@ from harness.errors import DataError
 class EnsembleSettings:
     """Settings of the ensemble quasi-Newton sampler, and of its special cases.
 
-    ``eta=0`` is Langevin dynamics without preconditioning (BAOAB), and then walkers do not interact.
+    ``eta=0`` is Langevin dynamics without preconditioning (BAOAB); walkers then do not interact.
     With ``gamma=0, refresh=True`` besides, it is HMC with a unit metric.
 
     Attributes

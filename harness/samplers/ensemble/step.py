@@ -48,8 +48,8 @@ class Stepped(NamedTuple):
     log_ratio: FloatArray
     """Log acceptance ratio without the change of log density, shape (n,).
 
-    Half of |p|^2 - |p2|^2 + |ph|^2 - |p'|^2, and the log determinants.  It has no 1 / (1 - alpha^2),
-    so that gamma may be 0.
+    Half of |p|^2 - |p2|^2 + |ph|^2 - |p'|^2, and the log determinants.  Nothing is divided by
+    1 - alpha^2, so that gamma may be 0.
     """
     valid: Flags
     """Of each walker, whether the step can be taken and taken back, and ends where the density is
@@ -94,7 +94,7 @@ def one_step(
         turned = kept * p2 + np.sqrt(1 - np.square(kept)) * noise  # 13d
     p3 = turned if pull is None else turned + half * pull  # 13e
     end = middle.q + half * root.times(p3)  # 13f
-    valid = np.isfinite(end).all(axis=1)
+    valid: Flags = np.asarray(np.isfinite(end).all(axis=1))
     if middle.solved is not None:
         valid &= middle.solved
     if not valid.all():
