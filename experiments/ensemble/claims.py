@@ -132,7 +132,8 @@ def _cox(table: pd.DataFrame) -> Judge:
         eqn, langevin, hmc = (slowest(table, each, COX) for each in ("EQN", "Langevin", "HMC"))
         return (
             f"Iterations for an independent sample of the slowest quantity: EQN {eqn:.0f}, "
-            f"Langevin {langevin:.0f}, HMC {hmc:.0f}; EQN must gain a factor of 1.5{_open(table, 'EQN', 'Langevin', 'HMC')}.",
+            f"Langevin {langevin:.0f}, HMC {hmc:.0f}; EQN must gain a factor of "
+            f"1.5{_open(table, 'EQN', 'Langevin', 'HMC')}.",
             1.5 * eqn < langevin < hmc,
         )
 

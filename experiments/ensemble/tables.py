@@ -87,8 +87,8 @@ def tables(results: Results) -> list[Table]:
             Table(
                 "means",
                 "Posterior means of the stamps' four quantities, and the truth's error and theirs "
-                "together in standard errors, which are too small where runs are too short for their "
-                "autocorrelation time.",
+                "together in standard errors, which are too small where runs are too short for "
+                "their autocorrelation time.",
                 means,
             )
         )
