@@ -39,8 +39,10 @@ from harness.models.gaussian_mixture import GaussianMixture
 from harness.models.hard import TARGETS
 from harness.models.horseshoe import Classification
 from harness.models.images import digits_autoencoder
+from harness.models.log_gaussian_cox import generate as draw_points
 from harness.models.radon import load_radon
 from harness.models.shapes import Banana, Flower
+from harness.models.stamps import Stamps
 from harness.path import GaussianBase, gaussian_base
 from harness.path.data import path_data
 
@@ -89,6 +91,12 @@ def cases() -> dict[str, Case]:
             digits.decoder.model(image, "digit"),
             digits.encode(image, np.random.default_rng(2)),
         ),
+        # So few stamps that their two orders are one mode.
+        "stamps": Case(
+            Stamps(np.array([7.0, 8.0, 10.0]), np.ones(3), 2).model("stamps-3"),
+            gaussian_base([8.0, 8, 0, 0, 0, 0], np.diag([4.0, 4, 2, 2, 3, 4])),
+        ),
+        "log_gaussian_cox": Case(draw_points(3, "unit_square").model("cox-3"), None),
     }
 
 
@@ -99,7 +107,7 @@ SAMPLERS: dict[str, Sample] = {
     "continuously tempered": JOINT_TEMPERING.sample,
     "collapsed tempered": COLLAPSED_TEMPERING.sample,
 }
-OTHER_PARAMETRISATIONS = {"radon_centred"}
+OTHER_PARAMETRISATIONS = {"log_gaussian_cox_centred", "radon_centred", "stamps_raw"}
 ORDINARY = {make().folder.name for make in TARGETS.values()}
 """Programs that have no tempered variants until they are written for them."""
 MODELS = sorted(
@@ -177,6 +185,8 @@ AGREEMENT = {
     "flower": "collapsed tempered",
     "radon": "collapsed tempered",
     "image_decoder": "continuously tempered",
+    "stamps": "collapsed tempered",
+    "log_gaussian_cox": "collapsed tempered",
 }
 
 

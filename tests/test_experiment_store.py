@@ -78,14 +78,17 @@ def test_without_names_experiments_on_request_are_left_out(
 
     monkeypatch.setattr(session, "make_plan", planned)
     whole = Selection((), "smoke", tmp_path)
-    assert whole.on_request == ["hard"]
-    assert whole.left_out == ["hard runs only if it is named: harness run hard --profile smoke"]
-    rest = [name for name in experiment_names() if name != "hard"]
+    assert whole.on_request == ["ensemble", "hard"]
+    assert whole.left_out == [
+        f"{name} runs only if it is named: harness run {name} --profile smoke"
+        for name in whole.on_request
+    ]
+    rest = [name for name in experiment_names() if name not in whole.on_request]
     assert names(whole) == names(whole, stored=True) == rest
     (tmp_path / "hard").mkdir()
     # Its results are reported, but no run goes on with them.
     assert names(whole) == rest
-    assert names(whole, stored=True) == experiment_names()
+    assert names(whole, stored=True) == sorted([*rest, "hard"])
     asked = Selection(("hard",), "smoke", tmp_path)
     assert names(asked) == ["hard"]
     assert asked.left_out == []

@@ -20,8 +20,10 @@ from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import kou_mixture
 from harness.models.horseshoe import Classification, Form, global_scale
 from harness.models.images import digits_autoencoder
+from harness.models.log_gaussian_cox import generate as draw_points
 from harness.models.radon import radon
 from harness.models.shapes import Banana, Flower
+from harness.models.stamps import stamps
 from harness.path import GaussianBase, gaussian_base
 from harness.path.data import UNIFORM, TemperedPath, path_data
 from harness.path.fold import Fold
@@ -184,6 +186,32 @@ def image_decoder() -> Iterator[Comparison]:
     yield from _others(model, "8 x 8 pixels", _base(model.dimension))
 
 
+def stamps_mixture() -> Iterator[Comparison]:
+    """486 stamps of 62 thicknesses."""
+    yield from (_pseudo_extended(stamps(), "486 stamps", num) for num in (2, 5))
+    yield from _others(stamps(), "486 stamps", _base(9))
+
+
+def stamps_raw() -> Iterator[Comparison]:
+    """The same with precisions and weights themselves."""
+    yield _compare(stamps(raw=True), "486 stamps", "target", {})
+
+
+def log_gaussian_cox() -> Iterator[Comparison]:
+    """Points in 6 x 6 and in 12 x 12 cells."""
+    for side in (6, 12):
+        model = draw_points(side, "unit_square").model("cox")
+        yield _pseudo_extended(model, f"{side} x {side} cells", 2)
+        yield from _others(model, f"{side} x {side} cells", _base(model.dimension))
+
+
+def log_gaussian_cox_centred() -> Iterator[Comparison]:
+    """The same with the log intensities themselves, and with distances in cells."""
+    for side in (6, 12):
+        model = draw_points(side, "cells").model("cox", centred=True)
+        yield _compare(model, f"{side} x {side} cells", "target", {})
+
+
 COMPARISONS = {
     "gaussian_mixture": gaussian_mixture,
     "horseshoe": horseshoe,
@@ -193,5 +221,9 @@ COMPARISONS = {
     "radon": radon_regression,
     "radon_centred": radon_centred,
     "image_decoder": image_decoder,
+    "stamps": stamps_mixture,
+    "stamps_raw": stamps_raw,
+    "log_gaussian_cox": log_gaussian_cox,
+    "log_gaussian_cox_centred": log_gaussian_cox_centred,
 }
 """Comparisons by the folder of their model."""

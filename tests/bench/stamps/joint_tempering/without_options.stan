@@ -1,0 +1,36 @@
+// No options: the inverse temperature is sampled, and g is uniform.
+functions {
+  #include tempering.stanfunctions
+  #include stamps/mixture.stanfunctions
+}
+data {
+  #include stamps/data.stanblock
+  #include path/base.stanblock
+}
+transformed data {
+  matrix[B, B] whiten = whitener(base_cholesky);
+  vector[B] shift = whiten * base_mean;
+  real log_norm = sum(log(diagonal(whiten))) - 0.5 * B * log(2 * pi());
+}
+parameters {
+  vector[K] mu; // means of the components
+  vector<lower=0>[K] lambda; // precisions of the components
+  vector[K - 1] logit_z; // weights: log z_k - log z_K
+  real<lower=0> rate; // rate of the precisions' prior
+  real<lower=0, upper=1> inv_temp;
+}
+model {
+  real log_gamma = sum(
+                       stamps_two_parts(thickness, stamps, mu, lambda,
+                                        logit_z, rate, K));
+  real log_base = log_norm
+                  - 0.5
+                    * dot_self(
+                               whiten
+                               * append_row(append_row(mu, log(lambda)),
+                                            append_row(logit_z, log(rate)))
+                               - shift)
+                  - sum(log(lambda)) - log(rate);
+  target += log_base + inv_temp * (log_gamma - log_zeta - log_base);
+}
+
