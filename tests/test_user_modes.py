@@ -138,6 +138,15 @@ def test_a_mode_that_the_draws_lack_is_said(mode: Mode, severity: Severity, word
     assert ("parallel_tempering" in found.what_to_try) == (severity != Severity.FINE)
 
 
+@pytest.mark.parametrize(("share", "severity"), [(0.2, "PROBLEM"), (0.1, "WARNING")])
+def test_several_modes_of_unknown_probability_count_together(share: float, severity: str) -> None:
+    others = [replace(OTHER, seen_by={"search": share}) for _ in range(2)]
+    (found,) = mode_findings(ModeTable((FIRST, *others), ("nuts", "search")))
+    assert found.severity.name == severity
+    assert "lack 2 modes" in found.sentence
+    assert f"{2 * share:.2f} by the search" in found.sentence
+
+
 def test_copies_have_the_same_probability() -> None:
     copy = replace(FIRST, probability=0.2, copy_of=1, permuted=("mu", "w"), order=(2, 1))
     (wrong,) = mode_findings(ModeTable((FIRST, copy), ("nuts",)))

@@ -266,12 +266,21 @@ def test_an_element_without_a_prior_makes_the_evidence_no_evidence(tmp_path: Pat
 
 
 def test_what_cannot_be_tempered_is_still_sampled(tmp_path: Path) -> None:
-    """Without data there is nothing to temper; plain NUTS needs none."""
-    program = "parameters { real x; } model { x ~ normal(3, 2); }"
+    """Nothing adds to this density; plain NUTS needs nothing that does."""
+    program = "parameters { real<lower=0, upper=1> x; } model { }"
     result = run(tmp_path, program, {}, "auto")
     assert result.method == "nuts"
     assert result.log_evidence is None
     assert any("did not succeed" in each for each in sentences(result, Severity.WARNING))
+    mean = result.fit.expectation(lambda draws: draws["x"])
+    assert abs(mean.value - 0.5) < 4 * mean.mcse
+
+
+def test_a_density_without_data_is_tempered_whole(tmp_path: Path) -> None:
+    program = "parameters { real x; } model { target += 2 + normal_lpdf(x | 3, 2); }"
+    result = run(tmp_path, program, {}, "auto")
+    check(result, 2.0, 0.3)
+    assert any("gives data a density" in each for each in sentences(result, Severity.FINE))
     mean = result.fit.expectation(lambda draws: draws["x"])
     assert abs(mean.value - 3) < 4 * mean.mcse
 

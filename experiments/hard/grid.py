@@ -105,10 +105,12 @@ def cells(names: Iterable[str], rows: Iterable[Row], size: Size) -> Iterable[Cel
     for name in names:
         model = TARGETS[name]()
         digest = source_digest(model.program("target"))
-        for row in rows:
+        # Nested sampling starts from a prior.
+        able = [row for row in rows if row.key != "nested" or model.own_base == "prior"]
+        for row in able:
             yield cell(name, model, digest, row, size.replications, seconds=size.seconds)
         if size.evaluations is not None:
-            for row in rows:
+            for row in able:
                 yield cell(
                     name, model, digest, row, size.replications, evaluations=size.evaluations
                 )

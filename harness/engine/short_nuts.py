@@ -31,7 +31,7 @@ def run_short_nuts(
     settings: NutsSettings,
     seed: int,
     *,
-    inits: Sequence[Mapping[str, Any]] | None = None,
+    inits: Sequence[Mapping[str, Any]] | float | None = None,
 ) -> NutsRun:
     """Run NUTS; the program is compiled only if stanli is missing or cannot read it.
 

@@ -25,6 +25,9 @@ _APART = 4.0
 """Standard errors by which copies' probabilities differ if the draws are wrong."""
 _MORE = "Give it more time (--budget) or more draws (--draws, --warmup), and compare with --method "
 
+_MANY = 0.25
+"""Probability of modes together, by the search, whose absence makes the draws wrong."""
+
 
 def mode_table(
     model: Model,
@@ -104,7 +107,11 @@ def _unconstrained(
 
 def mode_findings(table: ModeTable) -> list[Finding]:
     """Return what the table of modes says about the final draws."""
-    found = [_lacking(number, table) for number in table.missing]
+    unknown = [n for n in table.missing if _expected(table.modes[n - 1], table) is None]
+    together = unknown if len(unknown) > 1 else []
+    found = [_lacking(number, table) for number in table.missing if number not in together]
+    if together:
+        found.insert(0, _lacking_together(together, table))
     return [*found, *_copies(table), *_unseen(table)]
 
 
@@ -158,6 +165,18 @@ def _lacking(number: int, table: ModeTable) -> Finding:
         return Finding(Severity.FINE, f"The draws lack {missing}, and {told}.")
     severity = Severity.PROBLEM if share >= MATTERS else Severity.WARNING
     return Finding(severity, f"The draws lack {missing}, although {told}.", what)
+
+
+def _lacking_together(numbers: list[int], table: ModeTable) -> Finding:
+    """Report modes that the final draws lack and whose probabilities are not known."""
+    share = sum(table.modes[number - 1].seen_by.get("search", 0.0) for number in numbers)
+    other = "collapsed" if table.methods[0] == "parallel_tempering" else "parallel"
+    return Finding(
+        Severity.PROBLEM if share >= _MANY else Severity.WARNING,
+        f"The draws lack {len(numbers)} modes that other methods saw ({listed(numbers)} of the "
+        f"table); together they have probability {share:.2f} by the search's particles.",
+        f"{_MORE}{other}_tempering.",
+    )
 
 
 def _unseen(table: ModeTable) -> Iterable[Finding]:

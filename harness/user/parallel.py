@@ -32,7 +32,14 @@ from harness.samplers.tempering_run import TemperingRun, TemperingSettings
 from harness.user.evidence import improper_prior, written_prior
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import PriorDraws, prior_draws
-from harness.user.scout import NEAR, WIDER, prior_constant, short_nuts, starts_from_prior
+from harness.user.scout import (
+    NEAR,
+    WIDER,
+    far_draws,
+    prior_constant,
+    short_nuts,
+    starts_from_prior,
+)
 
 References = Literal[1, 2]
 """References that ladders start from: the prior, or the prior and a Gaussian near the target."""
@@ -155,7 +162,7 @@ class _Parallel:
         if model.own_base == "improper":
             self._findings.append(improper_prior(model))
         if not starts_from_prior(model):
-            return _drawn_from(fitted_gaussian(self._short_draws(), widened=WIDER[0]), rng)
+            return _drawn_from(fitted_gaussian(self._wide_draws(), widened=WIDER[0]), rng)
         self._begin("draws of the prior")
         prior = self._prior = prior_draws(model, self._seeds[2])
         self._gradients += prior.gradients
@@ -186,6 +193,20 @@ class _Parallel:
 
     def _unconstrained(self, values: Mapping[str, FloatArray]) -> FloatArray:
         return self._density.unconstrain_draws(values)
+
+    def _wide_draws(self) -> FloatArray:
+        """Return draws of short runs of NUTS, also from starting points that are far apart."""
+        near = self._short_draws()
+        far = far_draws(
+            self._model,
+            self._density,
+            most_seconds=_SHORT_SHARE * self._settings.most_seconds,
+            seed=self._seeds[2],
+        )
+        if not far:
+            return near
+        flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in far.items()}
+        return np.concatenate([near, self._density.unconstrain_draws(flat)])
 
     def _short_draws(self) -> FloatArray:
         """Return draws of short runs of NUTS on the unconstrained space, shape (n, D)."""

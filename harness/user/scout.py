@@ -40,6 +40,8 @@ errors that depend on base and ladder.
 _SHORT = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
 BUDGET = 120.0
 """Seconds that the pilots of a program may take by default."""
+_FAR = 10.0
+"""Radius of starting points on the unconstrained scale, five times Stan's."""
 _SEARCH, _OTHER = 0.5, 0.25
 """Shares of it for the search, and for each of the other legs."""
 
@@ -179,6 +181,25 @@ def short_nuts(model: Model, density: BatchedDensity, *, most_seconds: float, se
     return run_short_nuts(model.program("target"), model.data, settings, seed)
 
 
+def far_draws(
+    model: Model, density: BatchedDensity, *, most_seconds: float, seed: int
+) -> Mapping[str, FloatArray]:
+    """Return draws of short runs of NUTS whose starting points are further apart than Stan's.
+
+    A wide Gaussian takes the place of a prior that a program does not have.  It is fitted to these
+    and others, so that modes beyond Stan's starting points, which lie within 2, are inside it.
+    Runs that do not start so far out are none.
+
+    The parameters are those of :func:`short_nuts`.
+    """
+    settings = affordable(_SHORT, density, most_seconds)
+    try:
+        run = run_short_nuts(model.program("target"), model.data, settings, seed, inits=_FAR)
+    except (DataError, SamplingError):
+        return {}
+    return {name: run.variables[name] for name in model.parameters if name in run.variables}
+
+
 class PriorConstant(NamedTuple):
     """Log of the integral of a prior as the program writes it, and the gradients that it took."""
 
@@ -244,7 +265,7 @@ class _Scout:
                 bases: Sequence[GaussianBase] = [prior.base(half) for half in halves]
             else:
                 positive = WHOLE_BASE
-                bases = self._fitted(self._short_draws(), WIDER)
+                bases = self._fitted(self._wide_draws(), WIDER)
             search = run_leg(
                 self._density,
                 bases,
@@ -347,6 +368,17 @@ class _Scout:
             self._gradients += int(run.gradients.sum())
             self._short = {name: run.variables[name] for name in self._model.parameters}
         return self._short
+
+    def _wide_draws(self) -> Mapping[str, FloatArray]:
+        """Return draws of short runs of NUTS, also from starting points that are far apart."""
+        near = self._short_draws()
+        far = far_draws(
+            self._model,
+            self._density,
+            most_seconds=_OTHER * self._budget,
+            seed=self._seeds[5],
+        )
+        return {name: np.concatenate([near[name], far[name]]) for name in near} if far else near
 
     def _fitted(
         self, draws: Mapping[str, FloatArray], widths: Iterable[float]
