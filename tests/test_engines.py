@@ -186,7 +186,7 @@ AGREEMENT = {
     "radon": "collapsed tempered",
     "image_decoder": "continuously tempered",
     "stamps": "collapsed tempered",
-    "log_gaussian_cox": "collapsed tempered",
+    "log_gaussian_cox": "target",
 }
 
 

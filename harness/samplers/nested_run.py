@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2, kstest
+from scipy import stats
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
@@ -166,7 +166,7 @@ class Summary(NamedTuple):
             return 1.0
         weight = error**-2
         spread = weight @ np.square(value - weight @ value / weight.sum())
-        return float(chi2.sf(spread, len(value) - 1))
+        return float(stats.chi2.sf(spread, len(value) - 1))
 
 
 def summary(run: NestedRun, seed: int) -> Summary:
@@ -315,7 +315,7 @@ def nested_run(
         iterations=iterations,
         evaluations=space.evaluations,
         refused=mover.refused / max(mover.tried, 1),
-        p_value=float(kstest(np.concatenate(ranks), "uniform").pvalue) if ranks else math.nan,
+        p_value=float(stats.kstest(np.concatenate(ranks), "uniform").pvalue) if ranks else math.nan,
         steps=steps,
     )
 

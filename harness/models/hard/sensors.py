@@ -26,7 +26,7 @@ from harness.model.truth import Expectations
 from harness.models.hard.events import one_of, side_by_side
 from harness.models.hard.files import read_json
 
-Coordinates = tuple[Any, Any]
+_Coordinates = tuple[Any, Any]
 """Of a point in the plane: numbers, or arrays of shape (chain, draw)."""
 
 
@@ -106,7 +106,7 @@ def _sides_16d(draws: xr.Dataset) -> xr.DataArray:
     )
 
 
-def _positions(draws: xr.Dataset) -> list[Coordinates]:
+def _positions(draws: xr.Dataset) -> list[_Coordinates]:
     """Return the coordinates of each sensor, each of shape (chain, draw)."""
     x = draws["x"]
     sensor, axis = (dim for dim in x.dims if dim not in ("chain", "draw"))
@@ -116,12 +116,12 @@ def _positions(draws: xr.Dataset) -> list[Coordinates]:
     ]
 
 
-def _known(entry: str, name: str) -> Coordinates:
+def _known(entry: str, name: str) -> _Coordinates:
     x, y = read_json("sensors.json")[entry]["anchors"][name]
     return x, y
 
 
-def _left(start: Coordinates, end: Coordinates, point: Coordinates) -> xr.DataArray:
+def _left(start: _Coordinates, end: _Coordinates, point: _Coordinates) -> xr.DataArray:
     """Return whether a point lies on the left of the line from start to end."""
     (a, b), (c, d), (x, y) = start, end, point
     side: xr.DataArray = (c - a) * (y - b) - (d - b) * (x - a) > 0
