@@ -480,7 +480,7 @@ def two_modes(dimension: int, sd: tuple[float, float], weight: tuple[float, floa
         log_part = constant - 0.5 * np.square(away).sum(axis=2) / np.square(sd)
         value = np.logaddexp.reduce(log_part, axis=1)
         share = np.exp(log_part - value[:, None])
-        return value, -np.einsum("nk,nkd,k->nd", share, away, np.array(sd) ** -2.0)
+        return value, -np.einsum("ik,ikj,k->ij", share, away, np.array(sd) ** -2.0)
 
     return density
 
