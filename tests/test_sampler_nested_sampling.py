@@ -295,7 +295,7 @@ def test_a_plateau_of_a_density_has_its_log_z(runs: int) -> None:
 
     truth, z = math.log(0.9 * 0.5 + 0.1 * 0.01), []
     for seed in range(runs):
-        said, _ = ran(product(gaussian(1.0, 1), stepped), 1, seed, particles=60)
+        said, _ = ran(product(gaussian(1.0, 1), stepped), 1, seed, particles=100)
         z.append((said.found.log_evidence.value - truth) / said.found.log_evidence.mcse)
     z_bounds(z)
 
@@ -522,7 +522,7 @@ def test_tempering_misses_the_narrow_mode() -> None:
     dimension = 10
     target = function_target("modes", two_modes(dimension, (1.0, 0.1), (0.25, 0.75)), dimension)
     base = gaussian_base(np.zeros(dimension), 9 * np.eye(dimension))
-    nested = nested_sampling(target, base, particles=200, populations=2, seed=1)
+    nested = nested_sampling(target, base, particles=1000, populations=2, seed=1)
     ladder = np.concatenate([[0.0], np.geomspace(1e-3, 1.0, 11)])
     scans = nested.gradients // (11 * 5 * 8)
     fit = parallel_tempering(
