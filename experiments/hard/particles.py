@@ -18,7 +18,8 @@ from harness.temper import What
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import prior_draws
 from harness.user.program import prepare
-from harness.user.scout import WIDER, short_nuts, starts_from_prior
+from harness.user.scout import WIDER, starts_from_prior
+from harness.user.short import ShortRuns
 
 POPULATIONS = 8
 _MOST_MOVES = 12
@@ -105,10 +106,5 @@ def _base(
             "Parametrise the prior so that it is easy to draw from.",
         )
         return prior.base(slice(None)), float(prior.gradients), [] if prior.reliable else [doubt]
-    run = short_nuts(tempered, density, most_seconds=_NUTS_SECONDS, seed=seed)
-    flat = {
-        name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
-        for name in tempered.parameters
-    }
-    points = density.unconstrain_draws(flat)
-    return fitted_gaussian(points, widened=WIDER[0]), float(run.gradients.sum()), []
+    short = ShortRuns(tempered, density, most_seconds=_NUTS_SECONDS, seed=seed, far_seed=seed)
+    return fitted_gaussian(short.near, widened=WIDER[0]), float(short.gradients), []

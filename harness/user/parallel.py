@@ -35,11 +35,10 @@ from harness.user.prior import PriorDraws, prior_draws
 from harness.user.scout import (
     NEAR,
     WIDER,
-    far_draws,
     prior_constant,
-    short_nuts,
     starts_from_prior,
 )
+from harness.user.short import ShortRuns
 
 References = Literal[1, 2]
 """References that ladders start from: the prior, or the prior and a Gaussian near the target."""
@@ -125,7 +124,14 @@ class _Parallel:
         self._density = BatchedDensity(model.program("target"), model.data, threads=self._threads)
         self._gradients = 0
         self._prior: PriorDraws | None = None
-        self._nuts: FloatArray | None = None
+        self._short = ShortRuns(
+            model,
+            self._density,
+            most_seconds=_SHORT_SHARE * settings.most_seconds,
+            seed=self._seeds[3],
+            far_seed=self._seeds[2],
+            begin=begin_round,
+        )
         self._findings: list[Finding] = []
 
     def result(self) -> Parallel:
@@ -162,7 +168,7 @@ class _Parallel:
         if model.own_base == "improper":
             self._findings.append(improper_prior(model))
         if not starts_from_prior(model):
-            return _drawn_from(fitted_gaussian(self._wide_draws(), widened=WIDER[0]), rng)
+            return _drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)
         self._begin("draws of the prior")
         prior = self._prior = prior_draws(model, self._seeds[2])
         self._gradients += prior.gradients
@@ -171,7 +177,7 @@ class _Parallel:
         candidates = points
         if not np.isfinite(self._density(points)[0]).any():
             # The likelihood is zero at all of them: replicas above have to start elsewhere.
-            candidates = np.concatenate([points, self._short_draws()])
+            candidates = np.concatenate([points, self._short.near])
         if prior.reliable:
             return Reference(density, Dealt(points), prior.effective), candidates
         self._findings.append(
@@ -188,44 +194,11 @@ class _Parallel:
 
     def _second(self, rng: np.random.Generator) -> tuple[Reference, FloatArray]:
         """Return the Gaussian near the target, and draws from it."""
-        points = self._short_draws() if self._near is None else self._unconstrained(self._near)
+        points = self._short.near if self._near is None else self._unconstrained(self._near)
         return _drawn_from(fitted_gaussian(points, widened=NEAR[0]), rng)
 
     def _unconstrained(self, values: Mapping[str, FloatArray]) -> FloatArray:
         return self._density.unconstrain_draws(values)
-
-    def _wide_draws(self) -> FloatArray:
-        """Return draws of short runs of NUTS, also from starting points that are far apart."""
-        near = self._short_draws()
-        far = far_draws(
-            self._model,
-            self._density,
-            most_seconds=_SHORT_SHARE * self._settings.most_seconds,
-            seed=self._seeds[2],
-        )
-        if not far:
-            return near
-        flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in far.items()}
-        return np.concatenate([near, self._density.unconstrain_draws(flat)])
-
-    def _short_draws(self) -> FloatArray:
-        """Return draws of short runs of NUTS on the unconstrained space, shape (n, D)."""
-        if self._nuts is None:
-            self._begin("short runs of NUTS")
-            run = short_nuts(
-                self._model,
-                self._density,
-                most_seconds=_SHORT_SHARE * self._settings.most_seconds,
-                seed=self._seeds[3],
-            )
-            self._gradients += int(run.gradients.sum())
-            flat = {
-                name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
-                for name in self._model.parameters
-                if name in run.variables
-            }
-            self._nuts = self._density.unconstrain_draws(flat)
-        return self._nuts
 
     # Log Z
 
@@ -302,7 +275,8 @@ class _Parallel:
                 "seed": self._seed,
                 "parameters": json.dumps(list(self._model.parameters)),
                 "references": json.dumps(self._names()[: len(run.ladders)]),
-                "gradients_warmup": share * (run.evaluations_warmup + self._gradients),
+                "gradients_warmup": share
+                * (run.evaluations_warmup + self._gradients + self._short.gradients),
                 "gradients_sampling": share * run.evaluations,
                 "seconds_warmup": share * (run.seconds_warmup + spent),
                 "seconds_sampling": share * run.seconds,

@@ -18,8 +18,6 @@ import numpy as np
 from harness import evidence
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
-from harness.engine.nuts import NutsRun, NutsSettings
-from harness.engine.short_nuts import affordable, run_short_nuts
 from harness.errors import DataError, HarnessError, SamplingError, one_line
 from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
 from harness.forms.common import variant_data
@@ -29,7 +27,8 @@ from harness.model import Model
 from harness.path import GaussianBase, Pilot
 from harness.user.compare import Population
 from harness.user.legs import Leg, fitted_gaussian, run_leg
-from harness.user.prior import CHAINS, PriorDraws, prior_draws
+from harness.user.prior import PriorDraws, prior_draws
+from harness.user.short import ShortRuns
 
 WIDER, NEAR = (2.0, 3.0), (1.2, 2.0)
 """How much wider than draws of NUTS the Gaussian bases are, for the search and for the near leg.
@@ -37,11 +36,8 @@ WIDER, NEAR = (2.0, 3.0), (1.2, 2.0)
 The pilots of a leg have bases of two widths, and so two ladders.  Their spread then includes the
 errors that depend on base and ladder.
 """
-_SHORT = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
 BUDGET = 120.0
 """Seconds that the pilots of a program may take by default."""
-_FAR = 10.0
-"""Radius of starting points on the unconstrained scale, five times Stan's."""
 _SEARCH, _OTHER = 0.5, 0.25
 """Shares of it for the search, and for each of the other legs."""
 
@@ -159,47 +155,6 @@ def starts_from_prior(model: Model) -> bool:
     return model.own_base == "prior" or flat_box
 
 
-def short_nuts(model: Model, density: BatchedDensity, *, most_seconds: float, seed: int) -> NutsRun:
-    """Run NUTS shortly from random starting points, many chains.
-
-    Parameters
-    ----------
-    model, density
-        From :func:`harness.temper.tempered_model`, and its ``target``.
-    most_seconds
-        Seconds that it may take, roughly.
-    seed
-        Seed.  The same seed gives the same draws, unless a gradient takes so long that there is
-        no time for long trajectories.
-
-    Raises
-    ------
-    SamplingError
-        If it does not finish.
-    """
-    settings = affordable(_SHORT, density, most_seconds)
-    return run_short_nuts(model.program("target"), model.data, settings, seed)
-
-
-def far_draws(
-    model: Model, density: BatchedDensity, *, most_seconds: float, seed: int
-) -> Mapping[str, FloatArray]:
-    """Return draws of short runs of NUTS whose starting points are further apart than Stan's.
-
-    A wide Gaussian takes the place of a prior that a program does not have.  It is fitted to these
-    and others, so that modes beyond Stan's starting points, which lie within 2, are inside it.
-    Runs that do not start so far out are none.
-
-    The parameters are those of :func:`short_nuts`.
-    """
-    settings = affordable(_SHORT, density, most_seconds)
-    try:
-        run = run_short_nuts(model.program("target"), model.data, settings, seed, inits=_FAR)
-    except (DataError, SamplingError):
-        return {}
-    return {name: run.variables[name] for name in model.parameters if name in run.variables}
-
-
 class PriorConstant(NamedTuple):
     """Log of the integral of a prior as the program writes it, and the gradients that it took."""
 
@@ -225,7 +180,7 @@ def prior_constant(
     flat = prior.points.reshape(-1, prior.points.shape[2])
     leg = run_leg(
         prior.density,
-        [fitted_gaussian(flat, widened=width) for width in NEAR],
+        _fitted(flat, NEAR),
         origin="a Gaussian fitted to draws of the prior",
         most_seconds=most_seconds,
         seed=seed,
@@ -244,7 +199,13 @@ class _Scout:
         self._model, self._draws, self._budget = model, draws, budget
         self._seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(6)]
         self._density = BatchedDensity(model.program("target"), model.data)
-        self._short: Mapping[str, FloatArray] | None = None
+        self._short = ShortRuns(
+            model,
+            self._density,
+            most_seconds=_OTHER * budget,
+            seed=self._seeds[2],
+            far_seed=self._seeds[5],
+        )
         self._gradients = 0
         self._failures: dict[str, str] = {}
         self._estimates: dict[str, tuple[LogEvidence, ...]] = {}
@@ -265,7 +226,7 @@ class _Scout:
                 bases: Sequence[GaussianBase] = [prior.base(half) for half in halves]
             else:
                 positive = WHOLE_BASE
-                bases = self._fitted(self._wide_draws(), WIDER)
+                bases = _fitted(self._short.wide, WIDER)
             search = run_leg(
                 self._density,
                 bases,
@@ -294,7 +255,7 @@ class _Scout:
             constant=constant,
             prior=prior,
             failures=self._failures,
-            gradients=self._gradients,
+            gradients=self._gradients + self._short.gradients,
             seconds=time.perf_counter() - began,
             starts={} if search is None else self._starts(search),
         )
@@ -338,10 +299,10 @@ class _Scout:
 
     def _near(self) -> Leg | None:
         try:
-            draws = self._short_draws() if self._draws is None else self._draws
+            points = self._short.near if self._draws is None else self._unconstrained(self._draws)
             leg = run_leg(
                 self._density,
-                self._fitted(draws, NEAR),
+                _fitted(points, NEAR),
                 origin="a Gaussian fitted to draws of NUTS",
                 most_seconds=_OTHER * self._budget,
                 seed=self._seeds[4],
@@ -356,36 +317,10 @@ class _Scout:
         self._gradients += leg.gradients
         self._estimates[leg.origin] = tuple(leg.estimates)
 
-    def _short_draws(self) -> Mapping[str, FloatArray]:
-        """Return draws of short runs of NUTS from random starting points."""
-        if self._short is None:
-            run = short_nuts(
-                self._model,
-                self._density,
-                most_seconds=_OTHER * self._budget,
-                seed=self._seeds[2],
-            )
-            self._gradients += int(run.gradients.sum())
-            self._short = {name: run.variables[name] for name in self._model.parameters}
-        return self._short
-
-    def _wide_draws(self) -> Mapping[str, FloatArray]:
-        """Return draws of short runs of NUTS, also from starting points that are far apart."""
-        near = self._short_draws()
-        far = far_draws(
-            self._model,
-            self._density,
-            most_seconds=_OTHER * self._budget,
-            seed=self._seeds[5],
-        )
-        return {name: np.concatenate([near[name], far[name]]) for name in near} if far else near
-
-    def _fitted(
-        self, draws: Mapping[str, FloatArray], widths: Iterable[float]
-    ) -> list[GaussianBase]:
+    def _unconstrained(self, draws: Mapping[str, FloatArray]) -> FloatArray:
+        """Return the points (n, D) of draws by parameter, shape (chains, draws, ...)."""
         flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in draws.items()}
-        points = self._density.unconstrain_draws(flat)
-        return [fitted_gaussian(points, widened=width) for width in widths]
+        return self._density.unconstrain_draws(flat)
 
     def _values(self, leg: Leg | None) -> Population | None:
         if leg is None:
@@ -399,3 +334,7 @@ class _Scout:
     def _starts(self, leg: Leg) -> dict[str, FloatArray]:
         """Return equally weighted particles of the search by parameter, pilot after pilot."""
         return self._density.constrain(np.concatenate([each.points for each in leg.pilots]))
+
+
+def _fitted(points: FloatArray, widths: Iterable[float]) -> list[GaussianBase]:
+    return [fitted_gaussian(points, widened=width) for width in widths]

@@ -1,0 +1,104 @@
+"""Short runs of NUTS from random starting points, to whose draws Gaussians are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.engine.nuts import NutsRun, NutsSettings
+from harness.engine.short_nuts import affordable, run_short_nuts
+from harness.errors import DataError, SamplingError
+from harness.model import Model
+from harness.user.prior import CHAINS
+
+_SETTINGS = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
+_FAR = 10.0
+"""Radius of starting points on the unconstrained scale, five times Stan's."""
+
+
+class ShortRuns:
+    """Draws of short runs of NUTS on a target, many chains, made when they are first asked for.
+
+    Parameters
+    ----------
+    model, density
+        From :func:`harness.temper.tempered_model`, and its ``target``.
+    most_seconds
+        Seconds that the runs from either kind of starting points may take, roughly.
+    seed, far_seed
+        Seeds of the runs from Stan's starting points and from those further out.  The same seeds
+        give the same draws, unless a gradient takes so long that there is no time for long
+        trajectories.
+    begin
+        Is given a few words before the first run.
+
+    Attributes
+    ----------
+    gradients
+        Gradient evaluations so far.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        density: BatchedDensity,
+        *,
+        most_seconds: float,
+        seed: int,
+        far_seed: int,
+        begin: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._model, self._density, self._most_seconds = model, density, most_seconds
+        self._seed, self._far_seed, self._begin = seed, far_seed, begin
+        self.gradients = 0
+
+    @cached_property
+    def near(self) -> FloatArray:
+        """Draws from Stan's own starting points, on the unconstrained space, shape (n, D).
+
+        Raises
+        ------
+        SamplingError
+            If the runs do not finish.
+        """
+        self._begin("short runs of NUTS")
+        return self._points(self._run(self._seed, None))
+
+    @cached_property
+    def wide(self) -> FloatArray:
+        """These and draws from starting points further out, shape (n, D).
+
+        A wide Gaussian takes the place of a prior that a program does not have.  Fitted to these,
+        it has modes beyond Stan's starting points, which lie within 2, inside it.  If no run starts
+        so far out, these are the near ones.
+
+        Raises
+        ------
+        SamplingError
+            If the runs from Stan's starting points do not finish.
+        """
+        near = self.near
+        try:
+            far = self._run(self._far_seed, _FAR)
+        except (DataError, SamplingError):
+            return near
+        return np.concatenate([near, self._points(far)])
+
+    def _run(self, seed: int, radius: float | None) -> NutsRun:
+        settings = affordable(_SETTINGS, self._density, self._most_seconds)
+        program = self._model.program("target")
+        run = run_short_nuts(program, self._model.data, settings, seed, inits=radius)
+        self.gradients += int(run.gradients.sum())
+        return run
+
+    def _points(self, run: NutsRun) -> FloatArray:
+        flat = {
+            name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
+            for name in self._model.parameters
+            if name in run.variables
+        }
+        return self._density.unconstrain_draws(flat)
