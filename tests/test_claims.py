@@ -1,4 +1,4 @@
-"""Verdicts: what is lacking, too short or undecided is 'not run', all else is decided."""
+"""Verdicts: what is lacking or too short is 'not run'; all else is decided, or said to be open."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from harness.fit import Fit
 from harness.plan.catalogue import experiment_names, load_experiment
 from harness.plan.claims import judged
+from harness.plan.effects import Decision, Undecided
 from harness.plan.spec import Cell, Claim, ClaimKind, Profile, Results, Verdict
 
 WORKS = Claim("works", "paper", "It works.")
@@ -29,13 +30,16 @@ def results(profile: Profile) -> Results:
         ("quick", True, "reproduced"),
         ("paper", False, "not reproduced"),
         ("paper", None, "not run"),
+        ("quick", Undecided("20 runs"), "undecided"),
+        ("smoke", Undecided("20 runs"), "not run"),
         ("smoke", True, "not run"),
         ("smoke", False, "not run"),
     ],
 )
-def test_verdicts(profile: Profile, holds: bool | None, verdict: Verdict) -> None:
+def test_verdicts(profile: Profile, holds: Decision | None, verdict: Verdict) -> None:
     claim = judged(results(profile), WORKS, (), lambda: ("Measured.", holds))
-    assert claim == Claim("works", "paper", "It works.", "Measured.", verdict)
+    measured = "Measured." + " To decide it would take 20 runs." * (verdict == "undecided")
+    assert claim == Claim("works", "paper", "It works.", measured, verdict)
 
 
 def test_what_is_lacking_is_named_and_nothing_is_measured() -> None:

@@ -80,8 +80,11 @@ def test_the_trajectory_conserves_energy_and_passes_between_the_modes() -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 def test_grid(profile: Profile) -> None:
     cells = EXPERIMENT.grid(profile)
-    assert [cell.key for cell in cells] == ["pe-hmc", "pe-pe", "ct-hmc", "ct-ct"]
-    assert cells[1].settings["inv_temp"] == 0
+    assert [cell.key for cell in cells] == [
+        *("pe-hmc", "pe-static", "pe-pe"),
+        *("ct-hmc", "ct-static", "ct-ct"),
+    ]
+    assert cells[2].settings["inv_temp"] == 0
     assert profile == "smoke" or cells[0].nuts.draws == 10_000
 
 
@@ -145,7 +148,7 @@ def synthetic(changed: dict[str, float] | None = None, profile: Profile = "quick
     for cell in cells:
         half = str(cell.factors["half"])
         truth = targets.exact_right(half)
-        stuck = cell.factors["method"] == "HMC"
+        stuck = cell.factors["method"] in ("HMC", "static")
         row: dict[str, Any] = {
             "right": 1.0 if stuck else truth + 0.002,
             "distance": 0.5 if stuck else 0.01,
@@ -176,10 +179,12 @@ def verdicts(results: Results) -> dict[str, Verdict]:
 @pytest.mark.parametrize(
     ("failing", "key", "value"),
     [
-        ("pe-hmc-one-mode", "pe-hmc right", 0.9),
+        ("pe-hmc-one-mode", "pe-static right", 0.9),
+        ("pe-nuts-one-mode", "pe-hmc right", 0.9),
         ("pe-both-modes", "pe-pe distance", 0.2),
-        ("pe-both-modes", "pe-pe right", 0.54),
-        ("ct-hmc-one-mode", "ct-hmc right", 0.6),
+        ("pe-both-modes", "pe-pe right", 0.57),
+        ("ct-hmc-one-mode", "ct-static right", 0.6),
+        ("ct-nuts-one-mode", "ct-hmc right", 0.6),
         ("ct-both-modes", "ct-ct distance", 0.2),
         ("cold-draws-count", "ct-ct weight_below_half", 0.02),
         ("evidence-of-ct", "ct-ct log_z", 0.2),
@@ -200,4 +205,4 @@ def test_claims_without_cells_or_in_smoke_are_not_run() -> None:
     assert verdicts(none) == dict.fromkeys(KEYS, "not run")
     assert EXPERIMENT.tables(none) == []
     assert EXPERIMENT.figures(none) == []
-    assert len(EXPERIMENT.tables(results)[0].frame) == 4
+    assert len(EXPERIMENT.tables(results)[0].frame) == 6

@@ -111,7 +111,7 @@ def test_claims_of_a_report_come_back(tmp_path: Path, monkeypatch: pytest.Monkey
     assert lines[0].startswith(
         "Profile quick; fits of 2026-11-21; Stan 2.39.0. The papers' 3 claims"
     )
-    assert "claims: 2 reproduced, 1 not reproduced, 0 not run." in lines[0]
+    assert "claims: 2 reproduced, 1 not reproduced, 0 undecided, 0 not run." in lines[0]
 
 
 def test_ours_are_counted_and_not_listed() -> None:

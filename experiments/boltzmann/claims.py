@@ -7,14 +7,24 @@ from functools import partial
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.experiment.efficiency import Efficiency, with_interval
 from harness.plan.claims import judged
+from harness.plan.effects import (
+    Decision,
+    Effect,
+    Undecided,
+    all_hold,
+    any_holds,
+    error_ratio,
+)
 from harness.plan.spec import Cell, Claim, Results
 
-from .curves import efficiency_of, equal_cost, error_of, of_family, of_half, runs_of
+from .curves import efficiency_of, error_of, of_family, of_half, ratio_at_equal_cost, runs_of
+from .measure import ERRORS
 from .tables import EVIDENCE
 
-Judged = tuple[str, bool | None]
+Judged = tuple[str, Decision]
 OUR_FORMS = ("fold", "collapsed CT", "collapsed PE", "PE pilot")
 PAPER_CT = ("log_z", "mean", "covariance")
 
@@ -58,38 +68,62 @@ def _both(results: Results, cell: Cell | None) -> str:
     return " and ".join(f"{value:.2f}" for value in pair)
 
 
+def _ratio(results: Results, cell: Cell | None, other: Cell | None, key: str) -> Effect:
+    """Root mean squared error of one cell over that of another, from whole runs."""
+    pair = [[] if each is None else [each] for each in (cell, other)]
+    errors = [runs_of(results, each)[key].to_numpy(float) for each in pair]
+    return error_ratio(*errors)
+
+
 def _rate(results: Results, family: str) -> float:
     cell = _one(results, family)
     return float("nan") if cell is None else efficiency_of(results, cell).per_second
 
 
+MOMENTS = ("mean", "second")
+
+
 def _hmc(results: Results) -> Judged:
     hmc = _one(results, "HMC")
     rows = [_one(results, family) for family in ("PE", "ST", "CT", "AIS")]
-    worse = [
-        _rmse(results, hmc, k) > _rmse(results, r, k) for r in rows for k in ("mean", "second")
-    ]
+    worse = [_ratio(results, hmc, row, key) for row in rows for key in MOMENTS]
     return (
         f"RMSE of E[x] and E[xx′]: HMC {_both(results, hmc)}; PE N=2 {_both(results, rows[0])}, "
         f"ST {_both(results, rows[1])}, CT {_both(results, rows[2])}, "
-        f"AIS {_both(results, rows[3])}.",
-        all(worse),
+        f"AIS {_both(results, rows[3])}. Smallest ratio of HMC's to another's: {_least(worse)}.",
+        all_hold(each.lies(above=1, of=len(worse)) for each in worse),
     )
+
+
+def _least(ratios: list[Effect]) -> str:
+    return min(ratios, key=lambda each: each.value).told()
+
+
+def _most(ratios: list[Effect]) -> str:
+    return max(ratios, key=lambda each: each.value).told()
 
 
 def _pe_and_st(results: Results) -> Judged:
     largest = max(of_family(results, "PE", "PE"), key=lambda cell: cell.factors["N"])
     better, others = (largest, _one(results, "ST")), (_one(results, "AIS"), _one(results, "CT"))
-    holds = all(
-        max(_rmse(results, cell, key) for cell in better)
-        < min(_rmse(results, cell, key) for cell in others)
-        for key in ("mean", "second")
-    )
+    ratios: list[Effect] = []
+    decisions: list[Decision] = []
+    for cell in better:
+        for other in others:
+            for key in MOMENTS:
+                pair = [[] if each is None else [each] for each in (cell, other)]
+                found = ratio_at_equal_cost(results, (pair[0], pair[1]), key, "work")
+                if isinstance(found, Undecided):
+                    decisions.append(found)
+                    continue
+                ratios.append(found)
+                decisions.append(found.lies(below=1, of=8))
+    largest_ratio = f" Largest ratio to AIS's or CT's at equal gradients: {_most(ratios)}."
     return (
-        f"RMSE of E[x] and E[xx′]: {largest.label} {_both(results, largest)}, "
+        f"RMSE of E[x] and E[xx′] of whole runs: {largest.label} {_both(results, largest)}, "
         f"ST {_both(results, better[1])}; AIS {_both(results, others[0])}, "
-        f"CT {_both(results, others[1])}.",
-        holds,
+        f"CT {_both(results, others[1])}.{largest_ratio if ratios else ''}",
+        all_hold(decisions),
     )
 
 
@@ -99,11 +133,14 @@ def _fixed(results: Results) -> list[tuple[float, Cell]]:
 
 def _fixed_lower(results: Results) -> Judged:
     sampled = _one(results, "PE", 2)
-    beta, best = min(_fixed(results), key=lambda pair: _rmse(results, pair[1], "mean"))
+    fixed = _fixed(results)
+    beta, best = min(fixed, key=lambda pair: _rmse(results, pair[1], "mean"))
+    ratio = _ratio(results, best, sampled, "mean")
     return (
         f"RMSE of E[x] and E[xx′]: best fixed, β = {beta:g}, {_both(results, best)}; sampled "
-        f"{_both(results, sampled)} (N = 2).",
-        _rmse(results, best, "mean") < _rmse(results, sampled, "mean"),
+        f"{_both(results, sampled)} (N = 2). Fixed over sampled, E[x]: {ratio.told()}.",
+        # The best of several is chosen after the fact.
+        ratio.lies(below=1, of=len(fixed)),
     )
 
 
@@ -111,11 +148,13 @@ def _fixed_poorly(results: Results) -> Judged:
     sampled = _one(results, "PE", 2)
     beta, poor = min(_fixed(results), key=lambda pair: pair[0])
     if beta > 0.1:
-        return f"The lowest fixed β in these results is {beta:g}.", None
+        return f"The lowest fixed β in these results is {beta:g}.", Undecided("runs at β = 0.1")
+    ratios = [_ratio(results, poor, sampled, key) for key in MOMENTS]
     return (
         f"RMSE of E[x] and E[xx′]: β = {beta:g} {_both(results, poor)}; sampled "
-        f"{_both(results, sampled)} (N = 2).",
-        all(_rmse(results, poor, k) > _rmse(results, sampled, k) for k in ("mean", "second")),
+        f"{_both(results, sampled)} (N = 2). Fixed over sampled: "
+        f"{' and '.join(each.told() for each in ratios)}.",
+        all_hold(each.lies(above=1, of=2) for each in ratios),
     )
 
 
@@ -126,74 +165,120 @@ def _pseudo_samples(results: Results) -> list[Cell]:
 def _more(results: Results) -> Judged:
     cells = _pseudo_samples(results)
     if len(cells) < 2:
-        return "There is one number of pseudo-samples only.", None
+        return "There is one number of pseudo-samples only.", Undecided("runs with a larger N")
     shown = "; ".join(f"N={cell.factors['N']} {_both(results, cell)}" for cell in cells)
-    holds = all(
-        _rmse(results, cells[-1], key) < _rmse(results, cells[0], key) for key in ("mean", "second")
+    ratios = [_ratio(results, cells[-1], cells[0], key) for key in MOMENTS]
+    return (
+        f"RMSE of E[x] and E[xx′]: {shown}. The largest N over the smallest: "
+        f"{' and '.join(each.told() for each in ratios)}.",
+        all_hold(each.lies(below=1, of=2) for each in ratios),
     )
-    return f"RMSE of E[x] and E[xx′]: {shown}. The largest N must be below the smallest.", holds
 
 
 def _best_number(results: Results) -> Judged:
+    """Judge whether the best N of 2 to 5 costs less than every larger one, MSE times seconds."""
     cells = _pseudo_samples(results)
-    if len(cells) < 3:
-        return "It takes N beyond 5 to compare.", None
-
-    def product(cell: Cell, key: str) -> float:
-        runs = runs_of(results, [cell])
-        return float((runs[key] ** 2).mean() * runs["time"].mean())
-
-    best = {key: min(cells, key=lambda cell: product(cell, key)) for key in ("mean", "second")}
-    numbers = [cell.factors["N"] for cell in best.values()]
-    return (
-        f"MSE × seconds is smallest at N = {numbers[0]} for E[x] and N = {numbers[1]} for E[xx′].",
-        all(2 <= number <= 5 for number in numbers),
+    beyond = [cell for cell in cells if cell.factors["N"] > 5]
+    if not beyond:
+        return "No N beyond 5 in these results.", Undecided("runs with N beyond 5")
+    within = [cell for cell in cells if 2 <= cell.factors["N"] <= 5]
+    said, decisions = [], []
+    for key, name in zip(MOMENTS, ("E[x]", "E[xx′]"), strict=True):
+        best = min(within, key=lambda cell: _cost(results, cell, key))
+        rival = min(beyond, key=lambda cell: _cost(results, cell, key))
+        weighted = [_weighted(results, cell, key) for cell in (best, rival)]
+        ratio = error_ratio(*weighted)
+        said.append(f"{name}: N={best.factors['N']} over N={rival.factors['N']} {ratio.told()}")
+        decisions.append(ratio.lies(below=1, of=2))
+    return f"Error × √seconds, the best up to 5 over the best beyond. {'; '.join(said)}.", all_hold(
+        decisions
     )
+
+
+def _weighted(results: Results, cell: Cell, key: str) -> FloatArray:
+    """Errors of a cell's runs times the root of their mean time."""
+    runs = runs_of(results, [cell])
+    errors: FloatArray = runs[key].to_numpy(float) * np.sqrt(runs["time"].mean())
+    return errors
+
+
+def _cost(results: Results, cell: Cell, key: str) -> float:
+    return float(np.square(_weighted(results, cell, key)).mean())
 
 
 def _dominates(
     rivals: tuple[str, ...], forms: tuple[str, ...], half: str, cost: str
 ) -> Callable[[Results], Judged]:
-    """Whether all forms are below all rivals in all three errors, on eight of ten instances."""
+    """Judge whether all forms are below all rivals in all three errors, at equal cost.
+
+    Errors are relative to the base's and averaged over instances, as in the paper's figure.
+    Besides, eight of ten instances must agree by themselves.
+    """
 
     def judge(results: Results) -> Judged:
         names = list(dict.fromkeys(cell.factors["instance"] for cell in of_half(results, half)))
-        wins, ratios = 0, []
-        for name in names:
-            groups = [
-                [c for c in of_family(results, half, f) if c.factors["instance"] == name]
-                for f in (*forms, *rivals)
-            ]
-            below = True
-            for key in PAPER_CT:
-                error = equal_cost(results, groups, key, cost, relative=True)[1]
-                mine, theirs = error[: len(forms)], error[len(forms) :]
-                below &= bool(max(mine) < min(theirs))
-                ratios.append(max(mine) / min(theirs))
-            wins += below
-        typical = np.exp(np.log(np.reshape(ratios, (-1, len(PAPER_CT)))).mean(axis=0))
         unit = {"work": "gradients", "time": "seconds"}[cost]
+        pairs = [(form, rival) for form in forms for rival in rivals]
+        number = len(pairs) * len(PAPER_CT)
+        said: list[str] = []
+        decisions: list[Decision] = []
+        for key in PAPER_CT:
+            found = {pair: _relative(results, half, pair, key, cost, None) for pair in pairs}
+            ratios = {p: each for p, each in found.items() if isinstance(each, Effect)}
+            decisions += [each for each in found.values() if isinstance(each, Undecided)]
+            decisions += [each.lies(below=1, of=number) for each in ratios.values()]
+            if ratios:
+                (form, rival), worst = max(ratios.items(), key=lambda item: item[1].value)
+                said.append(f"{ERRORS[key]} {worst.told()} ({form} over {rival})")
+        wins = sum(
+            all(
+                isinstance(each := _relative(results, half, pair, key, cost, name), Effect)
+                and each.value < 1
+                for pair in pairs
+                for key in PAPER_CT
+            )
+            for name in names
+        )
+        decision = all_hold(decisions)
+        if decision is True and wins < 0.8 * len(names):
+            decision = Undecided("more runs of each instance: too few agree by themselves")
+        told = "; ".join(said) or "no cost lies inside both curves"
         return (
-            f"At equal {unit} all three errors are below on {wins} of {len(names)} instances; the "
-            f"worse form over the better rival, geometric mean: log Z {typical[0]:.2f}, E[x] "
-            f"{typical[1]:.2f}, covariance {typical[2]:.2f}.",
-            wins >= 0.8 * len(names),
+            f"Largest ratio at equal {unit}: {told}. All are below 1 on {wins} of {len(names)} "
+            "instances.",
+            decision,
         )
 
     return judge
 
 
+def _relative(
+    results: Results, half: str, pair: tuple[str, str], key: str, cost: str, instance: str | None
+) -> Effect | Undecided:
+    """Relative error of one family over another's at equal cost, on one instance or on all."""
+    one, two = (
+        [
+            cell
+            for cell in of_family(results, half, family)
+            if instance is None or cell.factors["instance"] == instance
+        ]
+        for family in pair
+    )
+    return ratio_at_equal_cost(results, (one, two), key, cost, relative=True)
+
+
 def _joint_better(results: Results) -> Judged:
-    groups = [of_family(results, "CT", family) for family in ("joint HMC", "joint CT", "Gibbs CT")]
-    log_z, mean = (
-        equal_cost(results, groups, key, "work", relative=True)[1] for key in ("log_z", "mean")
-    )
-    return (
-        "Relative error at equal gradients, joint by HMC as in the paper, joint by NUTS, and "
-        f"Gibbs: log Z {log_z[0]:.2f}, {log_z[1]:.2f}, {log_z[2]:.2f}; E[x] {mean[0]:.2f}, "
-        f"{mean[1]:.2f}, {mean[2]:.2f}.",
-        log_z[0] < log_z[2] and mean[0] < mean[2],
-    )
+    said, decisions = [], []
+    for key in ("log_z", "mean"):
+        found = [
+            _relative(results, "CT", (form, "Gibbs CT"), key, "work", None)
+            for form in ("joint HMC", "joint CT")
+        ]
+        told = [each.told() if isinstance(each, Effect) else "not comparable" for each in found]
+        said.append(f"{ERRORS[key]} {told[0]} by HMC as in the paper, {told[1]} by NUTS")
+        own = found[0]
+        decisions.append(own if isinstance(own, Undecided) else own.lies(below=1, of=2))
+    return f"Joint CT over Gibbs CT at equal gradients: {'; '.join(said)}.", all_hold(decisions)
 
 
 def _ten_times(results: Results) -> Judged:
@@ -206,7 +291,8 @@ def _ten_times(results: Results) -> Judged:
         f"Best: {label}, {_per_second(rate)} a second; collapsed CT, without the modes, "
         f"{collapsed:,.0f}; PE N=2 as in the paper {paper:.1f} ({rate.per_second / paper:.0f} and "
         f"{collapsed / paper:.0f} times), with a Gaussian base {_rate(results, 'PE base'):.1f}.",
-        rate.per_second >= 10 * paper,
+        rate.per_second_interval[0] >= 10 * paper
+        or _open(rate.per_second_interval[1] >= 10 * paper),
     )
 
 
@@ -220,8 +306,14 @@ def _fold_ahead(results: Results) -> Judged:
         f"neff/s for E[x]: folded {_per_second(fold)}, parallel tempering "
         f"{_per_second(rival)}; per 1,000 gradients {fold.per_kilogradient:.2f} and "
         f"{rival.per_kilogradient:.2f}, at {cost[0]:.1f} and {cost[1]:.1f} μs each.",
-        fold.per_second > rival.per_second,
+        fold.per_second_interval[0] > rival.per_second_interval[1]
+        or _open(fold.per_second_interval[1] > rival.per_second_interval[0]),
     )
+
+
+def _open(overlap: bool) -> Decision:
+    """Undecided where intervals overlap, else that the claim does not hold."""
+    return Undecided("more runs: the intervals overlap") if overlap else False
 
 
 def _per_second(rate: Efficiency) -> str:
@@ -229,18 +321,17 @@ def _per_second(rate: Efficiency) -> str:
 
 
 def _fold_behind(results: Results) -> Judged:
-    groups = [of_family(results, "PE", family) for family in ("fold", "PT")]
-    seconds = [runs_of(results, cells)["time"].mean() for cells in groups]
-    # Errors of runs that take different time: an error falls with its root.
-    fair = {
-        key: [_rmse(results, c[0], key) * np.sqrt(s) for c, s in zip(groups, seconds, strict=True)]
-        for key in ("second", "log_z")
+    fold, rival = (_one(results, family) for family in ("fold", "PT"))
+    ratios = {
+        name: error_ratio(
+            *(_weighted(results, cell, key) for cell in (fold, rival) if cell is not None)
+        )
+        for name, key in (("E[xx′]", "second"), ("log Z", "log_z"))
     }
+    told = ", ".join(f"{name} {ratio.told()}" for name, ratio in ratios.items())
     return (
-        "RMSE × √seconds, folded and parallel tempering: E[xx′] "
-        f"{fair['second'][0]:.2f} and {fair['second'][1]:.2f}, log Z {fair['log_z'][0]:.3f} and "
-        f"{fair['log_z'][1]:.3f}.",
-        all(fold > rival for fold, rival in fair.values()),
+        f"RMSE × √seconds, folded over parallel tempering: {told}.",
+        all_hold(ratio.lies(above=1, of=2) for ratio in ratios.values()),
     )
 
 
@@ -268,14 +359,25 @@ def _base_alone(results: Results) -> Judged:
 
 
 def _evidence(results: Results) -> Judged:
-    groups = {f: of_family(results, "PE", f) for f in EVIDENCE[:5]}
-    error = dict(
-        zip(groups, equal_cost(results, list(groups.values()), "log_z", "work")[1], strict=True)
-    )
+    families = [name for name in EVIDENCE[:5] if of_family(results, "PE", name)]
+    error = {family: _rmse(results, _one(results, family), "log_z") for family in families}
     shown = ", ".join(f"{family} {value:.2f}" for family, value in error.items())
-    pe = min(value for family, value in error.items() if "PE" in family)
-    ct = min(value for family, value in error.items() if "CT" in family)
-    return f"RMSE of log Z at equal gradients: {shown}.", pe < ct
+    pe, ct = ([f for f in families if kind in f] for kind in ("PE", "CT"))
+    # One pseudo-extended form that is ahead of both tempered ones is enough.
+    each = {form: [_relative_error(results, form, other) for other in ct] for form in pe}
+    decisions = any_holds(
+        all_hold(
+            ratio if isinstance(ratio, Undecided) else ratio.lies(below=1, of=len(pe) * len(ct))
+            for ratio in ratios
+        )
+        for ratios in each.values()
+    )
+    return f"RMSE of log Z of whole runs: {shown}; judged at equal gradients.", decisions
+
+
+def _relative_error(results: Results, form: str, other: str) -> Effect | Undecided:
+    pair = of_family(results, "PE", form), of_family(results, "PE", other)
+    return ratio_at_equal_cost(results, pair, "log_z", "work")
 
 
 PE_PAPER, CT_PAPER = "Nemeth et al.: ", "Graham and Storkey: "

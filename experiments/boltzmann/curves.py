@@ -10,6 +10,7 @@ import pandas as pd
 
 from harness.arrays import FloatArray
 from harness.experiment.efficiency import Efficiency, efficiency, rmse
+from harness.plan.effects import Effect, Undecided
 from harness.plan.spec import Cell, Results
 
 from .measure import SHARES
@@ -33,11 +34,22 @@ class Curve:
     error: FloatArray
     se: FloatArray
 
+    def reaches(self, budget: float) -> bool:
+        """Whether a cost lies between the cheapest and the dearest point."""
+        return bool(self.cost.size and self.cost[0] <= budget <= self.cost[-1])
+
     def at(self, budget: float) -> float:
-        """Error at a cost, linear between points in the logarithms of both, flat beyond them."""
-        if not self.cost.size:
+        """Error at a cost, linear between points in the logarithms of both; NaN beyond them."""
+        return float(np.exp(self._between(budget, np.log(self.error))))
+
+    def log_se_at(self, budget: float) -> float:
+        """Standard error of the logarithm of the error at a cost; NaN beyond the points."""
+        return self._between(budget, self.se / self.error)
+
+    def _between(self, budget: float, value: FloatArray) -> float:
+        if not self.reaches(budget):
             return float("nan")
-        return float(np.exp(np.interp(np.log(budget), np.log(self.cost), np.log(self.error))))
+        return float(np.interp(np.log(budget), np.log(self.cost), value))
 
 
 def of_half(results: Results, half: str) -> list[Cell]:
@@ -121,13 +133,48 @@ def equal_cost(
     *,
     relative: bool = False,
 ) -> tuple[float, list[float]]:
-    """Errors of several groups of cells at the largest cost that all of them reach.
+    """Errors of several groups of cells at the cost of the group whose longest runs took least.
 
     Returns
     -------
     tuple
-        That cost, and the error of each group at it.
+        That cost, and the error of each group at it; NaN for one whose cheapest runs cost more.
     """
     curves = [curve(results, cells, name, cost, relative=relative) for cells in groups]
-    budget = min((c.cost[-1] for c in curves if c.cost.size), default=float("nan"))
-    return float(budget), [c.at(budget) for c in curves]
+    budget = min((float(c.cost[-1]) for c in curves if c.cost.size), default=float("nan"))
+    return budget, [c.at(budget) for c in curves]
+
+
+def ratio_at_equal_cost(
+    results: Results,
+    pair: tuple[Sequence[Cell], Sequence[Cell]],
+    name: str,
+    cost: str,
+    *,
+    relative: bool = False,
+) -> Effect | Undecided:
+    """Error of one group over that of another at the largest cost inside both curves.
+
+    Returns
+    -------
+    Effect or Undecided
+        The ratio; or, if the curves have no cost in common, which runs would have to be longer.
+    """
+    one, two = (curve(results, cells, name, cost, relative=relative) for cells in pair)
+    names = tuple(cells[0].factors["method"] if cells else "a method" for cells in pair)
+    for each, whose in zip((one, two), names, strict=True):
+        if not each.cost.size:
+            return Undecided(f"runs of {whose} that estimate this")
+    budget = float(min(one.cost[-1], two.cost[-1]))
+    if not (one.reaches(budget) and two.reaches(budget)):
+        unit, scale = {"work": ("thousand gradients", 1e3), "time": ("seconds", 1.0)}[cost]
+        short = 0 if one.cost[-1] < two.cost[0] else 1
+        longest = (one, two)[short].cost[-1] / scale
+        cheapest = (one, two)[1 - short].cost[0] / scale
+        return Undecided(
+            f"longer runs of {names[short]}: its longest take {longest:,.3g} {unit}, the cheapest "
+            f"of {names[1 - short]} {cheapest:,.3g}, so they cannot be compared at equal cost"
+        )
+    runs = min(len(runs_of(results, cells)) for cells in pair)
+    se = float(np.hypot(one.log_se_at(budget), two.log_se_at(budget)))
+    return Effect(one.at(budget) / two.at(budget), se, runs, ratio=True)

@@ -119,7 +119,7 @@ def evidence_table(results: Results, half: str, name: str, whose: str) -> Table 
     return Table(
         name,
         f"Root mean squared error of log Z{whose}, in nats, at equal cost: that of the run that "
-        "took least, the others cut to the same (a method whose first point is dearer keeps it).",
+        "took least, the others cut to the same; a dash where even the cheapest runs cost more.",
         frame,
     )
 

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import pandas as pd
 
 from harness.plan.claims import judged
+from harness.plan.effects import Decision, Undecided
 from harness.plan.spec import Claim, ClaimKind, Results
 
 from .grid import COX, RAW, TEMPERED, UNC
 from .measures import NAMES
 from .tables import times
 
-Judge = Callable[[], tuple[str, bool | None]]
+Judge = Callable[[], tuple[str, Decision]]
 
 
 def slowest(table: pd.DataFrame, scheme: str, part: str) -> float:
@@ -22,7 +23,7 @@ def slowest(table: pd.DataFrame, scheme: str, part: str) -> float:
 
 
 def _ordering(raw: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision]:
         eqn, langevin, hmc = (slowest(raw, each, RAW) for each in ("EQN", "Langevin", "HMC"))
         return (
             f"Gradients for an independent sample of the slowest quantity: EQN {eqn:,.0f}, "
@@ -34,7 +35,7 @@ def _ordering(raw: pd.DataFrame) -> Judge:
 
 
 def _ratio(raw: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision]:
         ratio = slowest(raw, "Langevin", RAW) / slowest(raw, "EQN", RAW)
         return (
             f"Langevin over EQN, slowest quantity of each: {ratio:.0f} (published: 115; 30 to 500 "
@@ -54,7 +55,7 @@ def _open(table: pd.DataFrame, *schemes: str) -> str:
 
 
 def _divergence(raw: pd.DataFrame, results: Results) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision]:
         names = list(NAMES[RAW])
         ratio = raw.loc["EQN without div", names] / raw.loc["EQN", names]
         runs = (
@@ -71,7 +72,7 @@ def _divergence(raw: pd.DataFrame, results: Results) -> Judge:
 
 
 def _locality(results: Results) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision]:
         rows = results.metrics[results.metrics["part"] == RAW].groupby("scheme")
         acceptance, orders = rows["acceptance"].mean(), rows["orders"].min()
         return (
@@ -85,7 +86,7 @@ def _locality(results: Results) -> Judge:
 
 
 def _unconstrained(raw: pd.DataFrame, unc: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision]:
         before, after = (
             slowest(table, "Langevin", part) / slowest(table, "EQN", part)
             for table, part in ((raw, RAW), (unc, UNC))
@@ -100,7 +101,7 @@ def _unconstrained(raw: pd.DataFrame, unc: pd.DataFrame) -> Judge:
 
 
 def _nuts(unc: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision]:
         eqn = slowest(unc, "EQN", UNC)
         nuts = {m: slowest(unc, f"NUTS, {m} metric", UNC) for m in ("unit", "diag", "dense")}
         listed = ", ".join(f"{name} {value:.0f}" for name, value in nuts.items())
@@ -114,7 +115,7 @@ def _nuts(unc: pd.DataFrame) -> Judge:
 
 
 def _raw_nuts(raw: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision]:
         eqn = slowest(raw, "EQN", RAW)
         diag, unit = (slowest(raw, f"NUTS, {m} metric", RAW) for m in ("diag", "unit"))
         return (
@@ -128,7 +129,7 @@ def _raw_nuts(raw: pd.DataFrame) -> Judge:
 
 
 def _cox(table: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision]:
         eqn, langevin, hmc = (slowest(table, each, COX) for each in ("EQN", "Langevin", "HMC"))
         return (
             f"Iterations for an independent sample of the slowest quantity: EQN {eqn:.0f}, "
@@ -141,7 +142,7 @@ def _cox(table: pd.DataFrame) -> Judge:
 
 
 def _tempering(table: pd.DataFrame, results: Results) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision]:
         near, wide, langevin, nuts = (
             slowest(table, each, TEMPERED)
             for each in ("EQN, near in u", "EQN, λ = 0", "Langevin", "NUTS")
@@ -153,7 +154,7 @@ def _tempering(table: pd.DataFrame, results: Results) -> Judge:
             f"with weights by x and u, Langevin {langevin:,.0f}, NUTS {nuts:,.0f}"
             f"{_open(table, 'EQN, near in u', 'EQN, λ = 0', 'EQN, near in x and u', 'Langevin')}.",
             # Bounds decide nothing.
-            None
+            Undecided("longer runs, whose windows close")
             if _open(table, "EQN, near in u", "EQN, λ = 0", "NUTS")
             else near < min(wide, nuts),
         )

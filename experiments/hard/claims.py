@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial
 
 from harness.plan.claims import judged
+from harness.plan.effects import Decision
 from harness.plan.spec import Cell, Claim, Results
 
 from .frames import outcomes, planned
 from .grid import LABELS, SECONDS
 from .right import FALSE_ALARM, FINE, SILENT
 
-Judge = Callable[[Results], tuple[str, bool | None]]
+Judge = Callable[[Results], tuple[str, Decision | None]]
 
 TWO_MODES = ("phi-four-field",)
 """Targets whose modes NUTS hardly connects, with no transition of first order on the path."""

@@ -8,12 +8,13 @@ from functools import partial
 import numpy as np
 
 from harness.plan.claims import judged
+from harness.plan.effects import Decision, Effect, Undecided, all_hold, any_holds, mean_effect
 from harness.plan.spec import Claim, Results
 
 from .cells import FIXED_ROWS, HMC, PE_2, PE_5, SHARED_2, SHARED_5
 from .tables import data_names, difference, exact_table, runs_of
 
-Judgement = tuple[str, bool | None]
+Judgement = tuple[str, Decision | None]
 
 _EQUAL = 0.8
 """Part of the budget that every run must have spent for costs to count as equal."""
@@ -37,34 +38,43 @@ def _unequal(results: Results, data: str, rows: tuple[str, ...]) -> bool:
     return any((runs_of(results, data, row)["share_of_budget"] < _EQUAL).any() for row in rows)
 
 
+_EQUAL_COST = Undecided("runs that spend their whole budget, so that costs are equal")
+
+
 def _improvement(rows: tuple[str, str]) -> Callable[[Results], Judgement]:
-    """Judge whether two rows both predict better than HMC, one by two standard errors."""
+    """Judge whether one of two rows predicts better than HMC, and none worse, on each data set."""
 
     def judge(results: Results) -> Judgement:
         said: list[str] = []
-        verdicts: list[bool | None] = []
+        verdicts: list[Decision] = []
         for data in _with(results, HMC.key, *rows):
-            gains = [difference(results, data, row, HMC.key) for row in rows]
+            gains = [_gain(results, data, row, HMC.key) for row in rows]
             parts = ", ".join(
-                f"N={n} {mean:+.3f} ± {error:.3f}"
-                for n, (mean, error, _) in zip((2, 5), gains, strict=True)
+                f"N={n} {gain.told(3, '+')}" for n, gain in zip((2, 5), gains, strict=True)
             )
             note = ""
             if _unequal(results, data, (HMC.key, *rows)):
                 note = "; costs were not equal"
-                verdicts.append(None)
+                verdicts.append(_EQUAL_COST)
             else:
-                better = all(mean > 0 for mean, _, _ in gains)
-                clear = any(mean > 2 * error for mean, error, _ in gains)
-                verdicts.append(better and clear)
-            said.append(f"{data}: {parts} ({gains[0][2]} splits{note})")
+                better = any_holds(gain.lies(above=0, of=2) for gain in gains)
+                worse = any(gain.lies(below=0, of=2) is True for gain in gains)
+                verdicts.append(False if worse else better)
+            said.append(f"{data}: {parts} ({gains[0].runs} splits{note})")
         return _joined("Nats per held-out observation above HMC", said, verdicts)
 
     return judge
 
 
+def _gain(results: Results, data: str, row: str, other: str) -> Effect:
+    """Mean over splits of a row's held-out density minus another's."""
+    mean, error, splits = difference(results, data, row, other)
+    return Effect(mean, error, splits)
+
+
 def _strong_hmc(results: Results) -> Judgement:
-    said, verdicts = [], []
+    said: list[str] = []
+    verdicts: list[Decision] = []
     for data in _with(results, HMC.key, PE_2.key):
         rows = [cell.factors["row"] for cell in results.cells if cell.factors["data"] == data]
         hmc = runs_of(results, data, HMC.key)
@@ -77,30 +87,33 @@ def _strong_hmc(results: Results) -> Judgement:
 
 
 def _fixed(results: Results) -> Judgement:
-    said, verdicts = [], []
+    """Judge whether some data set shows a better fixed β, and some data set a worse one."""
+    said: list[str] = []
+    better: list[Decision] = []
+    worse: list[Decision] = []
     rows = tuple(row.key for row in FIXED_ROWS)
     for data in _with(results, PE_2.key, *rows):
-        each = {row: difference(results, data, row.key, PE_2.key) for row in FIXED_ROWS}
-        parts = ", ".join(
-            f"β={row.inv_temp:g} {mean:+.3f} ± {error:.3f}"
-            for row, (mean, error, _) in each.items()
-        )
-        better = any(mean > 2 * error for mean, error, _ in each.values())
-        worse = any(mean < -2 * error for mean, error, _ in each.values())
+        each = {row: _gain(results, data, row.key, PE_2.key) for row in FIXED_ROWS}
+        parts = ", ".join(f"β={row.inv_temp:g} {gain.told(3, '+')}" for row, gain in each.items())
         unequal = _unequal(results, data, (PE_2.key, *rows))
         said.append(f"{data}: {parts}{'; costs were not equal' if unequal else ''}")
-        verdicts.append(None if unequal else better and worse)
-    return _joined("Nats per held-out observation above sampled β, N=2", said, verdicts)
+        better += [_EQUAL_COST] if unequal else [g.lies(above=0) for g in each.values()]
+        worse += [_EQUAL_COST] if unequal else [g.lies(below=0) for g in each.values()]
+    head = "Nats per held-out observation above sampled β, N=2"
+    return _joined(head, said, [any_holds(better), any_holds(worse)])
 
 
 def _unimodal(results: Results) -> Judgement:
-    said, verdicts = [], []
+    said: list[str] = []
+    verdicts: list[Decision] = []
     for data in _with(results, HMC.key):
         runs = runs_of(results, data, HMC.key)
-        share = float(runs["unimodal_at_zero"].mean())
-        said.append(f"{data}: {share:.0%} ({len(runs)} splits, three coefficients at random each)")
-        verdicts.append(share >= 0.8)
-    return _joined("Densities under HMC with one mode, at zero", said, verdicts)
+        found = mean_effect(runs["unimodal_at_zero"])
+        said.append(
+            f"{data}: {found.value:.0%} ({found.runs} splits, three coefficients at random each)"
+        )
+        verdicts.append(found.lies(above=0.5))
+    return _joined("Densities under HMC with one mode, at zero; most must", said, verdicts)
 
 
 def _inexact(results: Results) -> Judgement:
@@ -127,12 +140,12 @@ def _inexact(results: Results) -> Judgement:
     )
 
 
-def _joined(head: str, said: list[str], verdicts: Sequence[bool | None]) -> Judgement:
-    """Put data sets together: every one must agree, and one that cannot be judged settles it."""
+def _joined(head: str, said: list[str], verdicts: Sequence[Decision]) -> Judgement:
+    """Put data sets together: every one that can be judged must agree."""
     if not said:
         return "The cells it needs are not in these results.", None
-    holds = None if None in verdicts else all(verdicts)
-    return f"{head}: {'; '.join(said)}.", holds
+    judged_ones = [each for each in verdicts if each is not _EQUAL_COST]
+    return f"{head}: {'; '.join(said)}.", all_hold(judged_ones) if judged_ones else _EQUAL_COST
 
 
 CLAIMS: tuple[tuple[Claim, Callable[[Results], Judgement]], ...] = (

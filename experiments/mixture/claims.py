@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness.experiment.efficiency import with_interval
 from harness.plan.claims import judged
+from harness.plan.effects import Decision, Undecided
 from harness.plan.spec import Claim, Results
 
 from .differences import (
@@ -34,7 +35,7 @@ from .frames import (
 from .grid import SCENARIOS, TABLE_1, TABLE_2
 from .measures import MOMENTS, exact_moments
 
-Judge = Callable[[Results], tuple[str, bool | None]]
+Judge = Callable[[Results], tuple[str, Decision]]
 
 
 def claims(results: Results) -> list[Claim]:
@@ -87,7 +88,7 @@ def _more_pseudo_samples(results: Results) -> tuple[str, bool]:
     )
 
 
-def _within(results: Results, methods: tuple[str, ...]) -> tuple[str, bool | None]:
+def _within(results: Results, methods: tuple[str, ...]) -> tuple[str, Decision]:
     """Whether rows of Table 1 have at most 1.5 times the published errors."""
     rows = comparison(results)
     rows = rows[rows["method"].isin(methods)]
@@ -100,16 +101,16 @@ def _within(results: Results, methods: tuple[str, ...]) -> tuple[str, bool | Non
         numbers = ", ".join(str(n) for n in sorted(rows["N"].unique()))
         measured = f"N = {numbers}; {measured[0].lower()}{measured[1:]}"
     if results.profile != "paper":
-        return f"{measured} It takes --profile paper to compare.", None
+        return measured, Undecided("--profile paper: runs as long as the published ones")
     # Beyond the factor only counts where two standard errors of ours do not reach it.
     return measured, bool(np.all(rows["rmse"] - 2 * rows["se"] <= 1.5 * rows["published"]))
 
 
-def _table_one(results: Results) -> tuple[str, bool | None]:
+def _table_one(results: Results) -> tuple[str, Decision]:
     return _within(results, ("PE",))
 
 
-def _peers(results: Results) -> tuple[str, bool | None]:
+def _peers(results: Results) -> tuple[str, Decision]:
     return _within(results, ("RAM", "EE", "PT"))
 
 

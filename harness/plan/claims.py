@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from harness.plan.effects import Decision, Undecided
 from harness.plan.spec import Claim, Results, Verdict
 
 
@@ -12,7 +13,7 @@ def judged(
     results: Results,
     claim: Claim,
     lacking: Collection[str],
-    judge: Callable[[], tuple[str, bool | None]],
+    judge: Callable[[], tuple[str, Decision | None]],
 ) -> Claim:
     """Return a claim with what was measured and its verdict.
 
@@ -26,14 +27,18 @@ def judged(
     lacking
         Names of the results that the claim needs and that are missing.
     judge
-        Returns what was measured, in words, and whether the claim holds, or None if that cannot be
-        decided.  It is not called if results are missing.
+        Returns what was measured, in words, and whether the claim holds or what would decide it;
+        None instead if results are missing that only it can name.  It is not called if ``lacking``
+        has any.
     """
     if lacking:
         missing = ", ".join(sorted(lacking))
         return replace(claim, measured=f"Not in these results: {missing}.", verdict="not run")
-    measured, holds = judge()
-    verdict: Verdict = "reproduced" if holds else "not reproduced"
-    if holds is None or results.profile == "smoke":
-        verdict = "not run"
+    measured, decision = judge()
+    if decision is None or results.profile == "smoke":
+        return replace(claim, measured=measured, verdict="not run")
+    if isinstance(decision, Undecided):
+        measured = f"{measured} To decide it would take {decision.needs}."
+        return replace(claim, measured=measured, verdict="undecided")
+    verdict: Verdict = "reproduced" if decision else "not reproduced"
     return replace(claim, measured=measured, verdict=verdict)

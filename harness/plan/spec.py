@@ -23,7 +23,7 @@ from harness.model import Model
 Profile = Literal["smoke", "quick", "paper"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
 
-Verdict = Literal["reproduced", "not reproduced", "not run"]
+Verdict = Literal["reproduced", "not reproduced", "undecided", "not run"]
 
 ClaimKind = Literal["paper", "ours", "against", "why"]
 """Whose a claim is: see :attr:`Claim.kind`."""
@@ -212,7 +212,9 @@ class Claim:
     measured
         What we measured, in words; nothing before it is judged.
     verdict
-        Whether the two agree; ``"not run"`` before it is judged.
+        Whether the two agree.  ``"undecided"``: these runs are too few or too short to say, and
+        ``measured`` says what would decide it; ``"not run"``: results are missing, or come from the
+        smoke profile.
     """
 
     key: str

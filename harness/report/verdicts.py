@@ -145,8 +145,13 @@ def keep_verdicts(
     return before[stays]
 
 
+def _weight(row: pd.Series) -> int:
+    """Rank a verdict: one that decides counts more than one that does not."""
+    return {"not run": 0, "undecided": 1}.get(row["verdict"], 2)
+
+
 def _last_word(*frames: pd.DataFrame) -> pd.DataFrame:
-    """Combine claims; if several runs have a verdict on a claim, the last verdict counts.
+    """Combine claims; if several runs decide a claim, the last verdict counts.
 
     What is claimed is said in the words of the first.
     """
@@ -155,7 +160,7 @@ def _last_word(*frames: pd.DataFrame) -> pd.DataFrame:
         key = str(name), row["key"]
         if key not in collected:
             collected[key] = row
-        elif row["verdict"] != "not run":
+        elif _weight(row) >= _weight(collected[key]):
             words = {each: collected[key][each] for each in ("kind", "claim")}
             collected[key] = pd.Series({**row, **words}, name=name)
     frame = pd.DataFrame(list(collected.values())).rename_axis("experiment")

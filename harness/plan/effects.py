@@ -1,0 +1,223 @@
+"""Effect sizes with their intervals, and what they decide about a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import ceil, exp, inf, isfinite, log
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import DataError
+
+_ALPHA = 0.05
+_MOST_RUNS = 10_000
+"""Beyond this many runs a number of runs is no advice."""
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """These runs do not decide a claim.
+
+    Attributes
+    ----------
+    needs
+        What would decide it, as words that follow "To decide it would take".
+    """
+
+    needs: str
+
+
+Decision = bool | Undecided
+"""Whether a claim holds, or that these runs cannot say."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A difference or ratio that a claim is about, estimated from independent runs.
+
+    Attributes
+    ----------
+    value
+        The estimate, in the claim's unit.
+    se
+        Its standard error; of a ratio, that of its logarithm.
+    runs
+        How many runs it rests on; of two groups, the smaller number.
+    ratio
+        Whether it is a ratio, so that its interval is symmetric on the logarithmic scale.
+    """
+
+    value: float
+    se: float
+    runs: int
+    ratio: bool = False
+
+    def interval(self, of: int = 1) -> tuple[float, float]:
+        """95 % interval by the normal approximation.
+
+        Parameters
+        ----------
+        of
+            How many intervals are to hold together; each is widened for it (Bonferroni).
+        """
+        reach = NormalDist().inv_cdf(1 - _ALPHA / 2 / of) * self.se
+        if not isfinite(reach):
+            return (0.0 if self.ratio else -inf), inf
+        if self.ratio:
+            return self.value * exp(-reach), self.value * exp(reach)
+        return self.value - reach, self.value + reach
+
+    def told(self, decimals: int = 2, sign: str = "") -> str:
+        """Write the estimate with its interval, as ``1.26 [0.98, 1.61]``."""
+        low, high = self.interval()
+        return (
+            f"{self.value:{sign},.{decimals}f} "
+            f"[{low:{sign},.{decimals}f}, {high:{sign},.{decimals}f}]"
+        )
+
+    def lies(self, *, above: float = -inf, below: float = inf, of: int = 1) -> Decision:
+        """Decide whether the true effect lies above one bound and below another.
+
+        It does if the whole interval lies between the bounds, and does not if the whole interval
+        lies beyond one of them.  Otherwise it is undecided, and the number of runs is estimated
+        that would take the interval off the bound that it contains, as its width falls with the
+        root of the number of runs.
+
+        Parameters
+        ----------
+        above, below
+            The bounds.
+        of
+            How many effects decide the claim together.
+        """
+        if not (isfinite(self.value) and isfinite(self.se)):
+            return Undecided("two runs or more of every method")
+        low, high = self.interval(of)
+        if high <= above or low >= below:
+            return False
+        if low > above and high < below:
+            return True
+        crossed = [bound for bound in (above, below) if low <= bound <= high]
+        return Undecided(self._runs_to_leave(crossed, (high, low)))
+
+    def _runs_to_leave(self, bounds: list[float], interval: tuple[float, float]) -> str:
+        scale = log if self.ratio else float
+        high, low = (scale(end) for end in interval)
+        distance = min(abs(scale(bound) - scale(self.value)) for bound in bounds)
+        runs = inf if distance == 0 else self.runs * ((high - low) / 2 / distance) ** 2
+        if runs > _MOST_RUNS:
+            return "far more runs than anybody can afford: the effect is as large as the bound"
+        return f"some {max(ceil(runs), self.runs + 1):,} runs where there are {self.runs}"
+
+
+def mean_effect(values: npt.ArrayLike) -> Effect:
+    """Mean over independent runs, with its standard error.
+
+    Parameters
+    ----------
+    values
+        One value a run, shape (R,).
+
+    Raises
+    ------
+    DataError
+        If there are no runs.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0:
+        raise DataError("a mean over runs needs runs; there are none")
+    se = float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else inf
+    return Effect(float(array.mean()), se, array.size)
+
+
+def error_ratio(errors: npt.ArrayLike, reference: npt.ArrayLike) -> Effect:
+    """Root mean squared error of one method over that of another, from independent runs of both.
+
+    The logarithm of a root mean squared error has the standard error s / (2 m sqrt(R)), with m the
+    mean of R squared errors and s their standard deviation (delta method); the two add in squares.
+
+    Parameters
+    ----------
+    errors, reference
+        Estimate minus truth in every run, shape (R,); or (R, K) for K coordinates, whose squared
+        errors are averaged.
+
+    Raises
+    ------
+    DataError
+        If there are no runs.
+    """
+    (one, se_one, runs), (two, se_two, others) = map(_root, (errors, reference))
+    if two == 0:
+        return Effect(inf if one else 1.0, inf, min(runs, others), ratio=True)
+    return Effect(one / two, float(np.hypot(se_one, se_two)), min(runs, others), ratio=True)
+
+
+def _root(errors: npt.ArrayLike) -> tuple[float, float, int]:
+    """Root mean squared error, the standard error of its logarithm, and the number of runs."""
+    array = np.asarray(errors, dtype=np.float64)
+    if len(array) == 0:
+        raise DataError("an error over runs needs runs; there are none")
+    squared = np.square(array.reshape(len(array), -1)).mean(axis=1)
+    mean = float(squared.mean())
+    if mean == 0 or len(squared) < 2:
+        return float(np.sqrt(mean)), 0.0 if len(squared) > 1 else inf, len(squared)
+    return (
+        float(np.sqrt(mean)),
+        float(squared.std(ddof=1) / np.sqrt(len(squared)) / (2 * mean)),
+        (len(squared)),
+    )
+
+
+def share(successes: int, runs: int) -> tuple[float, float, float]:
+    """Share of runs in which something happened, with Wilson's 95 % interval.
+
+    Parameters
+    ----------
+    successes, runs
+        In how many of how many runs it happened.
+
+    Returns
+    -------
+    tuple
+        The share and the ends of its interval.
+
+    Raises
+    ------
+    DataError
+        If there are no runs, or more successes than runs.
+    """
+    if not 0 <= successes <= runs or runs == 0:
+        raise DataError(f"{successes} of {runs} runs is no share")
+    z = NormalDist().inv_cdf(1 - _ALPHA / 2)
+    found = successes / runs
+    middle = (found + z**2 / (2 * runs)) / (1 + z**2 / runs)
+    reach = z / (1 + z**2 / runs) * np.sqrt(found * (1 - found) / runs + z**2 / (4 * runs**2))
+    return found, float(max(0.0, middle - reach)), float(min(1.0, middle + reach))
+
+
+def all_hold(decisions: Iterable[Decision]) -> Decision:
+    """Decide a claim that holds if all its parts do.
+
+    One part that does not hold settles it.  Otherwise every part that is undecided must be decided.
+    """
+    found = list(decisions)
+    if any(each is False for each in found):
+        return False
+    return _first_undecided(found) or True
+
+
+def any_holds(decisions: Iterable[Decision]) -> Decision:
+    """Decide a claim that holds if one of its parts does."""
+    found = list(decisions)
+    if any(each is True for each in found):
+        return True
+    return _first_undecided(found) or False
+
+
+def _first_undecided(found: list[Decision]) -> Undecided | None:
+    needs = [each.needs for each in found if isinstance(each, Undecided)]
+    return Undecided("; ".join(dict.fromkeys(needs))) if needs else None
