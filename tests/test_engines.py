@@ -230,6 +230,8 @@ def program_of(model: str) -> tuple[str, dict[str, Any]]:
     case, sampler = cases()[model], AGREEMENT[model]
     joint = {"sample_inv_temp": 1, "fixed_inv_temp": np.empty(0)}
     match sampler:
+        case "target":
+            return "target", {}
         case "pseudo-extended":
             data = pseudo_extended_data(case.model, 2, base=case.base)
             return "pseudo_extended", data

@@ -1,0 +1,60 @@
+"""Short runs of NUTS: their draws, from near and far starting points, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stan_density import stanli
+
+from harness.engine.batched import BatchedDensity
+from harness.engine.nuts import NutsSettings
+from harness.temper import tempered_model
+from harness.user import short
+from harness.user.short import ShortRuns
+
+assert stanli is not None
+# Modes at -8 and 8 with standard deviations 1: Stan's own starting points lie within 2.
+PROGRAM = """
+data { real y; }
+parameters { real<lower=-40> x; }
+model { y ~ normal(abs(x), 1); }
+"""
+
+
+def runs(folder: Path) -> ShortRuns:
+    path = folder / "two.stan"
+    path.write_text(PROGRAM, encoding="utf-8")
+    model = tempered_model(path, {"y": 8.0})
+    density = BatchedDensity(model.program("target"), model.data)
+    return ShortRuns(model, density, most_seconds=60, seed=1, far_seed=2)
+
+
+def test_draws_are_on_the_unconstrained_scale_and_counted(tmp_path: Path) -> None:
+    both = runs(tmp_path)
+    x = np.exp(both.near[:, 0]) - 40
+    assert both.near.shape == (len(x), 1)
+    # Every draw lies within six standard deviations of a mode.
+    assert np.all(np.minimum(np.abs(x - 8), np.abs(x + 8)) < 6)
+    alone = both.gradients
+    assert alone >= len(x)
+    assert len(both.wide) > len(both.near)
+    np.testing.assert_array_equal(both.wide[: len(x)], both.near)
+    assert both.gradients > alone
+
+
+def test_far_runs_may_be_shorter_than_near_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a gradient is slower the second time that it is timed."""
+    lengths = iter((250, 203))
+
+    def shorter(settings: NutsSettings, density: BatchedDensity, seconds: float) -> NutsSettings:
+        return replace(settings, draws=next(lengths))
+
+    monkeypatch.setattr(short, "affordable", shorter)
+    both = runs(tmp_path)
+    chains = len(both.near) // 250
+    assert len(both.wide) == chains * (250 + 203)
