@@ -170,7 +170,8 @@ def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, undisturbed: TinyWo
     assert "Traceback" not in result.stderr, result.stderr
     assert not world.fits("*.failed.json")
     again = world.invoke(*options, "--workers", 1)
-    assert again.exit_code == 0, again.stderr
+    reasons = [path.read_text(encoding="utf-8") for path in world.fits("*.failed.json")]
+    assert again.exit_code == 0, (again.stderr, reasons)
     assert all(world.times_executed()[seed] == 1 for seed in finished)
     assert world.results() == undisturbed.results()
 
