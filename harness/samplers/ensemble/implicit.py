@@ -3,7 +3,7 @@
 Each round evaluates B once, and moves by J (q + h B(x) p - x), where J = (I - h A(q, p))^-1 is the
 inverse of the Jacobian at the start: some three digits a round, where the plain fixed-point
 iteration gains one.  From the second round on the last two moves are extrapolated (Anderson 1965),
-which gains one to three more.  The solution is the same, and so is the rule that tells it from none.
+which gains one to three more.
 
 References
 ----------
@@ -14,6 +14,7 @@ Anderson, D. G. (1965). Iterative procedures for nonlinear integral equations. J
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from harness.samplers.ensemble.roots import Flags
 
 _TOLERANCE = 1e-11  # of the solution, relative to 1 + |q|
 _MOST_ROUNDS = 60
-_FIRST_ROUNDS = 2  # that everybody needs, so that nothing is looked at before
+_FIRST_ROUNDS = 2  # which everybody needs, so that nothing is looked at before
 _PATIENCE = 8  # rounds in which the solution must come ten times nearer
 _MOST_EXTRAPOLATION = 0.25  # of a move; where more is due, two moves say too little
 _EXPECTED = 10.0  # tolerances that an extrapolation may have for the solution to be likely
@@ -71,12 +72,16 @@ class HalfStep:
     ) -> None:
         self._push, self._reach, self._moves = push, reach, moves
         self._tolerance = _TOLERANCE * reach
-        self._inverse = inverse_or_nan(np.eye(push.shape[1]) - jacobian)
-        self._wish = self._move = self._shift = self._newton(first)
-        self._extrapolated = self._move
+        self._inverse = inverse_or_nan(identity(push.shape[1]) - jacobian)
+        self._shift = self._newton(first)
         self._done = np.zeros((len(push), 1), dtype=np.bool_)
         self._failed = np.zeros((len(push), 1), dtype=np.bool_)
-        self._before = np.full((len(push), 1), np.inf)
+        self._before: FloatArray | float = np.inf
+        self._wish = self._move = self._newton(self._miss())
+        self._shift = self._shift + self._move
+        for _ in range(1, _FIRST_ROUNDS):
+            self._extrapolate(self._newton(self._miss()))
+            self._shift = self._shift + self._move
 
     def solve(self, whole: Callable[[FloatArray], _Whole]) -> tuple[_Whole, Flags]:
         """Find where each walker goes.
@@ -94,7 +99,6 @@ class HalfStep:
             shape (n,).
         """
         at: _Whole | None = None
-        self._first_rounds()
         for turn in range(_FIRST_ROUNDS + 1, _MOST_ROUNDS + 1):
             if self._likely():
                 at = whole(self._shift)
@@ -120,7 +124,6 @@ class HalfStep:
         known
             A shift that solves the equation, shape (n, s).
         """
-        self._first_rounds()
         for turn in range(_FIRST_ROUNDS + 1, _MOST_ROUNDS + 1):
             self._done |= (_largest(self._shift - known) <= self._tolerance) & ~self._failed
             if self._done.all():
@@ -131,13 +134,6 @@ class HalfStep:
             self._go(self._newton(miss))
         same: Flags = self._done & (_largest(self._shift - known) <= _SAME * self._reach)
         return same[:, 0]
-
-    def _first_rounds(self) -> None:
-        wish = self._newton(self._miss())
-        self._shift = self._shift + wish
-        self._wish = self._move = wish
-        for _ in range(_FIRST_ROUNDS - 1):
-            self._go(self._newton(self._miss()))
 
     def _miss(self) -> FloatArray:
         """Return q + h B(x) p - x."""
@@ -151,7 +147,12 @@ class HalfStep:
         return wish
 
     def _go(self, wish: FloatArray) -> None:
-        """Move everybody who is neither done nor failed, by what is wished and an extrapolation."""
+        """Move everybody who is neither done nor failed."""
+        self._extrapolate(wish)
+        self._shift = self._shift + np.where(self._done | self._failed, 0.0, self._move)
+
+    def _extrapolate(self, wish: FloatArray) -> None:
+        """Say how to move, given what one round would do and what the last one did."""
         change = wish - self._wish
         share = np.vecdot(wish, change) / (np.vecdot(change, change) + _TINY)
         share = np.minimum(np.maximum(share, -_MOST_EXTRAPOLATION), _MOST_EXTRAPOLATION)
@@ -159,14 +160,11 @@ class HalfStep:
         change *= share[:, None]
         self._extrapolated, self._wish = change, wish
         self._move = wish - change
-        moved = self._shift + self._move
-        closed = self._done | self._failed
-        self._shift = np.where(closed, self._shift, moved) if closed.any() else moved
 
     def _likely(self) -> bool:
         """Whether everybody's last extrapolation was small, which is larger than what is left."""
         small = _largest(self._extrapolated) <= _EXPECTED * self._tolerance
-        return bool((small | self._done | self._failed).all())
+        return bool(small.all() or (small | self._done | self._failed).all())
 
     def _judge(self, turn: int, miss: FloatArray) -> bool:
         """Say who is done and who has failed, from what is missing; return whether all are."""
@@ -187,11 +185,16 @@ def _largest(vectors: FloatArray) -> FloatArray:
     return largest
 
 
+@cache
+def identity(size: int) -> FloatArray:
+    """Return the identity matrix, which nobody changes."""
+    return np.eye(size)
+
+
 def cholesky_or_nan(matrices: FloatArray) -> FloatArray:
     """Return lower Cholesky factors, NaN of those that are not positive definite in rounding."""
     try:
-        factors: FloatArray = np.linalg.cholesky(matrices)
-        return factors
+        return np.asarray(np.linalg.cholesky(matrices), dtype=np.float64)
     except np.linalg.LinAlgError:
         return _one_by_one(np.linalg.cholesky, matrices)
 
@@ -199,8 +202,7 @@ def cholesky_or_nan(matrices: FloatArray) -> FloatArray:
 def inverse_or_nan(matrices: FloatArray) -> FloatArray:
     """Return inverses, NaN of singular matrices."""
     try:
-        inverses: FloatArray = np.linalg.inv(matrices)
-        return inverses
+        return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
     except np.linalg.LinAlgError:
         return _one_by_one(np.linalg.inv, matrices)
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.samplers.ensemble.implicit import HalfStep, cholesky_or_nan
+from harness.samplers.ensemble.implicit import HalfStep, cholesky_or_nan, identity
 from harness.samplers.ensemble.roots import Flags, Midpoint, Root
 
 Selected = slice | npt.NDArray[np.intp]
@@ -100,7 +100,7 @@ class LocalRoot:
             matrix = self.selected_jacobian(pushed)
         else:
             matrix = self.slope.transpose(0, 2, 1) @ (self.leading @ self._turned(pushed))
-        matrix += _identity(matrix.shape[-1])
+        matrix += identity(matrix.shape[-1])
         logarithm: FloatArray = np.linalg.slogdet(matrix)[1]
         return logarithm
 
@@ -113,11 +113,6 @@ class LocalRoot:
         turned: FloatArray = _phi(part.shape[-2]) @ part
         turned *= self.reduced
         return turned
-
-
-@cache
-def _identity(size: int) -> FloatArray:
-    return np.eye(size)
 
 
 @cache
@@ -196,7 +191,7 @@ class LocalPreconditioner:
     Raises
     ------
     DataError
-        If there are no coordinates, or a factor is missing.
+        If eta is not positive, there are no coordinates, or a factor is missing.
     """
 
     def __init__(
@@ -209,6 +204,8 @@ class LocalPreconditioner:
     ) -> None:
         count, dimension = others.shape
         chosen, order = _coordinates(None if select is None else tuple(select), dimension)
+        if not eta > 0:
+            raise DataError(f"a local preconditioner needs a positive eta; got {eta}")
         size = self._size = chosen.size
         factors = np.ones(size) if scale is None else np.asarray(scale, dtype=np.float64)
         if factors.shape != chosen.shape:
@@ -232,14 +229,14 @@ class LocalPreconditioner:
         precise = (
             eta * float(np.square(places).max()) < _LARGEST_SPREAD
             and -float(self._height.min()) < _LARGEST_HEIGHT
-            and count * dimension**2 < _MOST_PRODUCTS
+            and count * (1 + dimension + size) ** 2 < _MOST_PRODUCTS
         )
         self._precise = precise
         places *= np.sqrt(eta)
         self._scaled = np.ascontiguousarray(places[:, :size].T)
         self._steepness = self._squares[:, None] / np.sqrt(eta)
         self._all = _Roots(places, _bordered(dimension, size), precise)
-        self._leading = _Roots(places[:, :size], _identity(size), precise)
+        self._leading = _Roots(places[:, :size], identity(size), precise)
 
     def _weights(self, x: FloatArray) -> FloatArray:
         """Return weights of the other walkers, the largest of which is 1, shape (n, K).
@@ -297,8 +294,8 @@ class LocalPreconditioner:
         TypeError
             If B at q is not a local one.
         """
-        half, weights = self._half_step(q, p, step, root)
         with np.errstate(over="ignore", invalid="ignore"):  # where a walker runs away
+            half, weights = self._half_step(q, p, step, root)
             at, solved = half.solve(lambda shift: self._root(weights(shift)))
         return Midpoint(q + step * at.times(p), at, solved)
 
@@ -312,8 +309,8 @@ class LocalPreconditioner:
         steps pass whose reverse fails.
         """
         known = midpoint.q[:, self.selected] - q[:, self.selected]
-        half, _ = self._half_step(q, p, step, root)
         with np.errstate(over="ignore", invalid="ignore"):
+            half, _ = self._half_step(q, p, step, root)
             return half.ends_at(known)
 
     def choose(self, chosen: Flags, new: Root, old: Root) -> Root:
