@@ -89,8 +89,8 @@ class HalfStep:
         Parameters
         ----------
         whole
-            The whole matrix as a function of the shift.  It is evaluated as soon as all are likely
-            to be where they go, which its block then confirms.
+            The whole matrix as a function of the shift.  It is evaluated after the first rounds,
+            and as soon as all are likely to be where they go; its block then confirms that.
 
         Returns
         -------
@@ -100,7 +100,7 @@ class HalfStep:
         """
         at: _Whole | None = None
         for turn in range(_FIRST_ROUNDS + 1, _MOST_ROUNDS + 1):
-            if self._likely():
+            if turn == _FIRST_ROUNDS + 1 or self._likely():
                 at = whole(self._shift)
                 miss = (at.leading @ self._push[:, :, None])[:, :, 0]
                 miss -= self._shift
