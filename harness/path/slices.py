@@ -1,9 +1,10 @@
-"""Slice sampling of many particles along the differences of others, which needs no tuning.
+"""Slice sampling of many points along lines, and along differences of others, without tuning.
 
-A particle moves along the line through it that is parallel to the difference of two particles from
-the other half of its population.  Where particles are in several modes, or in a neck and a mouth,
-such differences have the scales and directions of all of them, which no one metric has.  Given the
-other half, the update leaves the density invariant, and so does updating one half after the other.
+:func:`slice_along_lines` steps out and shrinks, whatever the lines and the density are.  Along
+differences a particle's line is parallel to the difference of two particles from the other half of
+its population.  Where particles are in several modes, or in a neck and a mouth, such differences
+have the scales and directions of all of them, which no one metric has.  Given the other half, the
+update leaves the density invariant, and so does updating one half after the other.
 
 References
 ----------
