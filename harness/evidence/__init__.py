@@ -18,6 +18,7 @@ from harness.evidence.autocorrelation import (
     autocorrelation_times,
 )
 from harness.evidence.base_mass import WHOLE_BASE, LogMass, log_base_mass
+from harness.evidence.between_chains import log_evidence_between_chains
 from harness.evidence.bridge import (
     BridgeEstimate,
     Halves,
@@ -110,6 +111,7 @@ __all__ = [
     "joined_halves",
     "log_base_mass",
     "log_evidence",
+    "log_evidence_between_chains",
     "log_evidence_by_parts",
     "log_mean_weight",
     "log_path_weight",
