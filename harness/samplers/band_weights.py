@@ -109,15 +109,15 @@ class BandWeights:
 
         A difference of neighbouring log weights is corrected by the log of the ratio of their
         counts, to an extent that is the share of these draws in all that are behind it (Berg 1996).
-        Where neither band has any, the difference stays; a single empty one counts as half a draw.
+        Where either band is empty, the difference stays as it is.
         """
-        seen = counts[:-1] + counts[1:] > 0
-        here, there = np.maximum(counts[:-1], 0.5), np.maximum(counts[1:], 0.5)
-        new = np.where(seen, here * there / (here + there), 0.0)
+        here, there = counts[:-1], counts[1:]
+        seen = (here > 0) & (there > 0)
+        new = np.divide(here * there, here + there, out=np.zeros_like(here), where=seen)
         known = self.known + new
-        extent = np.divide(new, known, out=np.zeros_like(new), where=known > 0)
-        wanted = np.log(self.share[1:] / self.share[:-1])
-        change = extent * (wanted - np.log(there / here))
+        extent = np.divide(new, known, out=np.zeros_like(new), where=seen)
+        rise = np.log(np.divide(there, here, out=np.ones_like(here), where=seen))
+        change = extent * (np.log(self.share[1:] / self.share[:-1]) - rise)
         log_weight = self.log_weight + np.concatenate([[0.0], np.cumsum(change)])
         return replace(self, log_weight=log_weight, known=known)
 

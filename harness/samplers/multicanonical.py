@@ -77,7 +77,8 @@ def multicanonical(
     particles
         Particles of the one population of nested sampling that finds the bands and first weights.
     pilots, pilot_draws
-        Number of runs whose histograms then improve the weights, and of iterations in each.
+        Number of runs whose histograms then improve the weights, and of iterations in each, the
+        second half of which counts.
     chains, draws, warmup
         Number of chains, of draws in each, and of iterations before them.  Chains start from the
         base.
@@ -122,7 +123,9 @@ def multicanonical(
         path.weights, pilots = weights, 0
     runs = _Chains(path, kernel or Slice(), chains, step_size, rng)
     for _ in range(pilots):
-        found = [path.log_likelihood(runs.move(learn=True)) for _ in range(pilot_draws)]
+        for _ in range(pilot_draws // 2):  # chains come to the weights that are new to them
+            runs.move(learn=True)
+        found = [path.log_likelihood(runs.move(learn=True)) for _ in range(-(-pilot_draws // 2))]
         path.weights = path.weights.after(path.weights.counts(np.concatenate(found)))
     for _ in range(warmup):
         runs.move(learn=True)
