@@ -28,6 +28,7 @@ from harness.evidence.bridge import (
     joined_halves,
     reshuffled_spread,
 )
+from harness.evidence.chib import log_evidence_by_chib
 from harness.evidence.combination import CombinedLogEvidence, combined_log_evidence
 from harness.evidence.conditionals import (
     LogG,
@@ -59,6 +60,7 @@ from harness.evidence.evidence import (
     part_shares,
     two_sided_log_evidence,
 )
+from harness.evidence.harmonic_mean import log_evidence_by_harmonic_mean
 from harness.evidence.model_odds import (
     LEVEL,
     BayesFactor,
@@ -112,6 +114,8 @@ __all__ = [
     "log_base_mass",
     "log_evidence",
     "log_evidence_between_chains",
+    "log_evidence_by_chib",
+    "log_evidence_by_harmonic_mean",
     "log_evidence_by_parts",
     "log_mean_weight",
     "log_path_weight",
