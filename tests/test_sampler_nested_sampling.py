@@ -22,9 +22,17 @@ from harness.samplers.nested_moves import (
     ReflectingHmc,
     SliceMoves,
     _Differences,
+    default_steps,
 )
 from harness.samplers.nested_particles import Floor, Particles, PriorAndLikelihood, Rows, no_floor
-from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
+from harness.samplers.nested_run import (
+    NestedRun,
+    NestedSettings,
+    Summary,
+    default_particles,
+    nested_run,
+    summary,
+)
 from harness.samplers.nested_sampling import nested_sampling
 from harness.samplers.nested_volumes import (
     Removed,
@@ -628,3 +636,29 @@ def test_slices_that_shrink_to_nothing_are_counted() -> None:
     moved = mover.move(particles, no_floor(5), [start], np.zeros(5, dtype=np.intp), rows, rng)
     np.testing.assert_array_equal(moved.points, particles.points)
     assert mover.refused == mover.tried == 5
+
+
+def test_default_numbers_follow_from_the_dimension() -> None:
+    assert [default_particles(dimension) for dimension in (1, 50, 80)] == [250, 250, 400]
+    steps = [default_steps("slice", 20, survivors) for survivors in (30, 60, 188, 10_000)]
+    assert steps == [275, 73, 65, 65]
+    assert [default_steps("hmc", dimension, 100) for dimension in (1, 6, 20)] == [6, 6, 20]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("particles", "explorer"), [(40, "slice"), (100, "slice"), (100, "hmc")])
+def test_log_z_is_calibrated_in_twenty_dimensions(particles: int, explorer: NestedExplorer) -> None:
+    """Forty runs with default steps, as populations of one; 40 seconds of processor time each.
+
+    With 2 particles a dimension and a quarter of these slices, scores have a mean above 2.
+    """
+    runs, dimension, sd = 40, 20, 0.1
+    log_z, _ = gaussian_truth(dimension, sd)
+    space = product(gaussian(1.0, dimension), gaussian(sd, dimension))
+    start = np.random.default_rng(11).standard_normal((runs, particles, dimension))
+    run = nested_run(space, start, NestedSettings(particles, runs, explorer), seed=1)
+    score = np.array([(e.value - log_z) / e.mcse for e in summary(run, 1).by_population])
+    assert abs(score.mean()) < 3 / np.sqrt(runs)
+    # A variance of 40 scores has a relative standard error of sqrt(2 / 39) = 0.23.
+    assert 0.6 < score.var(ddof=1) < 1.6
+    assert run.p_value > 1e-4

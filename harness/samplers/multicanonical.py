@@ -34,7 +34,7 @@ from harness.path.gaussian import GaussianBase
 from harness.samplers.band_weights import BandWeights, Flat, nested_weights
 from harness.samplers.geometric_path import GeometricPath, State
 from harness.samplers.kernels import Kernel, Slice, StepSizes
-from harness.samplers.nested_run import NestedSettings
+from harness.samplers.nested_run import NestedSettings, default_particles
 from harness.samplers.nested_sampling import run_from_base
 from harness.samplers.nested_volumes import mean_log_volume, together
 from harness.samplers.result import weighted_fit
@@ -50,7 +50,7 @@ def multicanonical(
     weights: BandWeights | None = None,
     bands: int = 50,
     flat: Flat = "energy",
-    particles: int = 250,
+    particles: int | None = None,
     pilots: int = 3,
     pilot_draws: int = 100,
     chains: int = 10,
@@ -75,7 +75,8 @@ def multicanonical(
         Number of bands, and what draws are spread over evenly; see
         :func:`~harness.samplers.band_weights.nested_weights`.
     particles
-        Particles of the one population of nested sampling that finds the bands and first weights.
+        Particles of the one population of nested sampling that finds the bands and first weights;
+        None for :func:`~harness.samplers.nested_run.default_particles`.
     pilots, pilot_draws
         Number of runs whose histograms then improve the weights, and of iterations in each, the
         second half of which counts.
@@ -116,6 +117,7 @@ def multicanonical(
     if step_size is not None and not (np.isfinite(step_size) and step_size > 0):
         raise DataError(f"a step size must be positive and finite; got {step_size}")
     path = MulticanonicalPath(target_of(what), base)
+    particles = default_particles(path.target.dimension) if particles is None else particles
     rng = np.random.default_rng([seed, 4])
     if weights is None:
         path.weights = _from_nested_run(path, particles, bands, flat, rng, seed)

@@ -20,6 +20,7 @@ AIP Conference Proceedings 1443, 145-156.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Literal, Protocol
 
@@ -335,9 +336,29 @@ MOVES: dict[NestedExplorer, type[SliceMoves] | type[ReflectingHmc]] = {
 }
 
 
-def default_steps(explorer: NestedExplorer, dimension: int) -> int:
-    """Return the number of moves of each new particle: what calibrated runs need, and some more."""
-    return 5 + 3 * dimension if explorer == "slice" else 6
+def default_steps(explorer: NestedExplorer, dimension: int, survivors: int) -> int:
+    """Return the number of moves of each new particle that calibrated runs need.
+
+    Trajectories are as many as there are dimensions, and 6 or more.  Slices are three for each
+    dimension and some more.  With few particles a dimension, their differences lie mostly along
+    some directions, and slices hardly move along others: the inverse of the covariance of M draws
+    in D dimensions is about M / (M - D) times too large on average.  The number of slices grows
+    with the square of that, as it had to where it was measured (20 dimensions: about 260 with 30
+    survivors, 65 with 60).
+
+    Parameters
+    ----------
+    explorer
+        What moves new particles.
+    dimension
+        D.
+    survivors
+        M, particles of a population that survive an iteration, more than D.
+    """
+    if explorer == "hmc":
+        return max(6, dimension)
+    inverse = survivors / (survivors - dimension)
+    return 5 + math.ceil(dimension * max(3.0, 1.5 * inverse**2))
 
 
 class _Differences:

@@ -26,7 +26,14 @@ from harness.path.gaussian import GaussianBase
 from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.nested_moves import NestedExplorer
 from harness.samplers.nested_particles import PriorAndLikelihood
-from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
+from harness.samplers.nested_run import (
+    NestedRun,
+    NestedSettings,
+    Summary,
+    default_particles,
+    nested_run,
+    summary,
+)
 from harness.samplers.nested_volumes import weighted_chains
 from harness.samplers.result import weighted_fit
 
@@ -37,7 +44,7 @@ def nested_sampling(
     what: Model | Target,
     base: GaussianBase,
     *,
-    particles: int = 250,
+    particles: int | None = None,
     populations: int = 4,
     explorer: NestedExplorer = "slice",
     steps: int | None = None,
@@ -54,7 +61,9 @@ def nested_sampling(
         Model, through its Stan program, or target.
     base
         The prior; its guess at log Z is not used.
-    particles, populations, explorer, steps
+    particles
+        In each population; None for :func:`~harness.samplers.nested_run.default_particles`.
+    populations, explorer, steps
         See :class:`~harness.samplers.nested_run.NestedSettings`.
     seed
         Seed.  The same seed gives the same fit.
@@ -74,8 +83,9 @@ def nested_sampling(
         does not have the target's dimension, or the target's density is zero at all draws of the
         base.
     """
-    settings = NestedSettings(particles, populations, explorer, steps)
     path = GeometricPath(target_of(what), base)
+    particles = default_particles(path.target.dimension) if particles is None else particles
+    settings = NestedSettings(particles, populations, explorer, steps)
     rng = np.random.default_rng([seed, 3])
     run = run_from_base(path, settings, rng, seed=seed)
     said = summary(run, seed)
