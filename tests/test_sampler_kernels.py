@@ -266,5 +266,5 @@ def test_axes_differ_after_sweeps_in_a_fixed_order_only(order: Literal["random",
 
 @pytest.mark.parametrize("setting", [{"most_widths": 0}, {"order": "descending"}])
 def test_slices_with_settings_that_are_refused(setting: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="slice|order"):
+    with pytest.raises(DataError, match=r"slice|order"):
         Slice(**setting)
