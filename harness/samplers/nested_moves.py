@@ -207,9 +207,9 @@ class AxisSlices(SliceMoves):
     """Slice sampling along one axis after the other, with widths from the range of the particles.
 
     It suits targets whose axes are hardly correlated, and needs no more particles in more
-    dimensions.  Murray (2007, section 4.8.1) moves particles so.  Each particle takes the axes in an order of
-    its own, drawn afresh for every sweep: a clone starts near the floor, and in a fixed order the
-    first axis would become more constrained than the last (section 4.7.1).
+    dimensions.  Murray (2007, section 4.8.1) moves particles so.  Each particle takes the axes in
+    an order of its own, drawn afresh for every sweep: a clone starts near the floor, and in a fixed
+    order the first axis would become more constrained than the last (section 4.7.1).
 
     Parameters
     ----------
