@@ -12,7 +12,7 @@ phase transitions. Physical Review Letters 68, 9-12.
 
 Berg, B. A. (1996). Multicanonical recursions. Journal of Statistical Physics 82, 323-342.
 
-Brewer, B. J., Partay, L. B. and Csanyi, G. (2011). Diffusive nested sampling. Statistics and
+Brewer, B. J., Pártay, L. B. and Csányi, G. (2011). Diffusive nested sampling. Statistics and
 Computing 21, 649-656 (bands that have equal shares of the log volume).
 
 Murray, I. (2007). Advances in Markov chain Monte Carlo methods. PhD thesis, University College
