@@ -114,7 +114,8 @@ def test_chib_is_exact_and_without_error_if_the_transition_is_the_posterior() ->
 def test_chib_with_draws_of_one_of_two_copies_is_wrong_by_log_two() -> None:
     """Neal (1999): the point's density within a mode is twice that in the posterior."""
     half = POSTERIOR / 2
-    doubled = np.kron(np.eye(2), half)  # two copies, which no sweep connects
+    # Two copies, which no sweep connects.
+    doubled = np.asarray(np.kron(np.eye(2), half), dtype=np.float64)
     transition = gibbs(doubled)[:, 0]
     seen = np.zeros_like(doubled)
     seen[:2, :3] = POSTERIOR
