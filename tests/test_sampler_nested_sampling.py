@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +19,22 @@ from harness.model.python_target import function_target
 from harness.path import gaussian_base
 from harness.samplers.nested_moves import (
     MOVES,
+    AxisSlices,
     NestedExplorer,
     ReflectingHmc,
     SliceMoves,
     _Differences,
+    default_steps,
 )
 from harness.samplers.nested_particles import Floor, Particles, PriorAndLikelihood, Rows, no_floor
-from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
+from harness.samplers.nested_run import (
+    NestedRun,
+    NestedSettings,
+    Summary,
+    default_particles,
+    nested_run,
+    summary,
+)
 from harness.samplers.nested_sampling import nested_sampling
 from harness.samplers.nested_volumes import (
     Removed,
@@ -311,7 +321,7 @@ def in_ball(dimension: int, radius: float, count: int, rng: np.random.Generator)
     return np.sqrt(chi2.ppf(share, dimension))[:, None] * direction
 
 
-@pytest.mark.parametrize("explorer", ["slice", "hmc"])
+@pytest.mark.parametrize("explorer", ["slice", "hmc", "axes"])
 @pytest.mark.parametrize("tied", [False, True])
 def test_moves_leave_the_prior_above_a_floor_as_it_is(explorer: NestedExplorer, tied: bool) -> None:
     """From exact draws within a ball, and with a tie also between it and a larger ball.
@@ -358,6 +368,33 @@ def test_moves_leave_the_prior_above_a_floor_as_it_is(explorer: NestedExplorer, 
     np.testing.assert_allclose(moved.log_prior, again.log_prior)
     np.testing.assert_allclose(moved.log_likelihood, again.log_likelihood)
     assert mover.tried == 12 * count
+
+
+@pytest.mark.parametrize("order", ["fixed", "random"])
+def test_axes_differ_after_a_sweep_in_a_fixed_order_only(
+    order: Literal["fixed", "random"],
+) -> None:
+    """A sweep from the surface of a ball, where the last particle that was removed lay.
+
+    Particles are replications: the difference of the first and the last axis has its error from
+    them (Murray 2007, section 4.7.1).
+    """
+    dimension, count, radius = 3, 3000, 1.0
+    rng = np.random.default_rng(9)
+    direction = rng.standard_normal((count, dimension))
+    surface = 0.999 * radius * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    space = product(gaussian(1.0, dimension), gaussian(1.0, dimension))
+    lowest = -0.5 * (radius**2 + dimension * math.log(2 * math.pi))
+    floor = Floor(np.full(count, lowest), np.zeros(count))
+    mover = AxisSlices(space, dimension, lambda: None, order)
+    zero = np.zeros(count, dtype=np.intp)
+    others = [in_ball(dimension, radius, 100, rng)]
+    moved = mover.move(space.particles(surface, rng), floor, others, zero, zero, rng)
+    assert np.all(moved.log_likelihood >= lowest)
+    difference = np.square(moved.points[:, 0]) - np.square(moved.points[:, -1])
+    score = difference.mean() / difference.std(ddof=1) * np.sqrt(count)
+    # Without a difference it lies beyond 4 with probability 6e-5.
+    assert (abs(score) > 4) == (order == "fixed")
 
 
 def test_moves_never_start_from_directions_of_the_particle_itself() -> None:
@@ -583,7 +620,7 @@ def test_the_method_gives_a_fit_of_known_targets() -> None:
     [
         ({"particles": 7}, "8 particles, 1 population and 1 step or more; got 7"),
         ({"steps": 0}, "nested sampling needs 8 particles"),
-        ({"explorer": "nuts"}, "the explorer must be one of slice, hmc; got 'nuts'"),
+        ({"explorer": "nuts"}, "the explorer must be one of slice, hmc, axes; got 'nuts'"),
         ({"particles": 12}, "more particles than dimensions: each population has 12 in 10"),
     ],
 )
@@ -628,3 +665,30 @@ def test_slices_that_shrink_to_nothing_are_counted() -> None:
     moved = mover.move(particles, no_floor(5), [start], np.zeros(5, dtype=np.intp), rows, rng)
     np.testing.assert_array_equal(moved.points, particles.points)
     assert mover.refused == mover.tried == 5
+
+
+def test_default_numbers_follow_from_the_dimension() -> None:
+    assert [default_particles(dimension) for dimension in (1, 50, 80)] == [250, 250, 400]
+    steps = [default_steps("slice", 20, survivors) for survivors in (30, 60, 188, 10_000)]
+    assert steps == [275, 73, 65, 65]
+    assert [default_steps("hmc", dimension, 100) for dimension in (1, 6, 20)] == [6, 6, 20]
+    assert default_steps("axes", 20, 100) == 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("particles", "explorer"), [(40, "slice"), (100, "slice"), (100, "hmc")])
+def test_log_z_is_calibrated_in_twenty_dimensions(particles: int, explorer: NestedExplorer) -> None:
+    """Forty runs with default steps, as populations of one; 40 seconds of processor time each.
+
+    With 2 particles a dimension and a quarter of these slices, scores have a mean above 2.
+    """
+    runs, dimension, sd = 40, 20, 0.1
+    log_z, _ = gaussian_truth(dimension, sd)
+    space = product(gaussian(1.0, dimension), gaussian(sd, dimension))
+    start = np.random.default_rng(11).standard_normal((runs, particles, dimension))
+    run = nested_run(space, start, NestedSettings(particles, runs, explorer), seed=1)
+    score = np.array([(e.value - log_z) / e.mcse for e in summary(run, 1).by_population])
+    assert abs(score.mean()) < 3 / np.sqrt(runs)
+    # A variance of 40 scores has a relative standard error of sqrt(2 / 39) = 0.23.
+    assert 0.6 < score.var(ddof=1) < 1.6
+    assert run.p_value > 1e-4

@@ -49,6 +49,11 @@ _BATCH = 4  # a quarter: the variance of log Z is 1 % above that of single remov
 _PATHS_OF_EACH = 100
 
 
+def default_particles(dimension: int) -> int:
+    """Return the number of particles of a population: 250, or 5 for each dimension."""
+    return max(250, 5 * dimension)
+
+
 @dataclass(frozen=True)
 class NestedSettings:
     """Settings of a run.
@@ -98,6 +103,11 @@ class NestedSettings:
         if not self.most_seconds > 0:
             raise DataError(f"a run needs more than 0 seconds; got {self.most_seconds}")
 
+    @property
+    def survivors(self) -> int:
+        """Particles of a population that survive an iteration."""
+        return self.particles - self.particles // _BATCH
+
     def refuse_too_few(self, dimension: int) -> None:
         """Raise an error if the particles that survive an iteration do not span the space.
 
@@ -106,8 +116,7 @@ class NestedSettings:
         DataError
             If there are too few.
         """
-        survive = self.particles - self.particles // _BATCH
-        if survive < dimension + 2:
+        if self.survivors < dimension + 2:
             needed = math.ceil((dimension + 2) * _BATCH / (_BATCH - 1)) + 1
             raise DataError(
                 f"nested sampling needs more particles than dimensions: each population has "
@@ -271,7 +280,7 @@ def nested_run(
     settings.refuse_too_few(dimension)
     ends = time.perf_counter() + settings.most_seconds
     rng = np.random.default_rng([seed, 2])
-    steps = settings.steps or default_steps(settings.explorer, dimension)
+    steps = settings.steps or default_steps(settings.explorer, dimension, settings.survivors)
 
     def check_time() -> None:
         if time.perf_counter() > ends:

@@ -26,7 +26,14 @@ from harness.path.gaussian import GaussianBase
 from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.nested_moves import NestedExplorer
 from harness.samplers.nested_particles import PriorAndLikelihood
-from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
+from harness.samplers.nested_run import (
+    NestedRun,
+    NestedSettings,
+    Summary,
+    default_particles,
+    nested_run,
+    summary,
+)
 from harness.samplers.nested_volumes import weighted_chains
 from harness.samplers.result import weighted_fit
 
@@ -37,7 +44,7 @@ def nested_sampling(
     what: Model | Target,
     base: GaussianBase,
     *,
-    particles: int = 250,
+    particles: int | None = None,
     populations: int = 4,
     explorer: NestedExplorer = "slice",
     steps: int | None = None,
@@ -54,7 +61,9 @@ def nested_sampling(
         Model, through its Stan program, or target.
     base
         The prior; its guess at log Z is not used.
-    particles, populations, explorer, steps
+    particles
+        In each population; None for :func:`~harness.samplers.nested_run.default_particles`.
+    populations, explorer, steps
         See :class:`~harness.samplers.nested_run.NestedSettings`.
     seed
         Seed.  The same seed gives the same fit.
@@ -74,17 +83,11 @@ def nested_sampling(
         does not have the target's dimension, or the target's density is zero at all draws of the
         base.
     """
-    settings = NestedSettings(particles, populations, explorer, steps)
     path = GeometricPath(target_of(what), base)
-    settings.refuse_too_few(path.target.dimension)
-
-    def prior(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return base.log_density(points), base.log_density_gradient(points)
-
+    particles = default_particles(path.target.dimension) if particles is None else particles
+    settings = NestedSettings(particles, populations, explorer, steps)
     rng = np.random.default_rng([seed, 3])
-    start = base.sample(rng, populations * particles).reshape(populations, particles, -1)
-    run = nested_run(PriorAndLikelihood(prior, path.target.log_density), start, settings, seed=seed)
-    path.cost.gradients = run.evaluations
+    run = run_from_base(path, settings, rng, seed=seed)
     said = summary(run, seed)
     rows, log_weight = weighted_chains(said.whole, said.found.log_weight, rng)
     return weighted_fit(
@@ -103,6 +106,44 @@ def nested_sampling(
         found=run_attributes(run, said),
         populations=True,
     )
+
+
+def run_from_base(
+    path: GeometricPath, settings: NestedSettings, rng: np.random.Generator, *, seed: int
+) -> NestedRun:
+    """Run nested sampling with a path's base as the prior, and count its cost.
+
+    Parameters
+    ----------
+    path
+        Base and target.
+    settings
+        Settings of the run.
+    rng
+        Source of the particles that the run starts from.
+    seed
+        Seed of the run.
+
+    Raises
+    ------
+    DataError
+        For the same reasons as in :func:`~harness.samplers.nested_run.nested_run`.
+    """
+    base = path.base
+    settings.refuse_too_few(path.target.dimension)
+
+    def prior(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return base.log_density(points), base.log_density_gradient(points)
+
+    start = base.sample(rng, settings.populations * settings.particles)
+    run = nested_run(
+        PriorAndLikelihood(prior, path.target.log_density),
+        start.reshape(settings.populations, settings.particles, -1),
+        settings,
+        seed=seed,
+    )
+    path.cost.gradients += run.evaluations
+    return run
 
 
 def run_attributes(run: NestedRun, said: Summary) -> dict[str, Any]:
