@@ -12,7 +12,6 @@ from harness.arrays import FloatArray
 from harness.proposals import Chance
 from harness.proposals.chance import BoolArray, IntArray
 
-
 T = TypeVar("T")
 
 

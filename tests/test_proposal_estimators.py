@@ -23,6 +23,7 @@ from harness.proposals import (
     recycled_tries,
     start_population,
 )
+from harness.proposals.chains import Function
 from harness.proposals.multiple_try import Weighting
 
 P = np.array([1.0, 2.0, 3.0]) / 6
@@ -33,7 +34,8 @@ TRUTH = float(P @ F)
 
 
 def f(points: FloatArray) -> FloatArray:
-    return F[points[:, 0].astype(int)]
+    value: FloatArray = F[points[:, 0].astype(int)]
+    return value
 
 
 @pytest.mark.parametrize("matrix", [Q, SYMMETRIC])
@@ -75,10 +77,13 @@ def test_waste_recycled_multiple_try_with_impossible_states() -> None:
 
 
 def test_multiple_importance_weights_have_the_right_mean() -> None:
-    """E w = 1 and E w f = E_p f with q of full support; the ratio of two steps' sums is not exact."""
-    for function, expected in ((lambda points: np.ones(len(points)), 1.0), (f, TRUTH)):
+    """E w = 1 and E w f = E_p f with q of full support; the ratio of two sums is not exact."""
+    pairs: list[tuple[Function, float]] = [(lambda points: np.ones(len(points)), 1.0), (f, TRUTH)]
+    for function, expected in pairs:
 
-        def estimate(points: FloatArray, chance: Chance, function=function) -> FloatArray:  # type: ignore[no-untyped-def]
+        def estimate(
+            points: FloatArray, chance: Chance, function: Function = function
+        ) -> FloatArray:
             chains = evaluated(States(P), points)
             step = multiple_try(States(P), Matrix(Q), chains, chance, tries=2, weighting="I")
             weight = np.exp(importance_log_weights(Matrix(Q), chains, step.tries))
@@ -205,7 +210,7 @@ def test_weights_of_one_particle() -> None:
 
 def test_populations_refuse_what_they_cannot_do() -> None:
     for sd, floor in (((), 0.0), ((1.0, 0.0), 0.0), ((1.0, 2.0), 0.6)):
-        with pytest.raises(DataError, match="widths?"):
+        with pytest.raises(DataError, match=r"width"):
             Widths(sd, floor=floor)
     widths = Widths((1.0,))
     with pytest.raises(DataError, match="above zero"):

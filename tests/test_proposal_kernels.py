@@ -202,7 +202,7 @@ def test_weights_two_need_a_symmetric_proposal() -> None:
 
 
 def test_kept_proposals() -> None:
-    """The law of x and the set of its proposals is invariant if those are kept for the next step."""
+    """The law of x and the set of its proposals is invariant if a next step keeps them."""
     sets = list(itertools.combinations_with_replacement(range(3), 2))
     law = np.zeros((3, len(sets)))
     for x, one, two in itertools.product(range(3), repeat=3):
@@ -268,7 +268,8 @@ def test_how_many_draws_a_self_sized_population_has(below: float) -> None:
     def number(chance: Chance) -> int:
         def draw(rows: Any, chance: Chance) -> FloatArray:
             row = np.log([[below, 1 - below]])
-            return 2.0 * chance.choose(np.repeat(row, rows.size, axis=0))[:, None]
+            side = chance.choose(np.repeat(row, rows.size, axis=0))
+            return np.where(side > 0, 2.0, 0.0)[:, None]
 
         return int(ordered_overrelaxation(draw, key, state(1), chance, sizes).draws[0])
 
@@ -409,7 +410,7 @@ def from_metropolis(points: FloatArray, chance: Chance) -> FloatArray:
 
 
 def from_first(rows: Any, chance: Chance) -> FloatArray:
-    """The full conditional of the first coordinate, of points that are all the same in the other."""
+    """The full conditional of the first coordinate, of points that share the other."""
     return np.column_stack([chance.rng.standard_normal(rows.size), np.zeros(rows.size)])
 
 

@@ -30,8 +30,7 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
         each = 1 if cell.settings["scheme"] == "multiple try" else 10
         return {"index": burnt_in(np.asarray(attrs["variance"])[::each])}
     if part == EFFICIENCY:
-        share = np.asarray(attrs["effective"])
-        return {"acceptance": float(attrs["acceptance"])} | _mean("effective", share)
+        return {n: float(attrs[n]) for n in ("acceptance", "effective", "effective_error")}
     if part in (ERROR, SMALL):
         found = {}
         for name in ("plain", "recycled", "importance"):

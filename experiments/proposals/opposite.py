@@ -103,9 +103,9 @@ def sample_overrelaxed(
             if size is None:
                 points, made = update(points, chance), 1.0
             elif reflect:
-                points, made = _reflected(points, axis, density, size, chance), float(_fixed(size))
+                points, made = reflected(points, axis, density, size, chance), float(_fixed(size))
             else:
-                points, made = _overrelaxed(points, axis, update, base, size, chance)
+                points, made = overrelaxed(points, axis, update, base, size, chance)
             draws += made
         series[:, step] = points.sum(axis=1)
         if step % thinning(steps) == 0:
@@ -120,7 +120,7 @@ def _fixed(size: int | Sizes) -> int:
     return size if isinstance(size, int) else size.most
 
 
-def _overrelaxed(
+def overrelaxed(
     points: FloatArray, axis: int, update: Update, base: Base, size: int | Sizes, chance: Chance
 ) -> tuple[FloatArray, float]:
     """Move to the opposite of draws by Gibbs, or of updates from a pivot; and the mean of K."""
@@ -137,7 +137,7 @@ def _overrelaxed(
     return moved.points, float(moved.draws.mean())
 
 
-def _reflected(
+def reflected(
     points: FloatArray, axis: int, density: Any, size: int | Sizes, chance: Chance
 ) -> FloatArray:
     """Propose along one axis from a pivot, and reflect."""

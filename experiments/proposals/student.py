@@ -75,7 +75,7 @@ def sample_student_t(
         Its attributes have, of each run, the means of |x| over the chain (``plain``), with
         refused proposals (``recycled``) and by importance weights (``importance``); the variance
         over runs after every 2 K proposals, or every step of other schemes (``variance``);
-        ``acceptance``; and each run's effective samples for a proposal (``effective``).
+        ``acceptance``; and effective samples for a proposal (``effective``).
     """
     rng, what = np.random.default_rng(seed), watched(model)
     chance, density = Chance(rng), what.counted(log_student_t)
@@ -100,7 +100,7 @@ def sample_student_t(
     if scheme == "multiple try":
         found["importance"] = pool.value
     if kept is not None:
-        found["effective"] = effective_share(kept) / (2 * tries if scheme == "multiple try" else 1)
+        found |= effective(kept, 2 * tries if scheme == "multiple try" else 1)
     settings = {"scheme": scheme, "sd": sd, "tries": tries, "runs": runs, "steps": steps}
     return fit_of_runs(METHOD, what, points, found, settings=settings, seed=seed)
 
@@ -127,10 +127,15 @@ def _step(
     return tried.after, tried.acceptance, recycled_tries(tried, proposal, absolute)
 
 
-def effective_share(series: FloatArray) -> FloatArray:
-    """Return effective samples for each draw, 1 / tau, of each run (runs, draws)."""
-    times = [autocorrelation_times(one[None]).own.value for one in series]
-    return 1 / np.array(times, dtype=np.float64)
+def effective(series: FloatArray, each: int) -> dict[str, float]:
+    """Return effective samples for a proposal, 1 / tau over proposals of a step, and its error.
+
+    tau is that of all runs (runs, draws) together; the mean of 1 / tau over short runs is too
+    large.
+    """
+    time = autocorrelation_times(series).own
+    share = 1 / float(time.value)
+    return {"effective": share / each, "effective_error": float(time.error) * share**2 / each}
 
 
 STUDENT_T = python_method(METHOD, sample_student_t)

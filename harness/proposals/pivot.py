@@ -83,8 +83,8 @@ def pivot_persistence(
     """Update each of two states with the other as its pivot, so that they leap over each other.
 
     They go on in a direction until by chance they keep their order (Murray 2007, section 3.4.2).
-    It costs 2 K steps.  Each of the two has the target's distribution if the pair starts from a draw
-    x of the target and a step of ``backward`` from x.
+    It costs 2 K steps.  Each of the two has the target's distribution if the pair starts from a
+    draw x of the target and a step of ``backward`` from x.
 
     Parameters
     ----------
