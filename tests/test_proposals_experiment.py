@@ -288,8 +288,8 @@ GOOD: dict[tuple[str, str], float] = {
     (OPPOSITE, "Metropolis, pivot"): 100.0,
     (CALLS, "M-H, narrow prior"): 9.0,
     (CALLS, "slice, narrow prior"): 9.0,
-    (CALLS, "M-H, narrow likelihood"): 9.0,
-    (CALLS, "slice, narrow likelihood"): 9.0,
+    (CALLS, "M-H, narrow likelihood"): 0.3,
+    (CALLS, "slice, narrow likelihood"): 0.33,
 }
 
 
@@ -312,6 +312,7 @@ def results(
             row |= {"index": value}
         elif part == EFFICIENCY:
             row |= {"effective": value, "effective_error": 0.001, "acceptance": 0.5}
+            row |= {"own": 1.1 * value, "own_error": 0.001}
         elif part in (ERROR, SMALL):
             share = recycled if part == ERROR else 0.95
             row |= {"plain": value, "recycled": share * value, "plain_error": 0.001,
@@ -351,6 +352,7 @@ def test_claims_hold_and_fail() -> None:
         (results({}, motion=1.8), "persistence"),
         (results({}, accepted=800.0), "pillar"),
         (results({(CALLS, "two stages, narrow likelihood"): 10.0}), "calls"),
+        (results({(CALLS, "two-factor slice, narrow prior"): 7.0}), "calls"),
     ):
         found = {claim.key: claim.verdict for claim in PROPOSALS.claims(changed)}
         assert found[key] == "not reproduced", key

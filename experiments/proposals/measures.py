@@ -30,7 +30,8 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
         each = 1 if cell.settings["scheme"] == "multiple try" else 10
         return {"index": burnt_in(np.asarray(attrs["variance"])[::each])}
     if part == EFFICIENCY:
-        return {n: float(attrs[n]) for n in ("acceptance", "effective", "effective_error")}
+        found = {n: float(attrs[n]) for n in ("acceptance", "effective", "effective_error")}
+        return found | _mean("own", np.asarray(attrs["own"]))
     if part in (ERROR, SMALL):
         found = {}
         for name in ("plain", "recycled", "importance"):

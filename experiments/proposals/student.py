@@ -127,15 +127,20 @@ def _step(
     return tried.after, tried.acceptance, recycled_tries(tried, proposal, absolute)
 
 
-def effective(series: FloatArray, each: int) -> dict[str, float]:
+def effective(series: FloatArray, each: int) -> dict[str, Any]:
     """Return effective samples for a proposal, 1 / tau over proposals of a step, and its error.
 
-    tau is that of all runs (runs, draws) together; the mean of 1 / tau over short runs is too
-    large.
+    tau is that of all runs (runs, draws) together.  ``own`` are those of each run by itself, whose
+    mean is too large where runs are short for tau.
     """
     time = autocorrelation_times(series).own
     share = 1 / float(time.value)
-    return {"effective": share / each, "effective_error": float(time.error) * share**2 / each}
+    own = [1 / float(autocorrelation_times(one[None]).own.value) / each for one in series]
+    return {
+        "effective": share / each,
+        "effective_error": float(time.error) * share**2 / each,
+        "own": np.array(own),
+    }
 
 
 STUDENT_T = python_method(METHOD, sample_student_t)
