@@ -12,6 +12,7 @@ from scipy.stats import norm, t
 from stan_density import StanDensity
 
 from experiments.proposals import factors, neck, opposite, student, targets
+from experiments.proposals.exact import metropolis_on_t
 from experiments.proposals.grid import (
     BURN_IN,
     CALLS,
@@ -48,7 +49,7 @@ def test_grids() -> None:
         assert all(cell.replications == 2 for cell in cells)
         assert all(cell.content() for cell in cells)  # plain data, arrays, dataclasses
         assert {cell.factors["part"] for cell in cells} == set(PARTS)
-    assert SIZES["paper"].funnel == (1000, 100_000)  # as published, like those below
+    assert SIZES["paper"].funnel == (1000, 100_000, 100_000)  # as published, like those below
     assert SIZES["paper"].small == (1000, 10_000)
     assert SIZES["paper"].burn_in[0] == SIZES["quick"].burn_in[0] == 5000
 
@@ -111,6 +112,23 @@ def test_known_answers() -> None:
     mass = np.exp(targets.log_pillar(np.array([[0.05], [0.5]]))) * [0.1, 0.9]
     np.testing.assert_allclose(mass, 0.5)
     assert np.isneginf(targets.log_pillar(line)[[0, 3]]).all()
+
+
+def test_quadrature_of_a_chain() -> None:
+    """Against a simulation of 400 chains of 1500 steps, within 4.5 of its errors."""
+    for sd in (3.0, 10.0):
+        exact = metropolis_on_t(sd, end=80.0)
+        attrs = student.sample_student_t(
+            targets.student_t(), scheme="metropolis", sd=sd, runs=400, steps=1500, trace=True,
+            seed=10,
+        ).tree.attrs  # fmt: skip
+        assert abs(attrs["effective"] - exact.effective) < 4.5 * attrs["effective_error"]
+        # The error of the mean acceptance, from independent chains: they differ by 0.03 or less.
+        assert abs(attrs["acceptance"] - exact.acceptance) < 4.5 * 0.03 / 20
+    assert metropolis_on_t(1.0).acceptance == pytest.approx(0.722, abs=1e-3)  # as published
+    assert metropolis_on_t(10.0).acceptance == pytest.approx(0.147, abs=1e-3)
+    finer = metropolis_on_t(3.0, end=80.0, width=0.05)
+    assert finer.effective == pytest.approx(metropolis_on_t(3.0, end=80.0).effective, rel=1e-3)
 
 
 # What is measured

@@ -27,8 +27,8 @@ EXPERIMENT = Experiment(
     ),
     reductions={
         "smoke": "a few short runs of each; no claim is judged",
-        "quick": "2 x 200 runs of section 3.2.3 and not 1,000; on the funnel 2 x 10,000 steps and "
-        "not 100,000; correlations, K and widths of Figures 3.6, 3.8 and 2.1 are ours where the "
+        "quick": "2 x 200 runs of section 3.2.3 and not 1,000; 10,000 steps of populations on the "
+        "funnel and not 100,000; correlations, K and widths of Figures 3.6, 3.8 and 2.1 are ours where the "
         "thesis prints none",
         "paper": "correlations, K and widths of Figures 3.6, 3.8 and 2.1 are ours where the thesis "
         "prints none; it does not say how many runs Tables 3.1 and 3.2 are of",

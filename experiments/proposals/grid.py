@@ -51,7 +51,7 @@ class Size:
     small
         Runs, and steps of multiple-try Metropolis with short proposals.
     funnel
-        Runs or particles, and steps.
+        Runs or particles, steps of Metropolis, and steps of populations.
     funnel_nuts
         Draws of each of four chains of NUTS.
     opposite
@@ -66,7 +66,7 @@ class Size:
     efficiency: tuple[int, int]
     error: int
     small: tuple[int, int]
-    funnel: tuple[int, int]
+    funnel: tuple[int, int, int]
     funnel_nuts: int
     opposite: tuple[int, int]
     persistent: tuple[int, int]
@@ -75,11 +75,11 @@ class Size:
 
 
 SIZES: dict[Profile, Size] = {
-    "smoke": Size((200, 40), (4, 500), 50, (10, 200), (100, 200), 100, (8, 300), (8, 500),
+    "smoke": Size((200, 40), (4, 500), 50, (10, 200), (100, 200, 200), 100, (8, 300), (8, 500),
                   (100, 50), (20, 200)),
-    "quick": Size((5000, 100), (50, 10_000), 2000, (200, 10_000), (1000, 10_000), 2000,
+    "quick": Size((5000, 100), (50, 10_000), 2000, (200, 10_000), (1000, 100_000, 10_000), 2000,
                   (32, 10_000), (32, 20_000), (1000, 300), (100, 2000)),
-    "paper": Size((5000, 100), (100, 20_000), 5000, (1000, 10_000), (1000, 100_000), 10_000,
+    "paper": Size((5000, 100), (100, 20_000), 5000, (1000, 10_000), (1000, 100_000, 100_000), 10_000,
                   (64, 20_000), (64, 50_000), (2000, 1000), (200, 10_000)),
 }  # fmt: skip
 
@@ -133,8 +133,8 @@ def _student_t(size: Size) -> list[Cell]:
 
 
 def _funnel(size: Size) -> list[Cell]:
-    model, (number, steps) = targets.funnel(), size.funnel
-    settings: dict[str, Any] = {"runs": number, "steps": steps}
+    model, (number, walk, steps) = targets.funnel(), size.funnel
+    settings: dict[str, Any] = {"runs": number, "steps": walk}
     cells = [_cell(FUNNEL, "metropolis", "Metropolis", model, FUNNEL_METROPOLIS, settings)]
     for adapted in (True, False):
         for combined in (False, True):

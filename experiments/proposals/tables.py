@@ -10,6 +10,7 @@ import pandas as pd
 from harness.folders import shipped
 from harness.plan.spec import Results, Table
 
+from .exact import metropolis_on_t
 from .grid import (
     BURN_IN,
     CALLS,
@@ -207,7 +208,7 @@ def tables(results: Results) -> list[Table]:
                 "multiple-try Metropolis (MTM) counts as 2 K = 10 proposals. In “ours” the "
                 "autocorrelation time is that of all runs together; “each run alone” is the mean "
                 "over runs of what a run by itself gives, as the thesis has it, which is too much "
-                "where a run is short for its autocorrelation time.",
+                "where a run is short for its autocorrelation time; “quadrature” needs no chain.",
                 beside(share, EFFICIENCY, SHARE).join(_alone(results)),
             )
         )
@@ -277,9 +278,13 @@ def tables(results: Results) -> list[Table]:
 
 
 def _alone(results: Results) -> pd.DataFrame:
-    """Return effective samples of each run by itself, the mean over runs with its error."""
+    """Return effective samples of each run by itself, the mean over runs, and exact ones."""
     own = pooled(results, EFFICIENCY, "own").map(_short)
-    return own.rename(columns={"ours": "each run alone", "error": "± of these"})
+    own = own.rename(columns={"ours": "each run alone", "error": "± of these"})
+    exact = {"independent draws": 1.0}
+    for sd in (1.0, 10.0):
+        exact[f"M-H, σ = {sd:g}"] = round(metropolis_on_t(sd).effective, 4)
+    return own.join(pd.Series(exact, name="quadrature"))
 
 
 def _short(value: float) -> float:
