@@ -30,9 +30,10 @@ from experiments.proposals.tables import crossings, published
 from harness.arrays import FloatArray
 from harness.fit import Fit
 from harness.model import Model
+from harness.model.density import TargetDensity
 from harness.plan.catalogue import load_experiment
 from harness.plan.spec import PROFILES, Cell, Profile, Results
-from harness.proposals import Chance
+from harness.proposals import Chance, GaussianSteps, evaluated, multiple_try, value_of
 
 PROPOSALS = load_experiment("proposals")
 PARTS = (BURN_IN, EFFICIENCY, ERROR, SMALL, FUNNEL, OPPOSITE, PERSISTENT, PILLAR, CALLS)
@@ -94,6 +95,20 @@ def test_stan_programs_have_the_same_density(model: Model) -> None:
     found = [stan(point) for point in points]
     np.testing.assert_allclose(np.ptp([v for v, _ in found] - value), 0, atol=1e-12)
     np.testing.assert_allclose([g for _, g in found], slope, rtol=1e-12)
+
+
+def test_kernels_run_on_stan_programs() -> None:
+    """The same seed gives the same chains, whether Stan or NumPy evaluates the funnel."""
+    model, ends = targets.funnel(), []
+    for density in (targets.log_funnel, value_of(TargetDensity(model))):
+        chance = Chance(np.random.default_rng(12))
+        chains = evaluated(density, neck.start(50))
+        for _ in range(5):
+            chains = multiple_try(
+                density, GaussianSteps(neck.WIDTHS), chains, chance, tries=3
+            ).after
+        ends.append(chains.points)
+    np.testing.assert_array_equal(*ends)
 
 
 def test_known_answers() -> None:

@@ -103,6 +103,8 @@ def persistence(results: Results) -> Figure | None:
     right.plot(sd, 2 / sd, color=INK, linewidth=0.8, linestyle=":", label="σ⁻¹")
     left.set(xlabel="step, σ = 0.05", ylabel="x", ylim=(0, 1))
     right.set(xlabel="σ", ylabel="steps of a crossing", xscale="log", yscale="log")
+    right.set_xticks(STEP_SIZES, [f"{each:g}" for each in STEP_SIZES], minor=False)
+    right.set_xticks([], minor=True)
     right.legend(fontsize=8, frameon=False)
     return Figure(
         "figure-3-8",

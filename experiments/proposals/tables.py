@@ -88,7 +88,7 @@ def beside(ours: pd.DataFrame, part: str, quantity: str) -> pd.DataFrame:
             "± ": table["thesis error"],
             "ours": table["ours"].map(_short),
             "±": table["error"].map(_short),
-            "errors apart": apart.round(1),
+            "errors apart": apart.round(1) + 0.0,
             "verdict": np.where(np.isnan(apart), "not in the thesis", verdict),
         }
     )
