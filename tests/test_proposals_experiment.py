@@ -108,7 +108,7 @@ def test_kernels_run_on_stan_programs() -> None:
                 density, GaussianSteps(neck.WIDTHS), chains, chance, tries=3
             ).after
         ends.append(chains.points)
-    np.testing.assert_array_equal(*ends)
+    np.testing.assert_array_equal(ends[0], ends[1])
 
 
 def test_known_answers() -> None:

@@ -260,7 +260,7 @@ def tables(results: Results) -> list[Table]:
                 "Figure 3.8, in numbers: Uniform[0, 1] with proposals of width σ. Steps from below "
                 "0.1 to above 0.9 or back, proposals of a step, and of a crossing. The "
                 "autocorrelation time of x, in steps, is less than what it takes to explore where "
-                "a path goes to and fro.",
+                "a path swings from end to end, and may even be estimated as negative.",
                 across.map(_short).rename(columns=names),
             )
         )
