@@ -7,8 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.path.slices import _along as slice_along
+from harness.path.slices import Flags, Rows, slice_along_lines
 from harness.proposals.chains import Density
+
+_MOST_WIDTHS = 8
+_MOST_SHRINKS = 60
+"""Beyond which an interval has shrunk to the point itself, in double precision."""
 
 
 class Sliced(NamedTuple):
@@ -47,24 +51,23 @@ def two_factor_slice(
     rng
         Source of randomness.
     """
-    dimension = points.shape[1]
-    heights = np.stack([prior(points), likelihood(points)], axis=1)
-    heights -= rng.standard_exponential(heights.shape)
-    calls = np.array([len(points), len(points)])
-    # Each point takes its heights along, so that points that are done can be left out.
-    start = np.concatenate([points, heights], axis=1)
-
-    def on_slice(places: FloatArray) -> tuple[FloatArray, FloatArray]:
-        value = np.zeros(len(places))
-        if places is not start:
-            x, (low, lowest) = places[:, :dimension], places[:, dimension:].T
-            passes = np.flatnonzero(prior(x) >= low)
-            calls[:] += len(x), len(passes)
-            value[:] = -np.inf
-            value[passes] = np.where(likelihood(x[passes]) >= lowest[passes], 0.0, -np.inf)
-        return value, np.zeros_like(places)
-
-    moved = slice_along(
-        on_slice, start, np.concatenate([direction, np.zeros_like(heights)], axis=1), rng
+    count, moved = len(points), points.copy()
+    low, lowest = (
+        factor(points) - rng.standard_exponential(count) for factor in (prior, likelihood)
     )
-    return Sliced(moved[:, :dimension], int(calls[0]), int(calls[1]))
+    calls = np.array([count, count])
+
+    def on_slice(rows: Rows, shift: FloatArray) -> tuple[FloatArray, Flags]:
+        x = points[rows] + shift[:, None] * direction[rows]
+        on = prior(x) >= low[rows]
+        passes = np.flatnonzero(on)
+        calls[:] += len(x), len(passes)
+        on[passes] = likelihood(x[passes]) >= lowest[rows[passes]]
+        return x, on
+
+    def move(rows: Rows, there: FloatArray, found: Rows) -> None:
+        moved[rows] = there[found]
+
+    width = np.ones(count)
+    slice_along_lines(on_slice, move, width, _MOST_WIDTHS, rng, most_shrinks=_MOST_SHRINKS)
+    return Sliced(moved, int(calls[0]), int(calls[1]))
