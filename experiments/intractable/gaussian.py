@@ -124,7 +124,7 @@ def sample_precision(
         fit = auxiliary_variables(target, starts, estimate=[estimate], **common, **bridge)
     else:
         fit = metropolis(target, starts, log_constant=log_constant, **common)
-    found = {}
+    found: dict[str, float] = {}
     for name, values in (
         ("acceptance", fit.sample_stats["acceptance_rate"]),
         ("mean", fit.posterior["theta"][..., 0]),

@@ -33,7 +33,9 @@ _SEED = 20075
 def observed() -> Spins:
     """Return our exact draw at J = 0.3 and h = 0, as the thesis's data are not printed."""
     rng = np.random.default_rng(_SEED)
-    return IsingTorus(ROWS, COLUMNS).exact(*(np.array([each]) for each in TRUE), rng).spins[0]
+    coupling, field = (np.array([each]) for each in TRUE)
+    spins: Spins = IsingTorus(ROWS, COLUMNS).exact(coupling, field, rng).spins[0]
+    return spins
 
 
 def model() -> Model:
@@ -62,7 +64,7 @@ class Lattice:
         self.torus, self.sweeps = IsingTorus(*spins.shape), 0
         self.problem = IntractableProblem(
             "ising",
-            np.asarray(spins, dtype=np.int8),  # type: ignore[arg-type]  # spins, kept small
+            spins.astype(np.float64),
             2,
             log_prior=_log_prior,
             log_factor=lambda theta, data: np.einsum("nd,nd->n", theta, self._statistics(data)),
@@ -81,15 +83,16 @@ class Lattice:
         """Make one Gibbs sweep at parameters between the two."""
         at = (1 - share) * start + share * end
         self.sweeps += len(data)
-        return self.torus.sweep(data, at[:, 0], at[:, 1], rng)  # type: ignore[arg-type, return-value]
+        spins = self.torus.sweep(data.astype(np.int8), at[:, 0], at[:, 1], rng)
+        return spins.astype(np.float64)
 
     def _simulate(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
         drawn = self.torus.exact(theta[:, 0], theta[:, 1], rng)
         self.sweeps += int(drawn.sweeps.sum())
-        return drawn.spins  # type: ignore[return-value]
+        return drawn.spins.astype(np.float64)
 
     def _statistics(self, data: FloatArray) -> FloatArray:
-        return self.torus.statistics(data)  # type: ignore[arg-type]
+        return self.torus.statistics(data.astype(np.int8))
 
 
 def _log_prior(theta: FloatArray) -> FloatArray:

@@ -47,15 +47,18 @@ def log_mean_field(bias: FloatArray, weights: FloatArray, *, most: int = 200) ->
         If the shapes do not fit.
     """
     _check(bias, weights)
-    mean = np.full(bias.shape, 0.5)
-    field = bias.copy()
+    units = bias.shape[1]
+    # Units first: each update then works on a few contiguous rows.
+    mean, fields = np.full((units, len(bias)), 0.5), bias.T.copy()
+    rows = np.ascontiguousarray(weights.transpose(1, 2, 0))
     for _ in range(most):
         before = mean.copy()
-        for i in range(bias.shape[1]):
-            field[:, i] = bias[:, i] + np.einsum("nj,nj->n", weights[:, i], mean)
-            mean[:, i] = 1 / (1 + np.exp(-field[:, i]))
+        for i in range(units):
+            fields[i] = bias[:, i] + (rows[i] * mean).sum(axis=0)
+            mean[i] = 1 / (1 + np.exp(-fields[i]))
         if np.abs(mean - before).max() < _TOLERANCE:
             break
+    mean, field = mean.T, fields.T
     energy = (bias * mean).sum(axis=1) + 0.5 * np.einsum("ni,nij,nj->n", mean, weights, mean)
     entropy = np.logaddexp(0, field) - field * mean
     total: FloatArray = energy + entropy.sum(axis=1)

@@ -1,6 +1,9 @@
 """Data sets between two parameter settings: the estimate that a bridge makes of Z's ratio.
 
-With beta_k = k / (K + 1), intermediate densities are f_k = f(.; start)^(1 - beta_k) f(.; end)^beta_k.
+With beta_k = k / (K + 1), the densities between them are
+
+    f_k = f(.; start)^(1 - beta_k) f(.; end)^beta_k.
+
 From x_0, an exact draw at the start, x_k comes from x_(k-1) by a transition that leaves f_k
 invariant, and
 

@@ -48,7 +48,7 @@ class Correction(Protocol):
         memory: FloatArray,
         rng: np.random.Generator,
     ) -> tuple[FloatArray, FloatArray]:
-        """Return corrections (n,) of moves to ``proposed``, and what is remembered if they happen."""
+        """Return corrections (n,) of moves to ``proposed``, and what moves remember, (n,)."""
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,6 @@ from harness.errors import DataError, SamplingError
 Spins = npt.NDArray[np.int8]
 """Spins +1 and -1."""
 
-_FIRST = 8
-"""Sweeps of the first attempt; each further attempt begins twice as long ago."""
-
 
 class ExactDraws(NamedTuple):
     """Independent exact draws and what they cost."""
@@ -91,6 +88,8 @@ class IsingTorus:
 
     noise: type[PastNoise] = PastNoise
     """Where the random numbers of coupling from the past come from."""
+    first_sweeps: int = 8
+    """Sweeps of its first attempt; each further attempt begins twice as long ago."""
 
     def __init__(self, rows: int, columns: int) -> None:
         if min(rows, columns) < 3:
@@ -193,7 +192,7 @@ class IsingTorus:
         cost = np.zeros(count, dtype=np.int64)
         left = np.arange(count)
         blocks: list[tuple[PastNoise, npt.NDArray[np.int64]]] = []
-        length = _FIRST
+        length = self.first_sweeps
         while len(left):
             if length > most_sweeps:
                 raise SamplingError(
