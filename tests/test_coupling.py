@@ -73,10 +73,10 @@ class FreshTorus(Doubling):
 def test_fresh_random_numbers_are_wrong() -> None:
     """Numbers that leave a spin open are thrown away, so that spins follow the field too often.
 
-    That shows most where many draws end at the first attempts: with a weak J and a field.
+    That shows most where many draws end at the first attempts: with a weak negative J and a field.
     """
-    assert chi_square(draw(FreshTorus(3, 3), 0.1, 0.5, 20_000), probabilities(0.1, 0.5)) < 1e-6
-    assert chi_square(draw(SMALL, 0.1, 0.5, 20_000), probabilities(0.1, 0.5)) > 1e-4
+    assert chi_square(draw(FreshTorus(3, 3), -0.2, 1.0, 20_000), probabilities(-0.2, 1.0)) < 1e-6
+    assert chi_square(draw(SMALL, -0.2, 1.0, 20_000), probabilities(-0.2, 1.0)) > 1e-4
 
 
 def test_draws_together_or_alone() -> None:
