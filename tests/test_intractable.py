@@ -73,7 +73,8 @@ def fixed_order(p: FloatArray) -> FloatArray:
 
 def between(start: FloatArray, end: FloatArray, share: float) -> FloatArray:
     log_p = ((1 - share) * start + share * end) @ FEATURES.T
-    return np.exp(log_p - logsumexp(log_p))
+    p: FloatArray = np.exp(log_p - logsumexp(log_p))
+    return p
 
 
 def path_probability(
@@ -172,9 +173,9 @@ class Misprinted(Bridge):
 
 def test_what_the_thesis_misprints_is_wrong() -> None:
     """A product to K - 1; and transitions in a fixed order, which are not reversible."""
-    assert exchange_error(0, random_order, Misprinted) > 0.01
-    assert exchange_error(1, random_order, Misprinted) > 0.003
-    assert exchange_error(2, fixed_order) > 1e-6
+    assert exchange_error(0, random_order, Misprinted) > 0.03
+    assert exchange_error(1, random_order, Misprinted) > 0.03
+    assert exchange_error(2, fixed_order) > 1e-5
 
 
 def auxiliary_error(levels: int, operator: Operator) -> float:
@@ -395,7 +396,8 @@ def spin_statistics(data: FloatArray) -> FloatArray:
 def draw_spins(values: dict[str, Any], rng: np.random.Generator) -> FloatArray:
     """Exact, by a sum over four states."""
     log_p = spin_statistics(STATES) @ [values["J"], values["h"]]
-    return STATES[rng.choice(4, p=np.exp(log_p - logsumexp(log_p)))]
+    spins: FloatArray = STATES[rng.choice(4, p=np.exp(log_p - logsumexp(log_p)))]
+    return spins
 
 
 def spins(folder: Path, text: str = SPINS, **changes: Any) -> IntractableProblem:

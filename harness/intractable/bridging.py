@@ -39,6 +39,7 @@ class Transition(Protocol):
         end: FloatArray,
         share: float,
         rng: np.random.Generator,
+        /,
     ) -> FloatArray:
         """Return new data (n, *S) from data (n, *S), with points start and end (n, D)."""
 

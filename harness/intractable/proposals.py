@@ -16,7 +16,7 @@ class Proposal(Protocol):
     """A way to propose parameters."""
 
     def __call__(
-        self, points: FloatArray, rng: np.random.Generator
+        self, points: FloatArray, rng: np.random.Generator, /
     ) -> tuple[FloatArray, FloatArray]:
         """Return proposals (n, D) from points (n, D), and log q(back) - log q(there), (n,)."""
 
