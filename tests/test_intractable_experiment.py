@@ -91,14 +91,17 @@ def results(changed: dict[str, float] | None = None, profile: Profile = "quick")
                 "efficiency_h": 1 / sweeps, "efficiency_error": 1e-5, "closed": 1.0, "mean": 0.3,
                 "mean_error": 0.01,
             }  # fmt: skip
-        row |= {name: value for (name, value) in _of_cell(cell.key, changed or {})}
+        row |= _of_cell(cell.key, changed or {})
         rows += [{"cell": cell.key, **factors, "replication": r, **row} for r in range(2)]
     return Results(profile, cells, pd.DataFrame(rows), no_fit, planned=len(rows))
 
 
-def _of_cell(key: str, changed: dict[str, float]) -> list[tuple[str, float]]:
-    found = [(*name.split("/"), value) for name, value in changed.items()]
-    return [(str(name), float(value)) for cell, name, value in found if cell == key]
+def _of_cell(key: str, changed: dict[str, float]) -> dict[str, float]:
+    return {
+        name.removeprefix(f"{key}/"): value
+        for name, value in changed.items()
+        if name.startswith(f"{key}/")
+    }
 
 
 def test_claims_hold_and_fail() -> None:
