@@ -166,11 +166,11 @@ def test_tables_have_known_numbers_beside_ours() -> None:
 def test_acceptance_rates(scheme: str, levels: int, local: bool) -> None:
     """As computed, within 4 standard errors and the 0.002 of numbers with three digits."""
     fit = sample_precision(
-        model(), scheme=scheme, levels=levels, estimate=1.0, local=local, walkers=600,
+        model(), scheme=scheme, levels=levels, estimate=estimate, local=local, walkers=600,
         iterations=60, seed=1,
     )  # fmt: skip
     attrs = fit.tree.attrs
-    known = rate(scheme, levels, 1.0, local)
+    known = rate(scheme, levels, estimate, local)
     assert abs(attrs["acceptance"] - known) < 4 * attrs["acceptance_error"] + 0.002
     assert abs(attrs["mean"] - 1) < 4.3 * attrs["mean_error"]
     assert fit.posterior["theta"].shape == (4, 60, 1)

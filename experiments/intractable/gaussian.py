@@ -19,10 +19,13 @@ from harness.intractable import (
     IntractableProblem,
     Proposal,
     Walk,
-    auxiliary_variables,
     exchange,
     metropolis,
 )
+from harness.intractable.auxiliary import METHOD as AUXILIARY
+from harness.intractable.auxiliary import AuxiliaryVariables
+from harness.intractable.bridging import Bridge
+from harness.intractable.run import sampled
 from harness.model import Model
 
 METHOD = "unknown_precision"
@@ -78,6 +81,27 @@ class FromPosterior:
         return proposed, (here - there)[:, 0]
 
 
+@dataclass(frozen=True)
+class FromEquilibrium(AuxiliaryVariables):
+    """MAVM whose auxiliary data begin in their stationary law.
+
+    With a poor estimate a chain sits for very long on data with a large product, which a start
+    elsewhere would not see.  As :func:`between` forgets its data, x_k is a draw of the density at
+    level k + 1, and x_K one of the estimate's.
+    """
+
+    def start(
+        self, problem: IntractableProblem, points: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """See :class:`harness.intractable.run.Correction`."""
+        end = np.broadcast_to(self.estimate, points.shape)
+        share, total = 1 / (self.bridge.levels + 1), np.zeros(len(points))
+        for k in range(self.bridge.levels + 1):
+            data = between(np.empty_like(points), points, end, (k + 1) * share, rng)
+            total += share * (problem.likelihood(end, data) - problem.likelihood(points, data))
+        return total
+
+
 def sample_precision(
     model: Model,
     *,
@@ -117,11 +141,12 @@ def sample_precision(
         "proposal": proposal, "draws": iterations, "chains": walkers, "seed": seed,
         "warmup": iterations // 2, "adapt": False,
     }  # fmt: skip
-    bridge: dict[str, Any] = {"bridges": levels, "transition": between}
     if scheme == "exchange":
-        fit = exchange(target, starts, **common, **bridge)
+        fit = exchange(target, starts, **common, bridges=levels, transition=between)
     elif scheme == "MAVM":
-        fit = auxiliary_variables(target, starts, estimate=[estimate], **common, **bridge)
+        correction = FromEquilibrium(np.array([estimate]), Bridge(levels, between))
+        settings = {"bridges": levels, "estimate": estimate}
+        fit = sampled(AUXILIARY, target, correction, starts, **common, thin=1, settings=settings)
     else:
         fit = metropolis(target, starts, log_constant=log_constant, **common)
     found: dict[str, float] = {}

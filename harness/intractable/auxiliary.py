@@ -50,7 +50,16 @@ class AuxiliaryVariables:
     def start(
         self, problem: IntractableProblem, points: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
-        """See :class:`harness.intractable.run.Correction`."""
+        """Return log products of data that are drawn as for a proposal.
+
+        That is not their stationary law, so that a chain must forget it.
+        """
+        return self.fresh(problem, points, rng)
+
+    def fresh(
+        self, problem: IntractableProblem, points: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """Return log products (n,) of new auxiliary data at points (n, D)."""
         end = np.broadcast_to(self.estimate, points.shape)
         return self.bridge.log_ratio(problem, points, end, rng)
 
@@ -63,7 +72,7 @@ class AuxiliaryVariables:
         rng: np.random.Generator,
     ) -> tuple[FloatArray, FloatArray]:
         """See :class:`harness.intractable.run.Correction`."""
-        fresh = self.start(problem, proposed, rng)
+        fresh = self.fresh(problem, proposed, rng)
         return fresh - memory, fresh
 
 
