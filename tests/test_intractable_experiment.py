@@ -154,16 +154,16 @@ def test_tables_have_known_numbers_beside_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "levels", "local"),
+    ("scheme", "levels", "estimate", "local"),
     [
-        (EXCHANGE, 0, False),
-        (EXCHANGE, 5, True),
-        (MAVM, 0, False),
-        (MAVM, 5, True),
-        (EXACT, 0, True),
+        (EXCHANGE, 0, 1.0, False),
+        (EXCHANGE, 5, 1.0, True),
+        (MAVM, 0, 0.1, False),
+        (MAVM, 5, 1.0, True),
+        (EXACT, 0, 1.0, True),
     ],
 )
-def test_acceptance_rates(scheme: str, levels: int, local: bool) -> None:
+def test_acceptance_rates(scheme: str, levels: int, estimate: float, local: bool) -> None:
     """As computed, within 4 standard errors and the 0.002 of numbers with three digits."""
     fit = sample_precision(
         model(), scheme=scheme, levels=levels, estimate=estimate, local=local, walkers=600,
