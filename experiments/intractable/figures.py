@@ -101,8 +101,8 @@ def histograms(results: Results) -> Figure:
         "Marginals of the 21 parameters of the heart disease data, within five standard deviations "
         "of the truth (NUTS, black). Biases first, then weights. A line that is missing is "
         "elsewhere.",
-        "Curves of exact Metropolis, exchange and loopy Metropolis lie on that of NUTS in every "
-        "panel.",
+        "Curves of exact Metropolis and exchange lie on that of NUTS in every panel; those of "
+        "approximate methods may not.",
         to_image(figure),
     )
 
