@@ -37,6 +37,7 @@ from harness.models.boltzmann import BoltzmannRelaxation, generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.models.hard import TARGETS
+from harness.models.heart_disease import heart_disease
 from harness.models.horseshoe import Classification
 from harness.models.images import digits_autoencoder
 from harness.models.log_gaussian_cox import generate as draw_points
@@ -97,6 +98,7 @@ def cases() -> dict[str, Case]:
             gaussian_base([8.0, 8, 0, 0, 0, 0], np.diag([4.0, 4, 2, 2, 3, 4])),
         ),
         "log_gaussian_cox": Case(draw_points(3, "unit_square").model("cox-3"), None),
+        "heart_disease": Case(heart_disease(), None),
     }
 
 
@@ -187,6 +189,7 @@ AGREEMENT = {
     "image_decoder": "continuously tempered",
     "stamps": "collapsed tempered",
     "log_gaussian_cox": "target",
+    "heart_disease": "target",
 }
 
 
@@ -240,6 +243,8 @@ def program_of(model: str) -> tuple[str, dict[str, Any]]:
             return "collapsed_pseudo_extended", data
         case "continuously tempered":
             return "joint_tempering", {**tempering_data(case.model, case.base), **joint}
+        case _ if not (case.model.folder / "collapsed_tempering.stan").is_file():
+            return "target", {}
         case _:
             return "collapsed_tempering", {**tempering_data(case.model, case.base), "ladder": 0}
 

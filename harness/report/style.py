@@ -77,6 +77,10 @@ METHODS: dict[str, MethodStyle] = {
     "ensemble_quasi_newton": MethodStyle("Ensemble quasi-Newton", "#CC6677", "H"),
     "langevin": MethodStyle("Langevin dynamics", "#88CCEE", "+"),
     "hmc": MethodStyle("HMC, unit metric", "#8C6D31", "x"),
+    "exchange": MethodStyle("Exchange algorithm", "#004488", "d"),
+    "auxiliary_variables": MethodStyle("Auxiliary variables", "#BB5566", "D"),
+    "known_constant": MethodStyle("Metropolis, log Z given", "#DDAA33", "s"),
+    "uncorrected_langevin": MethodStyle("Langevin, uncorrected", "#997700", "+"),
     "fold_importance": MethodStyle("Importance sampling from a fold", "#888888", "X"),
 }
 """Style of each method, by the name that fits record."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any, Protocol
 
@@ -12,15 +12,34 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes, target_draws
-from harness.model.python_target import Target
 from harness.samplers.cost import Cost
+
+
+class Named(Protocol):
+    """What a fit records of a target, such as :class:`harness.model.python_target.Target`."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """Its data."""
+
+    @property
+    def engine(self) -> str:
+        """What evaluates it."""
+
+    @property
+    def parameters(self) -> Callable[[FloatArray], Mapping[str, FloatArray]]:
+        """Turns coordinates (..., D) into parameters by name, each (..., *shape)."""
 
 
 class Sampled(Protocol):
     """What was sampled and what that cost, such as a path."""
 
     @property
-    def target(self) -> Target:
+    def target(self) -> Named:
         """The target."""
 
     @property

@@ -18,6 +18,7 @@ from harness.forms.pseudo_extended import PseudoExtended
 from harness.model import Model
 from harness.models.boltzmann import generate, relax
 from harness.models.gaussian_mixture import kou_mixture
+from harness.models.heart_disease import heart_disease
 from harness.models.horseshoe import Classification, Form, global_scale
 from harness.models.images import digits_autoencoder
 from harness.models.log_gaussian_cox import generate as draw_points
@@ -212,6 +213,11 @@ def log_gaussian_cox_centred() -> Iterator[Comparison]:
         yield _compare(model, f"{side} x {side} cells", "target", {})
 
 
+def risk_factors() -> Iterator[Comparison]:
+    """Six binary properties of 1841 men."""
+    yield _compare(heart_disease(), "64 states", "target", {})
+
+
 COMPARISONS = {
     "gaussian_mixture": gaussian_mixture,
     "horseshoe": horseshoe,
@@ -225,5 +231,6 @@ COMPARISONS = {
     "stamps_raw": stamps_raw,
     "log_gaussian_cox": log_gaussian_cox,
     "log_gaussian_cox_centred": log_gaussian_cox_centred,
+    "heart_disease": risk_factors,
 }
 """Comparisons by the folder of their model."""

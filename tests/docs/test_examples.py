@@ -61,6 +61,12 @@ def evidence(names: dict[str, Any]) -> None:
     assert main.best_predicting == 1
 
 
+def intractable(names: dict[str, Any]) -> None:
+    """The posterior of the rate of four counts with sum 6 and an exponential prior: Gamma(7, 5)."""
+    found = names["fit"].expectation(lambda draws: draws["theta"])
+    assert abs(found.value[0] - 7 / 5) < 4.3 * found.mcse[0]
+
+
 def close_to(estimate: Any, truth: float) -> None:
     """4.3 standard errors: a sound estimate is farther off once in 60,000 times."""
     assert 0 < estimate.mcse < 0.2
@@ -74,6 +80,7 @@ CHECKS = {
     "choosing.md": choosing,
     "adding-a-model.md": adding_a_model,
     "adding-a-method.md": adding_a_method,
+    "intractable.md": intractable,
 }
 
 

@@ -1,0 +1,21 @@
+"""Posteriors whose likelihood has a constant that depends on the parameters and is not known."""
+
+from harness.intractable.auxiliary import auxiliary_variables
+from harness.intractable.bridging import Transition
+from harness.intractable.exchange import exchange
+from harness.intractable.exponential_family import exponential_family
+from harness.intractable.known_constant import metropolis
+from harness.intractable.problem import IntractableProblem, one_at_a_time
+from harness.intractable.proposals import Proposal, Walk
+
+__all__ = [
+    "IntractableProblem",
+    "Proposal",
+    "Transition",
+    "Walk",
+    "auxiliary_variables",
+    "exchange",
+    "exponential_family",
+    "metropolis",
+    "one_at_a_time",
+]
