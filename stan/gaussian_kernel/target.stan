@@ -1,0 +1,12 @@
+// A Gaussian without its constant.
+data {
+  int<lower=1> D; // dimension
+  real<lower=0> tau; // precision
+}
+parameters {
+  vector[D] x;
+}
+model {
+  target += -0.5 * tau * dot_self(x);
+}
+
