@@ -275,7 +275,7 @@ def test_bad_input_is_one_clear_error() -> None:
         ({"variant": "reverse"}, "variant"),
         ({"chains": 0}, "chain"),
         ({"draws": 0}, "draw"),
-        ({"kernel": Slice()}, "reversal"),
+        ({"kernel": Slice(order="fixed")}, "reversal"),
         ({"step_size": np.inf}, "step size"),
     ]
     for bad, message in cases:

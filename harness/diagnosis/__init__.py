@@ -32,6 +32,7 @@ from harness.diagnosis.agreement import (
     r_hat_finding,
 )
 from harness.diagnosis.finding import Finding, Severity
+from harness.diagnosis.harmonic_mean import harmonic_mean_finding
 from harness.diagnosis.path import base_scores, largest_base_score, outer_tenths, path
 from harness.diagnosis.replicas import replicas
 from harness.diagnosis.sampler import sampler
@@ -44,6 +45,7 @@ __all__ = [
     "Severity",
     "base_scores",
     "diagnose",
+    "harmonic_mean_finding",
     "largest_base_score",
     "outer_tenths",
     "r_hat_finding",

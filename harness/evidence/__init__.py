@@ -18,6 +18,7 @@ from harness.evidence.autocorrelation import (
     autocorrelation_times,
 )
 from harness.evidence.base_mass import WHOLE_BASE, LogMass, log_base_mass
+from harness.evidence.between_chains import log_evidence_between_chains
 from harness.evidence.bridge import (
     BridgeEstimate,
     Halves,
@@ -27,6 +28,7 @@ from harness.evidence.bridge import (
     joined_halves,
     reshuffled_spread,
 )
+from harness.evidence.chib import log_evidence_by_chib
 from harness.evidence.combination import CombinedLogEvidence, combined_log_evidence
 from harness.evidence.conditionals import (
     LogG,
@@ -58,6 +60,7 @@ from harness.evidence.evidence import (
     part_shares,
     two_sided_log_evidence,
 )
+from harness.evidence.harmonic_mean import log_evidence_by_harmonic_mean
 from harness.evidence.model_odds import (
     LEVEL,
     BayesFactor,
@@ -110,6 +113,9 @@ __all__ = [
     "joined_halves",
     "log_base_mass",
     "log_evidence",
+    "log_evidence_between_chains",
+    "log_evidence_by_chib",
+    "log_evidence_by_harmonic_mean",
     "log_evidence_by_parts",
     "log_mean_weight",
     "log_path_weight",

@@ -72,6 +72,8 @@ METHODS: dict[str, MethodStyle] = {
     "joint_hmc": MethodStyle("Joint tempering by HMC", "#1B7837", "1"),
     "path_sampling": MethodStyle("Path sampling", "#6699CC", "H"),
     "nested_sampling": MethodStyle("Nested sampling", "#0B775E", "P"),
+    "simple_monte_carlo": MethodStyle("Simple Monte Carlo", "#7570B3", "."),
+    "multicanonical": MethodStyle("Multicanonical sampling", "#A6761D", "d"),
     "ensemble_quasi_newton": MethodStyle("Ensemble quasi-Newton", "#CC6677", "H"),
     "langevin": MethodStyle("Langevin dynamics", "#88CCEE", "+"),
     "hmc": MethodStyle("HMC, unit metric", "#8C6D31", "x"),

@@ -143,8 +143,8 @@ def bidirectional(
     chains
         Number of chains that go up; n if not given.
     what, base, ladder, kernel, step_size, seed
-        The same as for :func:`annealed_importance`.  The kernel must be Hmc, RandomWalk or
-        PartialHmc, because their reversal is known.
+        The same as for :func:`annealed_importance`.  The kernel must be Hmc, RandomWalk,
+        PartialHmc or Slice in random order, because their reversal is known.
 
     Raises
     ------

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.samplers.geometric_path import GeometricPath, State
-from harness.samplers.kernels import Hmc, Kernel, PartialHmc, RandomWalk, StepSizes
+from harness.samplers.kernels import Hmc, Kernel, PartialHmc, RandomWalk, Slice, StepSizes
 
 BoolArray = npt.NDArray[np.bool_]
 S = TypeVar("S")
@@ -196,10 +196,11 @@ def require_reversal(kernel: AnnealingKernel) -> None:
     DataError
         If the kernel is neither one of the reversible kernels here nor one that can go backward.
     """
-    if not isinstance(kernel, Hmc | RandomWalk | PartialHmc):
+    sweeps = isinstance(kernel, Slice) and kernel.order == "random"
+    if not (sweeps or isinstance(kernel, Hmc | RandomWalk | PartialHmc)):
         raise DataError(
             f"a pass from the target to the base needs the reversal of each transition: use Hmc, "
-            f"RandomWalk or PartialHmc; got {type(kernel).__name__}"
+            f"RandomWalk, PartialHmc or Slice in random order; got {kernel!r}"
         )
 
 

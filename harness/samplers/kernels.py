@@ -10,6 +10,9 @@ Neal, R. M. (2011). MCMC using Hamiltonian dynamics. Handbook of Markov Chain Mo
 
 Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767.
 
+Murray, I. (2007). Advances in Markov chain Monte Carlo methods. PhD thesis, University College
+London, section 4.7.1.
+
 Horowitz, A. M. (1991). A generalized guided Monte Carlo algorithm. Physics Letters B 268, 247-252.
 
 Roberts, G. O., Gelman, A. and Gilks, W. R. (1997). Weak convergence and optimal scaling of random
@@ -25,7 +28,7 @@ Hoffman, M. D. and Gelman, A. (2014). The No-U-Turn sampler. Journal of Machine 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -310,23 +313,33 @@ class Slice:
     shrunk until a point on the slice is found.  Every move is accepted: its step size, the
     interval's first width, needs no tuning.
 
+    In a random order a sweep is reversible.  In a fixed one it is not, and chains that are not in
+    equilibrium, such as those of annealing, have ends whose axes differ although the target's do
+    not (Murray 2007, section 4.7.1).
+
     Attributes
     ----------
     most_widths
         Largest interval, in widths (m in Neal's figure 3).
+    order
+        ``random``: each chain takes the axes in an order of its own, drawn afresh for each sweep;
+        ``fixed``: the first axis first.
 
     Raises
     ------
     DataError
-        If it is less than 1.
+        If a setting is out of its range.
     """
 
     most_widths: int = 8
     target_acceptance: float = 1.0
+    order: Literal["random", "fixed"] = "random"
 
     def __post_init__(self) -> None:
         if self.most_widths < 1:
             raise DataError(f"a slice needs a width or more; got {self.most_widths}")
+        if self.order not in ("random", "fixed"):
+            raise DataError(f"the order of a sweep is random or fixed; got {self.order!r}")
 
     def move(
         self,
@@ -340,8 +353,11 @@ class Slice:
         count, dimension = state.points.shape
         beta = np.broadcast_to(np.asarray(inv_temp, dtype=np.float64), (count,))
         width = np.broadcast_to(np.asarray(step_size, dtype=np.float64), (count,))
-        for axis in range(dimension):
-            state = self._along(path, state, path.base.cholesky[:, axis], beta, width, rng)
+        axes = np.tile(np.arange(dimension), (count, 1))
+        if self.order == "random":
+            axes = rng.permuted(axes, axis=1)
+        for axis in axes.T:
+            state = self._along(path, state, path.base.cholesky.T[axis], beta, width, rng)
         return Moved(state, np.ones(count))
 
     def _along(
@@ -353,12 +369,12 @@ class Slice:
         width: FloatArray,
         rng: np.random.Generator,
     ) -> State:
-        """Move along one direction: Neal's figures 3 and 5, with rows that are done left out."""
+        """Move along a direction each: Neal's figures 3 and 5, with rows that are done left out."""
         count = len(beta)
         level = path.log_density(state, beta) - rng.standard_exponential(count)
 
         def on_slice(rows: Rows, shift: FloatArray) -> tuple[State, npt.NDArray[np.bool_]]:
-            place = path.state(state.points[rows] + shift[:, None] * direction)
+            place = path.state(state.points[rows] + shift[:, None] * direction[rows])
             return place, path.log_density(place, beta[rows]) >= level[rows]
 
         left = -width * rng.random(count)

@@ -76,15 +76,8 @@ def nested_sampling(
     """
     settings = NestedSettings(particles, populations, explorer, steps)
     path = GeometricPath(target_of(what), base)
-    settings.refuse_too_few(path.target.dimension)
-
-    def prior(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return base.log_density(points), base.log_density_gradient(points)
-
     rng = np.random.default_rng([seed, 3])
-    start = base.sample(rng, populations * particles).reshape(populations, particles, -1)
-    run = nested_run(PriorAndLikelihood(prior, path.target.log_density), start, settings, seed=seed)
-    path.cost.gradients = run.evaluations
+    run = run_from_base(path, settings, rng, seed=seed)
     said = summary(run, seed)
     rows, log_weight = weighted_chains(said.whole, said.found.log_weight, rng)
     return weighted_fit(
@@ -103,6 +96,44 @@ def nested_sampling(
         found=run_attributes(run, said),
         populations=True,
     )
+
+
+def run_from_base(
+    path: GeometricPath, settings: NestedSettings, rng: np.random.Generator, *, seed: int
+) -> NestedRun:
+    """Run nested sampling with a path's base as the prior, and count its cost.
+
+    Parameters
+    ----------
+    path
+        Base and target.
+    settings
+        Settings of the run.
+    rng
+        Source of the particles that the run starts from.
+    seed
+        Seed of the run.
+
+    Raises
+    ------
+    DataError
+        For the same reasons as in :func:`~harness.samplers.nested_run.nested_run`.
+    """
+    base = path.base
+    settings.refuse_too_few(path.target.dimension)
+
+    def prior(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return base.log_density(points), base.log_density_gradient(points)
+
+    start = base.sample(rng, settings.populations * settings.particles)
+    run = nested_run(
+        PriorAndLikelihood(prior, path.target.log_density),
+        start.reshape(settings.populations, settings.particles, -1),
+        settings,
+        seed=seed,
+    )
+    path.cost.gradients += run.evaluations
+    return run
 
 
 def run_attributes(run: NestedRun, said: Summary) -> dict[str, Any]:

@@ -92,9 +92,9 @@ def tempered_transitions(
         Ordinary transitions at beta = 1 after each tempered one.  The single pass makes none,
         because its state is more than a point.
     kernel
-        Transition at each rung: Hmc (the default), RandomWalk or PartialHmc.  PartialHmc, whose
-        momenta are drawn afresh for each proposal, is not reversible.  With the other two,
-        ``paired`` and ``forward`` are the same.
+        Transition at each rung: Hmc (the default), RandomWalk, Slice in random order or PartialHmc.
+        PartialHmc, whose momenta are drawn afresh for each proposal, is not reversible.  With the
+        others, ``paired`` and ``forward`` are the same.
     step_size
         Step size in units of the base's standard deviations; tuned along the ladder if not given.
     seed
