@@ -1,7 +1,7 @@
 """Nested sampling against annealing for log Z (Murray 2007, chapter 4): Table 4.2 and Figure 4.5.
 
 The thesis's own algorithms, with its moves, on five targets whose integrals are known, and our
-forms, parallel tempering and the library's nested sampling on the same paths.
+forms, parallel tempering and the library's nested and multicanonical sampling on the same paths.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ EXPERIMENT = Experiment(
     reductions={
         "smoke": "rows of up to 35,000 evaluations, once or twice; no claim is judged",
         "quick": "rows of up to 650,000 evaluations; 1,000 particles on the deceptive target and "
-        "not 16,000; 20 runs and not 100 for each point of Figure 4.5; no multicanonical sampling",
-        "paper": "no multicanonical sampling; up to 20 particles are removed one at a time, more "
-        "by twentieths",
+        "not 16,000; 20 runs and not 100 for each point of Figure 4.5; of multicanonical "
+        "sampling 10,000 draws and not 100,000, from exact weights",
+        "paper": "nested sampling removes a twentieth of its particles at once, if it has 20 or "
+        "more",
     },
     grid=grid,
     measure=measure,

@@ -11,10 +11,12 @@ from harness.forms.method import Method
 from harness.plan.spec import Cell, Profile
 from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import geometric_ladder
+from harness.samplers.multicanonical import MULTICANONICAL
 from harness.samplers.nested_sampling import NESTED_SAMPLING
 from harness.samplers.parallel_tempering import PARALLEL_TEMPERING
 
 from .annealed import Anneal
+from .multicanonical import analytic_weights
 from .nested import Nest
 from .samplers import ANNEALED_BY_SWEEPS, NESTED_BY_SWEEPS
 from .targets import (
@@ -118,6 +120,15 @@ ROWS: tuple[Row, ...] = (
 """The published rows of nested sampling and annealing, and two that are not published: one with the
 base that the text gives for the t distribution, and one of the deceptive one that takes seconds."""
 
+_MULTICANONICAL: tuple[tuple[str, str, str, int, float], ...] = (
+    (GAUSSIAN_A, "multi-nest", "Multicanonical (nest N=212)", 1000, 900_000),
+    (GAUSSIAN_A, "multi-nest-long", "Multicanonical (nest N=212), longer", 10_000, 7_000_000),
+    (GAUSSIAN_A, "multi-analytic", "Multicanonical (analytic)", 1000, 600_000),
+    (GAUSSIAN_A, "multi-analytic-long", "Multicanonical (analytic), longer", 10_000, 6_000_000),
+    (GAUSSIAN_B, "multi-analytic-long", "Multicanonical (analytic), longer", 10_000, 6_000_000),
+)
+"""Its rows: distribution, key, label, draws of each of ten chains, and cost."""
+
 _LOWEST: Mapping[str, float] = {
     GAUSSIAN_A: 1e-3,
     GAUSSIAN_B: 1e-5,
@@ -212,7 +223,7 @@ SIZES: dict[Profile, Size] = {
 def grid(profile: Profile) -> tuple[Cell, ...]:
     """All cells of a profile."""
     size = SIZES[profile]
-    return (*_table(size), *_ours(size), *_figure(size))
+    return (*_table(size), *_multicanonical(size), *_ours(size), *_figure(size))
 
 
 def _cell(
@@ -254,6 +265,20 @@ def _table(size: Size) -> Iterator[Cell]:
             yield _swept(TABLE, row.distribution, row.key, row.label, row.how, runs)
 
 
+def _multicanonical(size: Size) -> Iterator[Cell]:
+    """Ten chains from the base, without warm-up or corrections of the weights."""
+    for distribution, key, label, draws, cost in _MULTICANONICAL:
+        if distribution not in size.distributions or cost > size.most:
+            continue
+        settings: dict[str, Any] = {"chains": 10, "draws": draws, "warmup": 0, "pilots": 0}
+        if "analytic" in key:
+            kind = DISTRIBUTIONS[distribution]
+            settings["weights"] = analytic_weights(kind.make().dimension, kind.base_sd)
+        else:
+            settings |= {"flat": "energy", "particles": 212}
+        yield _cell(TABLE, distribution, key, label, MULTICANONICAL, settings)
+
+
 def _ours(size: Size) -> Iterator[Cell]:
     nuts = {"particles": size.particles, "warmup": size.warmup, "draws": size.draws}
     for distribution, lowest in _LOWEST.items():
@@ -262,6 +287,7 @@ def _ours(size: Size) -> Iterator[Cell]:
         ladder = geometric_ladder(16, lowest=lowest)
         swaps = {"ladder": ladder, "chains": 8, "kernel": Hmc()}
         swaps |= {"warmup": size.swaps, "draws": size.swaps}
+        volume = {"flat": "volume", "draws": size.draws, "warmup": size.warmup // 2}
         rows: list[tuple[str, str, Method, dict[str, Any]]] = [
             ("collapsed", "Collapsed tempering", TEMPERED, {"form": "collapsed", **nuts}),
             ("joint", "Joint tempering", TEMPERED, {"form": "joint", **nuts}),
@@ -272,6 +298,7 @@ def _ours(size: Size) -> Iterator[Cell]:
                 NESTED_SAMPLING,
                 {"particles": size.library, "populations": 4},
             ),
+            ("multi", "Multicanonical, even in log volume", MULTICANONICAL, volume),
         ]
         for key, label, method, settings in rows:
             yield _cell(OURS, distribution, key, label, method, settings)

@@ -26,7 +26,7 @@ def nested_iterations_by_information(dimension: int, ratio: float) -> float:
     radius is a factor of sqrt(r) smaller has r^(-D / 2) of the volume, not r^-D as in (4.36).
     """
     information = 0.5 * dimension * (math.log(ratio) - 1 + 1 / ratio)
-    return information**2
+    return float(information**2)
 
 
 def multicanonical_variance(dimension: int, ratio: float) -> float:
@@ -39,7 +39,7 @@ def bridged_variance(dimension: int, ratio: float, rungs: int) -> float:
 
     ``rungs`` is K, the number of inverse temperatures between 0 and 1.
     """
-    return 0.5 * dimension * (rungs + 1) * (1 - ratio ** (1 / (rungs + 1))) ** 2
+    return float(0.5 * dimension * (rungs + 1) * (1 - ratio ** (1 / (rungs + 1))) ** 2)
 
 
 def bridged_samples(dimension: int, ratio: float) -> float:
@@ -55,7 +55,7 @@ def linear_variance(dimension: int, ratio: float, rungs: int) -> float:
 def ladder_variance(dimension: int, ratio: float, ladder: FloatArray) -> float:
     """Return the same variance for any ladder, sum_k (D / 2) (tau_{k+1} / tau_k - 1)^2."""
     precision = (1 + (ratio - 1) * ladder).tolist()
-    return 0.5 * dimension * sum((b / a - 1) ** 2 for a, b in pairwise(precision))
+    return float(0.5 * dimension * sum((b / a - 1) ** 2 for a, b in pairwise(precision)))
 
 
 def cost_laws(dimension: int = 10, ratio: float = 100.0) -> pd.DataFrame:

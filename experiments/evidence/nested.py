@@ -111,12 +111,12 @@ def nested_runs(
         iterations[active] += 1
         active = active[part[:, -1] - log_z[active] > np.log(_REMAINING)]
     finished = []
-    for run in range(runs):
-        own = live.take(slice(run * count, (run + 1) * count))
-        alive = np.tile(count - np.arange(batch), len(removed[run]))
+    for number in range(runs):
+        own = live.take(slice(number * count, (number + 1) * count))
+        alive = np.tile(count - np.arange(batch), len(removed[number]))
         finished.append(
             Removed(
-                joined([*removed[run], own.take(own.order())]),
+                joined([*removed[number], own.take(own.order())]),
                 np.concatenate([alive, np.arange(count, 0, -1)]).astype(np.intp),
             )
         )

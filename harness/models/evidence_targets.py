@@ -31,11 +31,12 @@ from harness.model import Model, ModeTest, TrueValue, Truth
 from harness.model.truth import without_error
 
 QUADRANTS = ("upper left", "upper right", "lower left", "lower right")
+_SIGMA = 0.001
 _LATTICE = {
     "half": np.array([5, 5, 22, 22]),
     "spacing": np.array([0.15, 0.0025, 0.0025, 0.15]),
     "centre": np.array([[-15.0, 15.0], [15.0, 15.0], [-15.0, -15.0], [15.0, -15.0]]),
-    "sigma": 0.001,
+    "sigma": _SIGMA,
 }
 """The lattices in the order of :data:`QUADRANTS`."""
 
@@ -102,9 +103,9 @@ def deceptive() -> Model:
     Those above hold 121 each and those below 2,025, but a coarse lattice lies beside a fine one
     of as many: from afar, the fine ones seem higher.
     """
-    half, sigma = np.asarray(_LATTICE["half"]), float(_LATTICE["sigma"])
+    half = np.asarray(_LATTICE["half"])
     number = (2 * half + 1) ** 2
-    log_z = math.log(number.sum() * 2 * math.pi * sigma**2)
+    log_z = math.log(number.sum() * 2 * math.pi * _SIGMA**2)
     share = without_error(number / number.sum())
     test = ModeTest(QUADRANTS, _each_quadrant, share, exclusive=True)
     return _model("deceptive", "deceptive", {"G": 4, **_LATTICE}, 2, log_z, _lattice_draws, test)
@@ -155,8 +156,7 @@ def _lattice_draws(count: int, rng: np.random.Generator) -> FloatArray:
     place = rng.integers(-half[lattice], half[lattice] + 1, size=(2, count)).T
     centre = np.asarray(_LATTICE["centre"])[lattice]
     mean = centre + place * np.asarray(_LATTICE["spacing"])[lattice, None]
-    sigma = float(_LATTICE["sigma"])
-    return np.asarray(mean + sigma * rng.standard_normal((count, 2)))
+    return np.asarray(mean + _SIGMA * rng.standard_normal((count, 2)))
 
 
 def _each_quadrant(draws: xr.Dataset) -> xr.DataArray:
