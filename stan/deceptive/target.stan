@@ -1,4 +1,5 @@
 // Square lattices of narrow Gaussians of equal height, without constants.
+// docs/api/models.md explains its data.
 // The sum over a lattice is a product of a sum over its columns and one over
 // its rows.  Squares are expanded about its centre: (u - m)^2 = u^2 - 2 u m
 // + m^2 takes fewer operations for each of its means.

@@ -1,4 +1,5 @@
 // A Gaussian without its constant.
+// docs/api/models.md explains its data.
 data {
   int<lower=1> D; // dimension
   real<lower=0> tau; // precision

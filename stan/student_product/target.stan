@@ -1,4 +1,5 @@
 // A product of Student t distributions without their constants.
+// docs/api/models.md explains its data.
 data {
   int<lower=1> D; // dimension
   real<lower=0> nu; // degrees of freedom

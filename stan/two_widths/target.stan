@@ -1,4 +1,5 @@
 // Two Gaussians of unequal widths without their constants.
+// docs/api/models.md explains its data.
 data {
   int<lower=1> D; // dimension
   vector[2] centre; // all coordinates of each centre
