@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import pairwise
 from typing import Any, Never
 
@@ -304,7 +305,7 @@ def test_fits_of_several_runs() -> None:
     kind = DISTRIBUTIONS[TWO_MODES]
     model, base = kind.make(), kind.base()
     fits = [
-        sample_nested(model, base=base, nest=Nest(20), runs=2, events="sides", seed=1)
+        sample_nested(model, base=base, nest=Nest(8), runs=2, events="sides", seed=1)
         for _ in range(2)
     ]
     attrs = fits[0].tree.attrs
@@ -312,7 +313,7 @@ def test_fits_of_several_runs() -> None:
     np.testing.assert_allclose(np.reshape(attrs["shares"], (2, 2)).sum(axis=1), 1)
     np.testing.assert_array_equal(attrs["run_log_z"], fits[1].tree.attrs["run_log_z"])
     annealed = sample_annealed(
-        model, base=base, anneal=Anneal(2, 10, "nest", 0, 0.5, 20), runs=2, events="sides", seed=1
+        model, base=base, anneal=Anneal(2, 5, "nest", 0, 0.8, 8), runs=2, events="sides", seed=1
     )
     attrs = annealed.tree.attrs
     assert attrs["rungs"] >= 1
@@ -456,6 +457,11 @@ def test_every_published_row_is_there() -> None:
     assert printed(DECEPTIVE, "nest-1000-1") is None
 
 
+@cache
+def cells_of(profile: Profile) -> tuple[Cell, ...]:
+    return EVIDENCE.grid(profile)
+
+
 GOOD_Z: dict[tuple[str, str, str], tuple[float, float]] = {
     # Part, distribution, row: error in units of the reported one, and that.
     (TABLE, GAUSSIAN_A, "nest-1-1"): (4.0, 3.0),
@@ -482,7 +488,7 @@ def results(
     """Made-up numbers, two runs of each row, with which all claims hold."""
     share = {"ends": 0.97, "wide": 0.4, "lost": 0.0002, "quadrant": 0.54} | (shares or {})
     rows: list[dict[str, Any]] = []
-    cells = EVIDENCE.grid(profile)
+    cells = cells_of(profile)
     for cell in cells:
         part, place, key = (cell.factors[name] for name in ("part", "distribution", "row"))
         z, error = (GOOD_Z | changed).get((part, place, key), (0.3, 0.05))
