@@ -5,8 +5,9 @@ Where a run has 20 particles or more, a twentieth of them are removed at once, a
 have the exact laws of that; it saves 2 % of the evaluations.
 
 The thesis ends a run when "the remaining prior mass appeared to contribute a fraction of only
-10^-6".  The evaluations that it prints are those of a run that ends when the last removed
-particle's own term does, which is what is done here; what is left at the end counts here, too.
+10^-6".  Here a run ends when the last removed particle's own term does.  That takes about as many
+evaluations as the thesis prints for its Gaussians, the t distribution and the two modes, but only
+0.6 times as many on the deceptive target.  What is left at the end counts here, too.
 """
 
 from __future__ import annotations
