@@ -8,6 +8,7 @@ from bench.forms import COMPARISONS, SHIPPED, Comparison
 from stan_density import StanDensity
 
 from harness.folders import shipped
+from harness.models.evidence_targets import EVIDENCE_TARGETS
 from harness.models.hard import TARGETS
 
 
@@ -33,7 +34,9 @@ CASES = [
 
 
 def test_every_program_is_compared() -> None:
-    ordinary = {make().folder.name for make in TARGETS.values()}  # written to be read
+    ordinary = {
+        make().folder.name for make in {**TARGETS, **EVIDENCE_TARGETS}.values()
+    }  # written to be read
     programs = {
         (path.parent.name, path.stem)
         for path in shipped("stan").glob("*/*.stan")

@@ -35,6 +35,7 @@ from harness.model import Model
 from harness.model.density import StanDensity
 from harness.models.boltzmann import BoltzmannRelaxation, generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
+from harness.models.evidence_targets import EVIDENCE_TARGETS
 from harness.models.gaussian_mixture import GaussianMixture
 from harness.models.hard import TARGETS
 from harness.models.heart_disease import heart_disease
@@ -110,7 +111,7 @@ SAMPLERS: dict[str, Sample] = {
     "collapsed tempered": COLLAPSED_TEMPERING.sample,
 }
 OTHER_PARAMETRISATIONS = {"log_gaussian_cox_centred", "radon_centred", "stamps_raw"}
-ORDINARY = {make().folder.name for make in TARGETS.values()}
+ORDINARY = {make().folder.name for make in {**TARGETS, **EVIDENCE_TARGETS}.values()}
 """Programs that have no tempered variants until they are written for them."""
 MODELS = sorted(
     {path.parent.name for path in shipped("stan").glob("*/target.stan")}

@@ -10,6 +10,7 @@ from textwrap import indent
 import pytest
 
 from harness.folders import shipped
+from harness.models.evidence_targets import EVIDENCE_TARGETS
 from harness.models.hard import TARGETS
 
 STAN = shipped("stan")
@@ -50,7 +51,7 @@ NOT_UNIT_SCALE = re.compile(
     r" Argument \S+ suggests there may be parameters that are not unit scale;"
     r" consider rescaling with a multiplier, see: https://\S+\s*"
 )
-ORDINARY = {make().folder.name for make in TARGETS.values()}
+ORDINARY = {make().folder.name for make in {**TARGETS, **EVIDENCE_TARGETS}.values()}
 """Folders of programs as a user writes them; their tempered variants are written for them."""
 
 
