@@ -1,0 +1,1 @@
+"""Spins on lattices: NumPy alone."""
