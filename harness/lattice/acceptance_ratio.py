@@ -81,7 +81,7 @@ def bridged_log_z(
     colours
         Number of colours q.
     couplings
-        J of each rung, above 0 and ascending, shape (K,).
+        J of each rung, above 0, ascending or descending, shape (K,).
     start
         Log Z_P at the first.
     settings
@@ -92,11 +92,13 @@ def bridged_log_z(
     Raises
     ------
     DataError
-        If couplings do not ascend from above 0.
+        If couplings neither ascend nor descend, or are not positive.
     """
     ladder = np.asarray(couplings, dtype=np.float64)
-    if ladder.ndim != 1 or ladder.size < 2 or ladder[0] <= 0 or np.any(np.diff(ladder) <= 0):
-        raise DataError("the couplings of bridges ascend from above 0, and there are 2 or more")
+    steps = np.diff(ladder)
+    one_way = np.all(steps > 0) or np.all(steps < 0)
+    if ladder.ndim != 1 or ladder.size < 2 or ladder.min() <= 0 or not one_way:
+        raise DataError("the couplings of bridges ascend or descend, above 0; 2 or more are needed")
     rows = settings.groups * settings.chains
     states = uniform_states(graph, colours, rows, rng)
     counts: list[FloatArray] = []
