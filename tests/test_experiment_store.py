@@ -78,7 +78,7 @@ def test_without_names_experiments_on_request_are_left_out(
 
     monkeypatch.setattr(session, "make_plan", planned)
     whole = Selection((), "smoke", tmp_path)
-    assert whole.on_request == ["ensemble", "hard"]
+    assert whole.on_request == ["ensemble", "hard", "potts"]
     assert whole.left_out == [
         f"{name} runs only if it is named: harness run {name} --profile smoke"
         for name in whole.on_request

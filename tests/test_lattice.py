@@ -1,4 +1,4 @@
-"""Potts models: each update leaves its joint law as it is, by enumeration; log Z against exact sums.
+"""Potts models: each update leaves its law as it is, by enumeration; log Z against exact sums.
 
 Transition matrices are made from the conditional probabilities that the samplers draw from, so that
 stationarity holds to rounding; that they draw from these is checked by counting.
@@ -76,8 +76,8 @@ def all_bonds(graph: Graph = FOUR) -> BoolArray:
 
 def potts(colours: int, coupling: float | FloatArray) -> FloatArray:
     log_p = log_weight(FOUR, all_states(4, colours), coupling)
-    p: FloatArray = np.exp(log_p)
-    return p / p.sum()
+    p: FloatArray = np.exp(log_p - np.logaddexp.reduce(log_p))
+    return p
 
 
 def counted(states: np.ndarray, colours: int) -> FloatArray:
@@ -164,8 +164,7 @@ def test_kaufman() -> None:
         assert kaufman_log_z(rows, columns, coupling) == pytest.approx(exact, abs=1e-10)
     assert kaufman_log_z(16, 16, 1.0) == pytest.approx(7.29621, abs=5e-6)
     # The free grid is another number, so the printed 7.3 is of a torus.
-    free = transfer_log_z(16, 8, 2, 1.0, periodic=False)
-    assert free > kaufman_log_z(16, 8, 1.0) + 1
+    assert transfer_log_z(16, 16, 2, 1.0, periodic=False) == pytest.approx(12.635, abs=5e-4)
     with pytest.raises(DataError, match="above 0"):
         kaufman_log_z(4, 4, 0.0)
     with pytest.raises(DataError, match="more than 4096"):
@@ -308,10 +307,12 @@ def weights(case: str) -> FloatArray:
     if case == "none":
         return np.zeros(6)
     if case == "coupling":
-        return np.arange(6) * np.log(np.expm1(0.9))
+        return np.arange(6.0) * np.log(np.expm1(0.9))
     if case == "random":
-        return np.log(np.random.default_rng(8).random(6))
-    return floor_log_weights(Floor(np.array([2.0]), np.array([0.35])), 5)[0]
+        random: FloatArray = np.log(np.random.default_rng(8).random(6))
+        return random
+    of_floor: FloatArray = floor_log_weights(Floor(np.array([2.0]), np.array([0.35])), 5)[0]
+    return of_floor
 
 
 @pytest.mark.parametrize("colours", [2, 3])

@@ -27,7 +27,7 @@ USELESS = 3.0
 
 
 def _listed(table: pd.DataFrame, rows: tuple[str, ...], column: str = "errors off") -> str:
-    return ", ".join(f"{row} {table.loc[row, column]:+.1f}" for row in rows)
+    return ", ".join(f"{row} {float(table[column][row]):+.1f}" for row in rows)
 
 
 def _right(table: pd.DataFrame, rows: tuple[str, ...]) -> Judge:
@@ -54,10 +54,10 @@ def _useless(table: pd.DataFrame) -> Judge:
 
 def _equal_steps(table: pd.DataFrame) -> Judge:
     def judge() -> tuple[str, bool | None]:
-        slow, fast = (float(table.loc[row, "off"]) for row in (EQUAL_STEPS, ANNEALED[1]))
+        slow, fast = (float(table["off"][row]) for row in (EQUAL_STEPS, ANNEALED[1]))
         return (
-            f"Swendsen-Wang, nats off the truth: {fast:+.1f} with geometric steps, {slow:+.1f} with "
-            "equal ones.",
+            f"Swendsen-Wang, nats off the truth: {fast:+.1f} with geometric steps, {slow:+.1f} "
+            "with equal ones.",
             abs(slow) < 0.5 * abs(fast),
         )
 
@@ -67,7 +67,7 @@ def _equal_steps(table: pd.DataFrame) -> Judge:
 def _controls(table: pd.DataFrame) -> Judge:
     def judge() -> tuple[str, bool | None]:
         pairs = [
-            (float(table.loc[bad, "errors off"]), float(table.loc[good, "errors off"]))
+            (float(table["errors off"][bad]), float(table["errors off"][good]))
             for bad, good in CONTROLS.items()
         ]
         return (
@@ -82,13 +82,14 @@ def _controls(table: pd.DataFrame) -> Judge:
 
 def _hysteresis(table: pd.DataFrame) -> Judge:
     def judge() -> tuple[str, bool | None]:
-        row = table.loc[STARTS]
-        gap = float(row["ordered"] - row["disordered"])
+        ordered, disordered, crossed = (
+            float(table[name][STARTS]) for name in ("ordered", "disordered", "crossed")
+        )
         return (
-            f"At the critical J {row['ordered']:.3f} of edges have a bond after an ordered start and "
-            f"{row['disordered']:.3f} after a disordered one; {row['crossed']:.0%} of lattices came "
-            "between. A gap of two thirds of the infinite lattice's, and no lattice between, counts.",
-            gap > 2 / 3 * (ORDERED - DISORDERED) and row["crossed"] == 0,
+            f"At the critical J {ordered:.3f} of edges have a bond after an ordered start and "
+            f"{disordered:.3f} after a disordered one; {crossed:.0%} of lattices came between. "
+            "A gap of two thirds of the infinite lattice's, and no lattice between, counts.",
+            ordered - disordered > 2 / 3 * (ORDERED - DISORDERED) and crossed == 0,
         )
 
     return judge
@@ -96,7 +97,7 @@ def _hysteresis(table: pd.DataFrame) -> Judge:
 
 def _passes(table: pd.DataFrame) -> Judge:
     def judge() -> tuple[str, bool | None]:
-        count = float(table.loc[PASSAGE, "mixed"])
+        count = float(table["mixed"][PASSAGE])
         return (
             f"Nested sampling was between the phases in {count:.0f} of the 200 or so states that a "
             "run keeps; 5 count.",

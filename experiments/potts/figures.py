@@ -70,7 +70,10 @@ def log_z_chart(results: Results) -> Figure | None:
 
 def energies(results: Results) -> Figure | None:
     """Shares of agreeing edges: where annealing ends, and where the model is."""
-    ends = {"Gibbs": _fit(results, "potts-gibbs-ais"), "Swendsen-Wang": _fit(results, "potts-sw-ais")}
+    ends = {
+        "Gibbs": _fit(results, "potts-gibbs-ais"),
+        "Swendsen-Wang": _fit(results, "potts-sw-ais"),
+    }
     nested = _fit(results, "potts-gibbs-ns")
     if nested is None or any(fit is None for fit in ends.values()):
         return None
@@ -102,9 +105,13 @@ def transition_figure(results: Results) -> Figure | None:
     figure, axes = new_figure(2, 2, width=9.0, height=6.6)
     a, b = starts.tree.attrs, passage.tree.attrs
     offsets = np.asarray(a["offsets"])
-    axes[0].plot(offsets, a["ordered"], "o-", color=COLOURS[1], label="Swendsen-Wang, ordered start")
+    axes[0].plot(
+        offsets, a["ordered"], "o-", color=COLOURS[1], label="Swendsen-Wang, ordered start"
+    )
     axes[0].plot(offsets, a["disordered"], "s-", color=COLOURS[2], label="disordered start")
-    axes[0].plot(b["offsets"], b["mean"], color=COLOURS[0], label=f"nested sampling, {_side(passage)}")
+    axes[0].plot(
+        b["offsets"], b["mean"], color=COLOURS[0], label=f"nested sampling, {_side(passage)}"
+    )
     axes[0].set(xlabel="J minus the critical J", ylabel="share of edges with a bond")
     sweeps = np.arange(1, np.size(a["trace_ordered"]) + 1)
     axes[1].plot(sweeps, a["trace_ordered"], color=COLOURS[1], linewidth=0.8)
@@ -116,12 +123,14 @@ def transition_figure(results: Results) -> Figure | None:
         _phases(axis)
     axes[0].legend(fontsize=7)
     _lattice(axes[3], np.asarray(b["state"]), 10)
-    axes[3].set_title(f"a state of nested sampling, {float(b['state_share']):.0%} bonds", fontsize=9)
+    axes[3].set_title(
+        f"a state of nested sampling, {float(b['state_share']):.0%} bonds", fontsize=9
+    )
     return Figure(
         "transition",
         f"q = 10 at J = log(1 + √10), {_side(starts)}. Top: Swendsen-Wang keeps the phase of its "
         "start over a range of J, and over all its sweeps; nested sampling has one curve. Bottom: "
-        "nested sampling rises through all shares of bonds, also those between the phases (shaded), "
+        "nested sampling rises through all shares of bonds, also those between the phases, shaded, "
         "where one state holds both. Dashed: the two phases of the infinite lattice at the "
         "transition.",
         "Three curves of bond density, and a lattice of which a part is of one colour.",

@@ -95,9 +95,7 @@ def grid(profile: Profile) -> tuple[Cell, ...]:
         factors = {"part": TRANSITION, "model": POTTS, "row": row}
         # Nested sampling stops on the ordered side, beyond where a disordered phase can live.
         model = lattice_model(edge, COLOURS[POTTS], 1.5)
-        cells.append(
-            Cell(key, row, factors, model, method, settings, NutsSettings(), REPLICATIONS)
-        )
+        cells.append(Cell(key, row, factors, model, method, settings, NutsSettings(), REPLICATIONS))
     return tuple(cells)
 
 

@@ -184,7 +184,7 @@ def both_starts(
     """
     graph, colours, _ = parts_of(model)
     began, rng = time.process_time(), np.random.default_rng(seed)
-    means, traces = [], np.empty(0)
+    means, traces = [], np.empty((0, 0))
     for offset in offsets:
         states = uniform_states(graph, colours, 2 * lattices, rng)
         states[:lattices] = 0

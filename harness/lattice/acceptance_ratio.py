@@ -2,7 +2,8 @@
 
 At each coupling of a ladder Swendsen-Wang draws numbers of bonds D.  Between neighbours
 Z_N(J') / Z_N(J) follows from the draws of both by the optimal bridge, whose log ratio is
-D (log(e^J' - 1) - log(e^J - 1)); and Z_P(J) is Z_N e^(-J E) up to a constant (Murray 2007, eq. 4.57).
+D (log(e^J' - 1) - log(e^J - 1)); and Z_P(J) is Z_N e^(-J E) up to a constant (Murray 2007,
+eq. 4.57).
 
 References
 ----------

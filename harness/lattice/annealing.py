@@ -1,8 +1,8 @@
 """Annealed importance sampling of Potts models from J = 0, by Gibbs sweeps or Swendsen-Wang.
 
 Runs start from uniform states and visit couplings 0 = J_0 < J_1 < ... < J_K; with U edges whose
-ends differ, log w = -sum_k (J_{k+1} - J_k) U(s_k), where s_k follows one update at J_k.  The mean of
-q^n w estimates Z_P(J_K) without bias, whatever the updates are that leave their models as they are.
+ends differ, log w = -sum_k (J_{k+1} - J_k) U(s_k), where s_k follows one update at J_k.  The mean
+of q^n w estimates Z_P(J_K) without bias, if each update leaves the model at its coupling as it is.
 
 References
 ----------

@@ -23,7 +23,7 @@ models. Advances in Neural Information Processing Systems 18.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -34,8 +34,14 @@ from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.lattice.gibbs import floor_sweep
 from harness.lattice.graph import Graph, IntArray
-from harness.lattice.potts import BoolArray, States, agreeing, checked_colours, log_bond_factor
-from harness.lattice.potts import uniform_states
+from harness.lattice.potts import (
+    BoolArray,
+    States,
+    agreeing,
+    checked_colours,
+    log_bond_factor,
+    uniform_states,
+)
 from harness.lattice.random_cluster import floor_log_weights, weighted_bond_step
 from harness.lattice.swendsen_wang import draw_bonds, swendsen_wang_step
 from harness.samplers.nested_particles import Floor, Particles
@@ -322,8 +328,12 @@ class _Rising:
         count = np.concatenate([each[0] for each in self._removed], axis=1)
         batches = np.arange(len(self._removed))
         log_volume = (batches[:, None] * self._shrinking[-1] + self._shrinking).ravel()
-        log_width = np.append(0, log_volume[:-1]) + np.log(-np.expm1(np.diff(log_volume, prepend=0)))
-        so_far = np.logaddexp.reduce(likelihood_of(kind, graph, count, coupling) + log_width, axis=1)
+        log_width = np.append(0, log_volume[:-1]) + np.log(
+            -np.expm1(np.diff(log_volume, prepend=0))
+        )
+        so_far = np.logaddexp.reduce(
+            likelihood_of(kind, graph, count, coupling) + log_width, axis=1
+        )
         highest = likelihood_of(kind, graph, self._count.max(axis=1), coupling)
         return bool(np.all(highest + log_volume[-1] < np.log(REMAINING) + so_far))
 

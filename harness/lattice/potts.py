@@ -2,9 +2,9 @@ r"""The Potts model without a field, in the convention of Murray (2007), eq. 1.4
 
     p(s) = exp(sum_(i,j) J_ij (delta(s_i, s_j) - 1)) / Z_P(J, q),   s_i in 0, ..., q - 1.
 
-An edge costs J if its ends differ, so that Z_P(0, q) = q^n, and Z_P(J, q) falls towards q as J grows
-on a connected graph.  The Ising model exp(theta sum y_i y_j) with y = +1 or -1 is the one with
-q = 2 and J = 2 theta, up to a factor of exp(theta) for each edge.
+An edge costs J if its ends differ, so that Z_P(0, q) = q^n, and Z_P(J, q) falls towards q as J
+grows on a connected graph.  The Ising model exp(theta sum y_i y_j) with y = +1 or -1 is the one
+with q = 2 and J = 2 theta, up to a factor of exp(theta) for each edge.
 
 References
 ----------
@@ -42,9 +42,7 @@ def checked_colours(colours: int) -> int:
     return colours
 
 
-def uniform_states(
-    graph: Graph, colours: int, count: int, rng: np.random.Generator
-) -> States:
+def uniform_states(graph: Graph, colours: int, count: int, rng: np.random.Generator) -> States:
     """Draw states uniformly, which is the model at J = 0; shape (count, n)."""
     return rng.integers(0, checked_colours(colours), (count, graph.nodes), dtype=np.int16)
 

@@ -5,9 +5,9 @@ number of bonds, C the number of clusters,
 
     L(d) = (e^J - 1)^D,    pi(d) = q^C / Z_pi,    Z_P(J, q) = e^(-J E) sum_d (e^J - 1)^D q^C.
 
-One step leaves w(D) pi(d) as it is, for any weights w of 0 or more: colour clusters uniformly, count
-the A edges that agree, draw a number of bonds D' in proportion to w(D') binom(A, D'), and place D'
-bonds uniformly among the A edges.  With w(D) = (e^J - 1)^D it is Swendsen and Wang's.
+One step leaves w(D) pi(d) as it is, for any weights w of 0 or more: colour clusters uniformly,
+count the A edges that agree, draw a number of bonds D' in proportion to w(D') binom(A, D'), and
+place D' bonds uniformly among the A edges.  With w(D) = (e^J - 1)^D it is Swendsen and Wang's.
 
 References
 ----------

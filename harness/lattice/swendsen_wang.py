@@ -58,9 +58,7 @@ def clusters(graph: Graph, bonds: BoolArray) -> tuple[int, IntArray]:
     return int(number), label.reshape(count, nodes).astype(np.intp)
 
 
-def bond_probabilities(
-    graph: Graph, states: States, coupling: npt.ArrayLike
-) -> FloatArray:
+def bond_probabilities(graph: Graph, states: States, coupling: npt.ArrayLike) -> FloatArray:
     """Return the probability of a bond on each edge given colours, shape (R, E)."""
     each = np.broadcast_to(np.asarray(coupling, dtype=np.float64), (graph.size,))
     satisfied = agreeing(graph, states) == (each > 0)
@@ -84,18 +82,14 @@ def draw_bonds(
     return bonds
 
 
-def draw_colours(
-    graph: Graph, bonds: BoolArray, colours: int, rng: np.random.Generator
-) -> States:
+def draw_colours(graph: Graph, bonds: BoolArray, colours: int, rng: np.random.Generator) -> States:
     """Draw a colour for each cluster of bonds, uniformly; shape (R, n)."""
     number, label = clusters(graph, bonds)
     states: States = rng.integers(0, checked_colours(colours), number, dtype=np.int16)[label]
     return states
 
 
-def draw_flips(
-    graph: Graph, bonds: BoolArray, states: States, rng: np.random.Generator
-) -> States:
+def draw_flips(graph: Graph, bonds: BoolArray, states: States, rng: np.random.Generator) -> States:
     """Exchange the two colours of each cluster with probability one half; shape (R, n)."""
     number, label = clusters(graph, bonds)
     flipped: States = states ^ rng.integers(0, 2, number, dtype=np.int16)[label]
@@ -136,7 +130,9 @@ def swendsen_wang_step(
     """
     negative = bool(np.any(np.asarray(coupling) < 0))
     if negative and colours > 2:
-        raise DataError(f"Swendsen-Wang takes negative couplings with 2 colours only; got {colours}")
+        raise DataError(
+            f"Swendsen-Wang takes negative couplings with 2 colours only; got {colours}"
+        )
     bonds = draw_bonds(graph, states, coupling, rng)
     if negative:
         return draw_flips(graph, bonds, states, rng), bonds

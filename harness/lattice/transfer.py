@@ -24,7 +24,8 @@ from harness.errors import DataError
 from harness.lattice.graph import Graph, grid, torus
 from harness.lattice.potts import all_states, checked_colours, log_weight
 
-_MOST_STATES = 4096
+_MOST_STATES = {True: 4096, False: 2**18}
+"""States of a row: of a torus, whose matrix is diagonalised, and of a grid, where it is applied."""
 
 
 def enumerated_log_z(graph: Graph, colours: int, coupling: npt.ArrayLike) -> float:
@@ -52,7 +53,7 @@ def transfer_log_z(
     rows
         Number of rows, as large as you like.
     columns
-        Number of columns, with colours^columns at most 4096.
+        Number of columns, with colours^columns at most 4096 on a torus, and 2^18 on a grid.
     colours
         Number of colours q.
     coupling
@@ -66,10 +67,10 @@ def transfer_log_z(
         If the rows are too long, or a side of a torus is shorter than 2.
     """
     checked_colours(colours)
-    if colours**columns > _MOST_STATES:
+    if colours**columns > _MOST_STATES[periodic]:
         raise DataError(
-            f"a row of {columns} nodes has {colours}^{columns} states, more than {_MOST_STATES}; "
-            "swap rows and columns, or take a smaller model"
+            f"a row of {columns} nodes has {colours}^{columns} states, more than "
+            f"{_MOST_STATES[periodic]}; swap rows and columns, or take a smaller model"
         )
     lattice = torus(rows, columns) if periodic else grid(rows, columns)
     # The edges of one row, which come first.
@@ -94,8 +95,7 @@ def transfer_log_z(
 
 def _in_first_row(graph: Graph, columns: int) -> npt.NDArray[np.bool_]:
     """Return which edges lie within the first row, including one that goes round."""
-    inside: npt.NDArray[np.bool_] = (graph.edges < columns).all(axis=1)
-    return inside
+    return np.asarray((graph.edges < columns).all(axis=1))
 
 
 def _to_next_row(vector: FloatArray, between: FloatArray, columns: int) -> FloatArray:
