@@ -307,7 +307,8 @@ def weights(case: str) -> FloatArray:
     if case == "none":
         return np.zeros(6)
     if case == "coupling":
-        return np.arange(6.0) * np.log(np.expm1(0.9))
+        of_coupling: FloatArray = np.arange(6.0) * np.log(np.expm1(0.9))
+        return of_coupling
     if case == "random":
         random: FloatArray = np.log(np.random.default_rng(8).random(6))
         return random

@@ -224,7 +224,11 @@ def passage(model: Model, *, particles: int, updates: int, seed: int) -> Fit:
     settings = LatticeNesting(particles=particles, batch=particles // 2, updates=updates, burn=50)
     run = nested_lattice("bonds", graph, colours, coupling, settings, rng)[0]
     offsets = np.linspace(-0.04, 0.04, 41)
-    mean = [run.mean_share(CRITICAL + each, rng) for each in offsets]
+    mean = [
+        # The same volumes for every coupling.
+        run.mean_share(CRITICAL + each, np.random.default_rng([seed, 1]), paths=20)
+        for each in offsets
+    ]
     seen = run.seen_count / graph.size
     nearest = int(np.argmin(np.abs(seen - np.mean(MIXED))))
     some = np.linspace(0, len(run.count) - 1, 400).astype(int)

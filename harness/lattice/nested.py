@@ -168,13 +168,18 @@ class LatticeNested:
         """Return the divergence H in nats of the model from its prior; N Var(log Z) is about it."""
         return integrate(self._removed(coupling), rng).information
 
-    def log_weight(self, coupling: float, rng: np.random.Generator) -> FloatArray:
+    def log_weight(
+        self, coupling: float, rng: np.random.Generator, *, paths: int = PATHS
+    ) -> FloatArray:
         """Return log posterior weights of the particles at a coupling, which sum to 1, (S,)."""
-        return integrate(self._removed(coupling), rng).log_weight
+        return integrate(self._removed(coupling), rng, paths=paths).log_weight
 
-    def mean_share(self, coupling: float, rng: np.random.Generator) -> float:
-        """Return the mean share of edges that agree, or that have a bond, at a coupling."""
-        weight = np.exp(self.log_weight(coupling, rng))
+    def mean_share(self, coupling: float, rng: np.random.Generator, *, paths: int = PATHS) -> float:
+        """Return the mean share of edges that agree, or that have a bond, at a coupling.
+
+        With the same random numbers it rises with the coupling.
+        """
+        weight = np.exp(self.log_weight(coupling, rng, paths=paths))
         return float(weight @ self.count / self.graph.size)
 
     @property
