@@ -30,7 +30,8 @@ class Size:
     particles, batch, updates
         Of nested sampling.
     rungs, chains, burn, draws
-        Of the bridges.
+        Of the bridges.  Near the transition a lattice of 16 x 16 forgets its start in some 1,000
+        steps.
     large
         Side of the lattice at the transition.
     lattices, sweeps, offsets
@@ -60,8 +61,10 @@ _FIVE = (-0.02, -0.01, 0.0, 0.01, 0.02)
 _NINE = (-0.03, -0.02, -0.01, -0.005, 0.0, 0.005, 0.01, 0.02, 0.03)
 SIZES: dict[Profile, Size] = {
     "smoke": Size(4, 10, 20, 10, 5, 2, 4, 2, 5, 10, 8, 1, 10, _FIVE, (6, 8, 1)),
-    "quick": Size(16, 100, 1000, 40, 20, 20, 16, 4, 100, 200, 64, 1, 300, _FIVE, (32, 12, 2)),
-    "paper": Size(16, 100, 10_000, 100, 50, 100, 24, 4, 200, 800, 64, 2, 1000, _NINE, (64, 12, 2)),
+    "quick": Size(16, 100, 1000, 40, 20, 20, 16, 2, 600, 400, 64, 1, 300, _FIVE, (32, 12, 2)),
+    "paper": Size(
+        16, 100, 10_000, 100, 50, 100, 24, 2, 1500, 1500, 64, 2, 1000, _NINE, (64, 12, 2)
+    ),
 }
 REPLICATIONS = 2
 
