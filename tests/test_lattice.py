@@ -420,7 +420,7 @@ COUPLINGS = (0.75, 1.0, 1.5)
 
 @cache
 def small_runs(kind: Kind, colours: int) -> tuple[LatticeNested, ...]:
-    settings = LatticeNesting(particles=24, batch=6, updates=12, populations=40, burn=60)
+    settings = LatticeNesting(particles=24, batch=6, updates=8, populations=40, burn=60)
     seed = {"states": 11, "bonds": 12}[kind] + colours
     return nested_lattice(kind, SMALL, colours, 1.5, settings, np.random.default_rng(seed))
 

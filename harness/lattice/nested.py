@@ -198,7 +198,7 @@ class LatticeNested:
 def likelihood_of(
     kind: Kind, graph: Graph, count: npt.NDArray[np.intp], coupling: float
 ) -> FloatArray:
-    """Return log likelihoods of numbers of agreeing edges or bonds at a coupling, (n,).
+    """Return log likelihoods of numbers of agreeing edges or bonds at a coupling, any shape.
 
     Raises
     ------
@@ -265,8 +265,8 @@ def nested_lattice(
     move = _moves_states(graph, colours) if bonds is None else _moves_bonds(graph, colours)
     whole = agreeing(graph, states) if bonds is None else bonds
     points = states if bonds is None else bonds
-    run = _Rising(kind, graph, colours, settings, points, whole.sum(axis=1), rng)
-    while not run.done(coupling):
+    run = _Rising(kind, graph, colours, coupling, settings, points, whole.sum(axis=1), rng)
+    while not run.done():
         run.step(move)
     return run.result()
 
@@ -310,6 +310,7 @@ class _Rising:
         kind: Kind,
         graph: Graph,
         colours: int,
+        coupling: float,
         settings: LatticeNesting,
         points: _Points,
         count: IntArray,
@@ -323,24 +324,21 @@ class _Rising:
         self._removed: list[tuple[IntArray, FloatArray]] = []
         self._seen: list[tuple[States, IntArray]] = []
         n, b = settings.particles, settings.batch
-        self._shrinking = -np.cumsum(1 / np.arange(n, n - b, -1))  # log volume, one batch
+        # Log volume of one batch, and log widths within it.
+        self._shrinking = -np.cumsum(1 / np.arange(n, n - b, -1))
+        shells = np.diff(np.exp(self._shrinking), prepend=1.0)
+        self._log_widths = np.log(-shells)
+        self._coupling, self._log_volume = coupling, 0.0
+        self._log_z = np.full(settings.populations, -np.inf)
 
-    def done(self, coupling: float) -> bool:
+    def done(self) -> bool:
         """Whether next to nothing is left in every population."""
-        if not self._removed:
-            return False
+        highest = self._likelihood(self._count.max(axis=1))
+        return bool(np.all(highest + self._log_volume < np.log(REMAINING) + self._log_z))
+
+    def _likelihood(self, count: IntArray) -> FloatArray:
         kind, graph, _ = self._model
-        count = np.concatenate([each[0] for each in self._removed], axis=1)
-        batches = np.arange(len(self._removed))
-        log_volume = (batches[:, None] * self._shrinking[-1] + self._shrinking).ravel()
-        log_width = np.append(0, log_volume[:-1]) + np.log(
-            -np.expm1(np.diff(log_volume, prepend=0))
-        )
-        so_far = np.logaddexp.reduce(
-            likelihood_of(kind, graph, count, coupling) + log_width, axis=1
-        )
-        highest = likelihood_of(kind, graph, self._count.max(axis=1), coupling)
-        return bool(np.all(highest + log_volume[-1] < np.log(REMAINING) + so_far))
+        return likelihood_of(kind, graph, count, self._coupling)
 
     def step(self, move: _Mover) -> None:
         """Remove the lowest of every population, and let clones of others rise above them."""
@@ -349,6 +347,10 @@ class _Rising:
         low, rest = order[:, :batch], order[:, batch:]
         every = np.arange(len(order))[:, None]
         self._removed.append((self._count[every, low], self._key[every, low]))
+        log_part = self._likelihood(self._count[every, low]) + self._log_widths
+        found = np.logaddexp.reduce(log_part, axis=1) + self._log_volume
+        self._log_z = np.logaddexp(self._log_z, found)
+        self._log_volume += float(self._shrinking[-1])
         floor = Floor(
             np.repeat(self._count[every, low[:, -1:]], batch).astype(np.float64),
             np.repeat(self._key[every, low[:, -1:]], batch),
