@@ -82,6 +82,7 @@ def results(
     changed: dict[tuple[str, str], float],
     *,
     crossed: float = 0.0,
+    effective: float = 20.0,
     mixed: float = 30,
     profile: Profile = "quick",
 ) -> Results:
@@ -97,6 +98,7 @@ def results(
             if cell.factors["part"] == TABLE:
                 off = (GOOD | changed).get((name, row), 0.1)
                 made |= {"log_z": exact.value + off, "log_z_mcse": 1.0}
+                made |= {"effective": effective} if "AIS" in row else {}
             elif cell.key == "both-starts":
                 made |= {"ordered": ORDERED, "disordered": DISORDERED, "crossed": crossed}
             else:
@@ -122,6 +124,9 @@ def test_claims_hold_and_fail() -> None:
         ({(POTTS, "Swendsen-Wang AIS, equal steps"): -9.0}, "equal-steps"),
     ):
         assert verdicts(results(changed))[key] == "not reproduced", key
+    # One run that has all of the weight is of no use, wherever it lies.
+    lucky = results({(POTTS, "Gibbs AIS"): -1.0}, effective=1.2)
+    assert verdicts(lucky)["annealing-fails"] == "reproduced"
     assert verdicts(results({}, crossed=0.5))["hysteresis"] == "not reproduced"
     assert verdicts(results({}, mixed=1))["passes"] == "not reproduced"
 

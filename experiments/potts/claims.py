@@ -24,6 +24,8 @@ CONTROLS = {
 }
 USELESS = 3.0
 """Nats off the truth from which log Z counts as useless."""
+FEW = 3.0
+"""Effective runs of 100 below which annealing counts as useless, wherever its log Z lies."""
 
 
 def _listed(table: pd.DataFrame, rows: tuple[str, ...], column: str = "errors off") -> str:
@@ -42,11 +44,14 @@ def _right(table: pd.DataFrame, rows: tuple[str, ...]) -> Judge:
 def _useless(table: pd.DataFrame) -> Judge:
     def judge() -> tuple[str, bool | None]:
         off = table.loc[list(ANNEALED), "off"]
-        holds = None if off.isna().any() else bool((off < -USELESS).all())
+        effective = table.loc[list(ANNEALED), "effective"]
+        useless = (off < -USELESS) | (effective < FEW)
+        runs = ", ".join(f"{each:.1f}" for each in effective)
         return (
-            f"Nats off the truth: {_listed(table, ANNEALED, 'off')}; {USELESS:.0f} below it counts "
-            "as useless.",
-            holds,
+            f"Nats off the truth: {_listed(table, ANNEALED, 'off')}; effective runs {runs}. "
+            f"{USELESS:.0f} nats below it, or fewer than {FEW:.0f} effective runs, count as "
+            "useless.",
+            None if off.isna().any() else bool(useless.all()),
         )
 
     return judge

@@ -35,9 +35,10 @@ def estimates(results: Results, name: str) -> pd.DataFrame:
     """Return log Z of each row of a model: mean of the runs, their error, errors off the truth.
 
     The error is the larger of the runs' own, put together, and of what they spread: the runs' own
-    knows nothing of chains that are too short.
+    knows nothing of chains that are too short.  ``effective`` is the number of effective runs of
+    annealing, and NaN of other methods.
     """
-    columns = ["log_z", "error", "of a run", "off", "errors off"]
+    columns = ["log_z", "error", "of a run", "off", "errors off", "effective"]
     if "log_z" not in results.metrics:
         return pd.DataFrame(columns=columns)
     rows = results.metrics[(results.metrics["part"] == TABLE) & (results.metrics["model"] == name)]
@@ -49,7 +50,8 @@ def estimates(results: Results, name: str) -> pd.DataFrame:
         mean = float(runs["log_z"].mean())
         off = np.nan if exact is None else mean - exact.value
         total = np.nan if exact is None else float(np.hypot(error, exact.mcse))
-        made[row] = [mean, error, own, off, off / total if total else np.nan]
+        effective = float(runs["effective"].mean()) if "effective" in runs else np.nan
+        made[row] = [mean, error, own, off, off / total if total else np.nan, effective]
     return pd.DataFrame.from_dict(made, orient="index", columns=columns)
 
 
@@ -88,6 +90,7 @@ def _table(results: Results, name: str) -> Table | None:
                 "error of a run": float(f"{each['of a run']:.2g}"),
                 "truth": "" if exact is None else f"{exact.value:.5g}",
                 "errors off, ours": round(each["errors off"], 1),
+                "effective runs": _shown(each["effective"], np.nan),
                 "verdict": "" if np.isnan(each["errors off"]) else "right" if right else "wrong",
             }
         )
@@ -97,7 +100,8 @@ def _table(results: Results, name: str) -> Table | None:
         f"Table 4.4, {title}: log Z_P of a periodic lattice; the thesis prints no boundary, and "
         "only this one fits its Ising numbers. Ours are means over runs; their error is the larger "
         f"of the runs' own and of their spread. Within {RIGHT:.0f} errors of the truth counts as "
-        "right.",
+        "right. Effective runs of annealing are 1 / sum w^2 of its weights: near 1, a single run "
+        "has all of the weight, and the error is not one.",
         pd.DataFrame(rows),
     )
 
