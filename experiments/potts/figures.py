@@ -61,9 +61,9 @@ def log_z_chart(results: Results) -> Figure | None:
     axes[0].legend(fontsize=7, loc="lower left")
     return Figure(
         "log-z",
-        "Log Z_P minus the truth, published and ours. Look at annealing with geometric steps on the "
-        "right: it ends far below the truth, or near it by a single run that has all of the weight, "
-        "and its own error does not tell.",
+        "Log Z_P minus the truth, published and ours. Look at annealing with geometric steps on "
+        "the right: it ends far below the truth, or near it by a single run that has all of the "
+        "weight, and its own error does not tell.",
         "Points with error bars of log Z by method, for an Ising and a Potts lattice.",
         to_image(figure),
     )
