@@ -41,6 +41,6 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=figures,
     claims=claims,
-    processor_seconds={"smoke": 20, "quick": 200, "paper": 1500},
+    processor_seconds={"smoke": 30, "quick": 250, "paper": 1600},
     on_request=True,
 )
