@@ -211,7 +211,8 @@ class LogGaussianCox:
             Name of the model.
         centred
             Whether the log intensities themselves are parameters, ``x``, in place of the whitened
-            ones, ``z``.  Such a model has the variant ``target`` only.
+            ones, ``z``.  The posterior and its evidence are the same, and so are the tempered ones
+            that start at the prior.
         """
         data: dict[str, Any] = {
             "n": self.side,
