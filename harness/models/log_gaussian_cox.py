@@ -29,7 +29,9 @@ from scipy.spatial.distance import cdist
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.folders import shipped
-from harness.model import Model
+from harness.model import Model, TrueValue, Truth
+from harness.model.truth import Expectations
+from harness.models.log_gaussian_cox_exact import LARGEST, CoxPosterior, exact_posterior
 
 Distance = Literal["unit_square", "cells"]
 """Whether neighbouring cells are 1 / (n - 1) or 1 apart."""
@@ -231,7 +233,34 @@ class LogGaussianCox:
             transforms={"sigma2": "log", "range": "log"},
             own_base="prior",
             shapes={"sigma2": (), "range": (), latent: (self.size,)},
+            truth=self.truth,
         )
+
+    @property
+    def truth(self) -> Truth:
+        """Log evidence and expectations in up to 64 cells; of more nothing is known.
+
+        The expectations are of ``sigma2``, ``range``, ``log_sigma2``, ``log_range``; ``x`` and
+        ``x_squared`` of the log intensity; and ``z``, the whitened one.  They take seconds.  Their
+        errors are mostly standard errors of draws: :mod:`harness.models.log_gaussian_cox_exact`.
+        """
+        if self.size > LARGEST:
+            return Truth("unknown")
+        return Truth(
+            "quadrature over variance and range, the field integrated out by weighted draws",
+            self._log_evidence,
+            self._expectations,
+        )
+
+    @cached_property
+    def _exact(self) -> CoxPosterior:
+        return exact_posterior(self.counts, self.scaled_distance, self.field_mean)
+
+    def _log_evidence(self) -> TrueValue[float]:
+        return self._exact.log_evidence
+
+    def _expectations(self) -> Expectations:
+        return self._exact.mean
 
 
 class Field:
