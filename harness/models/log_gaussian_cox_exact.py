@@ -221,7 +221,7 @@ def exact_posterior(
 
 
 class _Weighted(NamedTuple):
-    """Of each batch of draws at a node: log of the mean weight (B,), and weighted means (B, ...)."""
+    """Of each batch of draws at a node: log mean weights (B,), and weighted means (B, ...)."""
 
     log_mass: FloatArray
     mean: dict[str, FloatArray]
