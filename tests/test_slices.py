@@ -1,12 +1,13 @@
-"""Slice sampling along differences leaves its density invariant, whatever the scales."""
+"""Slice sampling: as in the paper along a line; along differences, whatever the scales."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.stats import norm
 
 from harness.arrays import FloatArray
-from harness.path.slices import slice_along_differences
+from harness.path.slices import Flags, Rows, slice_along_differences, slice_along_lines
 
 POPULATIONS, EACH, D = 2000, 16, 3
 SDS = np.array([0.02, 1.0])  # of a narrow and a wide component, equally probable
@@ -63,3 +64,61 @@ def test_particles_in_one_place_stay_there_and_none_leaves_the_support() -> None
     np.testing.assert_array_equal(moved[:8], points[:8])
     assert np.all(moved > 0)
     assert np.all(moved[8:] != points[8:])
+
+
+def by_hand(start: float, width: float, most_widths: int, rng: np.random.Generator) -> float:
+    """Neal's figures 3 and 5 for one point under exp(-x^4), one step after the other."""
+    level = -(start**4) - rng.standard_exponential()
+    left = start - width * rng.random()
+    right = left + width
+    most_left = int(most_widths * rng.random())
+    most_right = most_widths - 1 - most_left
+    while most_left > 0 and -(left**4) >= level:
+        left, most_left = left - width, most_left - 1
+    while most_right > 0 and -(right**4) >= level:
+        right, most_right = right + width, most_right - 1
+    while True:
+        x = float(left + (right - left) * rng.random())
+        if -(x**4) >= level:
+            return x
+        left, right = (x, right) if x < start else (left, x)
+
+
+@pytest.mark.parametrize(("width", "most_widths"), [(0.1, 8), (1.0, 3), (30.0, 1)])
+def test_an_update_is_that_of_the_paper(width: float, most_widths: int) -> None:
+    start = np.array([0.3])
+    for seed in range(100):
+        moved = start.copy()
+        rng = np.random.default_rng(seed)
+        level = -(start**4) - rng.standard_exponential(1)
+
+        def on_slice(
+            rows: Rows, shift: FloatArray, level: FloatArray = level
+        ) -> tuple[FloatArray, Flags]:
+            there = start[rows] + shift
+            return there, -(there**4) >= level[rows]
+
+        def move(rows: Rows, there: FloatArray, found: Rows, moved: FloatArray = moved) -> None:
+            moved[rows] = there[found]
+
+        slice_along_lines(on_slice, move, np.array([width]), most_widths, rng)
+        expected = by_hand(0.3, width, most_widths, np.random.default_rng(seed))
+        assert abs(moved[0] - expected) < 1e-13 * (1 + width * most_widths)
+
+
+def test_a_point_stays_where_nothing_is_on_its_slice() -> None:
+    """After so many tries, or when its interval has shrunk to nothing, 1074 halvings of 1."""
+    for most_shrinks, most_tries in ((5, 5), (None, 10_000)):
+        tries = 0
+
+        def on_slice(rows: Rows, shift: FloatArray) -> tuple[FloatArray, Flags]:
+            nonlocal tries
+            tries += 1
+            return shift, np.zeros(len(rows), dtype=np.bool_)
+
+        def move(rows: Rows, there: FloatArray, found: Rows) -> None:
+            assert rows.size == found.size == 0
+
+        rng = np.random.default_rng(1)
+        slice_along_lines(on_slice, move, np.ones(3), 1, rng, most_shrinks=most_shrinks)
+        assert 5 <= tries <= most_tries

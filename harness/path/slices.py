@@ -1,9 +1,10 @@
-"""Slice sampling of many particles along the differences of others, which needs no tuning.
+"""Slice sampling of many points along lines, and along differences of others, without tuning.
 
-A particle moves along the line through it that is parallel to the difference of two particles from
-the other half of its population.  Where particles are in several modes, or in a neck and a mouth,
-such differences have the scales and directions of all of them, which no one metric has.  Given the
-other half, the update leaves the density invariant, and so does updating one half after the other.
+:func:`slice_along_lines` steps out and shrinks, whatever the lines and the density are.  Along
+differences a particle's line is parallel to the difference of two particles from the other half of
+its population.  Where particles are in several modes, or in a neck and a mouth, such differences
+have the scales and directions of all of them, which no one metric has.  Given the other half, the
+update leaves the density invariant, and so does updating one half after the other.
 
 References
 ----------
@@ -17,6 +18,9 @@ evolution. Statistics and Computing 16, 239-249.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,6 +31,8 @@ _MOST_SHRINKS = 60
 """Beyond which an interval has shrunk to the point itself, in double precision."""
 
 Rows = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
+_There = TypeVar("_There")
 
 
 def slice_along_differences(
@@ -69,39 +75,75 @@ def slice_along_differences(
 def _along(
     log_density: LogDensity, points: FloatArray, direction: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Update each point along its own direction, whose length is the interval's first width.
-
-    The interval is stepped out at random from either end, at most eight widths in all, and shrunk
-    until a point on the slice is found (Neal 2003, figures 3 and 5).
-    """
-    count = len(points)
+    """Update each point along its own direction, whose length is the interval's first width."""
     moved = points.copy()
-    level = log_density(points)[0] - rng.standard_exponential(count)
+    level = log_density(points)[0] - rng.standard_exponential(len(points))
 
-    def on_slice(rows: Rows, shift: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    def on_slice(rows: Rows, shift: FloatArray) -> tuple[FloatArray, Flags]:
         there = points[rows] + shift[:, None] * direction[rows]
         return there, log_density(there)[0] >= level[rows]
 
-    left = -rng.random(count)
-    end = np.concatenate([left, left + 1])
+    def move(rows: Rows, there: FloatArray, found: Rows) -> None:
+        moved[rows] = there[found]
+
+    width = np.ones(len(points))
+    slice_along_lines(on_slice, move, width, _MOST_WIDTHS, rng, most_shrinks=_MOST_SHRINKS)
+    return moved
+
+
+def slice_along_lines(
+    on_slice: Callable[[Rows, FloatArray], tuple[_There, Flags]],
+    move: Callable[[Rows, _There, Rows], None],
+    width: FloatArray,
+    most_widths: int,
+    rng: np.random.Generator,
+    *,
+    most_shrinks: int | None = None,
+) -> None:
+    """Update n points by slice sampling, each along a line through it (Neal 2003, figs. 3 and 5).
+
+    The interval is stepped out at random from either end, and shrunk until a point on the slice is
+    found.  Points that are done take no part in later evaluations.
+
+    Parameters
+    ----------
+    on_slice
+        Evaluates the places of some rows at their shifts along the line, and says which of these
+        are on their slices.
+    move
+        Moves some rows to places that were just evaluated: the rows, the places, and which of the
+        places, one for each of the rows.
+    width
+        First width of each interval, shape (n,).
+    most_widths
+        Largest interval, in widths (m in Neal's figure 3).
+    rng
+        Source of randomness.
+    most_shrinks
+        After so many a point stays where it is.  It does anyway if its interval has shrunk to
+        nothing.
+    """
+    count = len(width)
+    left = -width * rng.random(count)
+    # Both ends at once: a row for each.
+    end = np.concatenate([left, left + width])
     sign = np.repeat([-1.0, 1.0], count)
-    most_left = np.floor(_MOST_WIDTHS * rng.random(count))
-    most = np.concatenate([most_left, _MOST_WIDTHS - 1 - most_left])
+    most_left = np.floor(most_widths * rng.random(count))
+    most = np.concatenate([most_left, most_widths - 1 - most_left])
     rows = np.flatnonzero(most > 0)
     while rows.size:
         rows = rows[on_slice(rows % count, end[rows])[1]]
-        end[rows] += sign[rows]
+        end[rows] += sign[rows] * width[rows % count]
         most[rows] -= 1
         rows = rows[most[rows] > 0]
     left, right = end[:count], end[count:]
-    rows = np.arange(count)
-    for _ in range(_MOST_SHRINKS):
+    rows, shrinks = np.arange(count), 0
+    while rows.size and shrinks != most_shrinks:
         shift = left[rows] + (right[rows] - left[rows]) * rng.random(rows.size)
         there, found = on_slice(rows, shift)
-        moved[rows[found]] = there[found]
-        rows, shift = rows[~found], shift[~found]
-        if not rows.size:
-            break
+        move(rows[found], there, np.flatnonzero(found))
+        # An interval that has shrunk to nothing is where the point stands.
+        found = found | (shift == 0) | (left[rows] == right[rows])
+        rows, shift, shrinks = rows[~found], shift[~found], shrinks + 1
         left[rows] = np.where(shift < 0, shift, left[rows])
         right[rows] = np.where(shift < 0, right[rows], shift)
-    return moved

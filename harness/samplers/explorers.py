@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
+from harness.path.slices import slice_along_lines
 from harness.samplers.rung_path import Densities, Places, Rows, log_height, slope
 
 JITTER = 0.3
@@ -115,10 +116,9 @@ def _along(
     width: FloatArray,
     rng: np.random.Generator,
 ) -> None:
-    """Move points along one axis; those that are done take no part in later evaluations."""
-    count = len(width)
+    """Move points along one axis."""
     start = place.points.copy()
-    level = log_height(place.values, powers) - rng.standard_exponential(count)
+    level = log_height(place.values, powers) - rng.standard_exponential(len(width))
 
     def on_slice(rows: Rows, shift: FloatArray) -> tuple[Places, npt.NDArray[np.bool_]]:
         points = start[rows]
@@ -126,27 +126,7 @@ def _along(
         there = densities(points)
         return there, log_height(there.values, powers[rows]) >= level[rows]
 
-    left = -width * rng.random(count)
-    right = left + width
-    most_left = np.floor(_MOST_WIDTHS * rng.random(count))
-    # Both ends at once: a row for each.
-    end = np.concatenate([left, right])
-    sign = np.repeat([-1.0, 1.0], count)
-    most = np.concatenate([most_left, _MOST_WIDTHS - 1 - most_left])
-    rows = np.flatnonzero(most > 0)
-    while rows.size:
-        rows = rows[on_slice(rows % count, end[rows])[1]]
-        end[rows] += sign[rows] * width[rows % count]
-        most[rows] -= 1
-        rows = rows[most[rows] > 0]
-    left, right = end[:count], end[count:]
-    rows = np.arange(count)
-    while rows.size:
-        shift = left[rows] + (right[rows] - left[rows]) * rng.random(rows.size)
-        there, found = on_slice(rows, shift)
-        place.put(rows[found], there.take(np.flatnonzero(found)))
-        # An interval that has shrunk to nothing is where the point stands.
-        found |= (shift == 0) | (left[rows] == right[rows])
-        rows, shift = rows[~found], shift[~found]
-        left[rows] = np.where(shift < 0, shift, left[rows])
-        right[rows] = np.where(shift < 0, right[rows], shift)
+    def move(rows: Rows, there: Places, found: Rows) -> None:
+        place.put(rows, there.take(found))
+
+    slice_along_lines(on_slice, move, width, _MOST_WIDTHS, rng)

@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.path.slices import slice_along_lines
 from harness.samplers.geometric_path import GeometricPath, State
 
 Rows = npt.NDArray[np.intp]
@@ -353,37 +354,18 @@ class Slice:
         width: FloatArray,
         rng: np.random.Generator,
     ) -> State:
-        """Move along one direction: Neal's figures 3 and 5, with rows that are done left out."""
-        count = len(beta)
-        level = path.log_density(state, beta) - rng.standard_exponential(count)
+        """Move along one direction."""
+        moved, level = state, path.log_density(state, beta) - rng.standard_exponential(len(beta))
 
         def on_slice(rows: Rows, shift: FloatArray) -> tuple[State, npt.NDArray[np.bool_]]:
             place = path.state(state.points[rows] + shift[:, None] * direction)
             return place, path.log_density(place, beta[rows]) >= level[rows]
 
-        left = -width * rng.random(count)
-        right = left + width
-        most_left = np.floor(self.most_widths * rng.random(count))
-        for end, sign, most in (
-            (left, -1, most_left),
-            (right, 1, self.most_widths - 1 - most_left),
-        ):
-            rows, steps = np.flatnonzero(most > 0), np.array(most)
-            while rows.size:
-                rows = rows[on_slice(rows, end[rows])[1]]
-                end[rows] += sign * width[rows]
-                steps[rows] -= 1
-                rows = rows[steps[rows] > 0]
-        moved, rows = state, np.arange(count)
-        while rows.size:
-            shift = left[rows] + (right[rows] - left[rows]) * rng.random(rows.size)
-            place, found = on_slice(rows, shift)
-            # An interval that has shrunk to nothing is where the chain stands.
-            found |= (shift == 0) | (left[rows] == right[rows])
-            moved = moved.put(rows[found], place.take(np.flatnonzero(found)))
-            rows, shift = rows[~found], shift[~found]
-            left[rows] = np.where(shift < 0, shift, left[rows])
-            right[rows] = np.where(shift < 0, right[rows], shift)
+        def move(rows: Rows, place: State, found: Rows) -> None:
+            nonlocal moved
+            moved = moved.put(rows, place.take(found))
+
+        slice_along_lines(on_slice, move, width, self.most_widths, rng)
         return moved
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -67,17 +67,11 @@ class Preconditioner(Protocol):
 
 
 class _Constant:
-    """A B that does not depend on the place: nothing is implicit, and it has no derivatives."""
+    """What a B that does not depend on the place need not compute, for a class that is a Root."""
 
-    def times(self, p: FloatArray) -> FloatArray:
-        raise NotImplementedError
-
-    def root(self, q: FloatArray) -> Root:
+    def root(self, q: FloatArray) -> Self:
         """Return B, which is the same at every point."""
         return self
-
-    def transposed_times(self, g: FloatArray) -> FloatArray:
-        raise NotImplementedError
 
     def divergence(self) -> None:
         """Return None: it is 0."""
@@ -87,14 +81,14 @@ class _Constant:
 
     def midpoint(self, q: FloatArray, p: FloatArray, step: FloatArray, root: Root) -> Midpoint:
         """Return q + step B p, which needs no solving."""
-        return Midpoint(q + step * root.times(p), self, None)
+        return Midpoint(q + step * root.times(p), root, None)
 
     def returns(
         self, q: FloatArray, p: FloatArray, step: FloatArray, root: Root, midpoint: Midpoint
     ) -> None:
         """Return None: the step back always ends where the step began."""
 
-    def choose(self, chosen: Flags, new: Root, old: Root) -> Root:
+    def choose(self, chosen: Flags, new: Root, old: Root) -> Self:
         """Return B, which is the same everywhere."""
         return self
 

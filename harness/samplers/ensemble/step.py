@@ -86,13 +86,15 @@ def one_step(
     middle = preconditioner.midpoint(q, p1, half, place.root)  # 13b
     root = middle.root
     pull = root.divergence() if settings.divergence else None
-    p2 = p1 if pull is None else p1 + half * pull  # 13c
+    if pull is not None:
+        pull *= half
+    p2 = p1 if pull is None else p1 + pull  # 13c
     if noise is None:
         turned = p2
     else:
         kept = np.exp(-settings.gamma * dt)
-        turned = kept * p2 + np.sqrt(1 - np.square(kept)) * noise  # 13d
-    p3 = turned if pull is None else turned + half * pull  # 13e
+        turned = kept * p2 + np.sqrt(1 - kept * kept) * noise  # 13d
+    p3 = turned if pull is None else turned + pull  # 13e
     end = middle.q + half * root.times(p3)  # 13f
     valid: Flags = np.asarray(np.isfinite(end).all(axis=1))
     if middle.solved is not None:
@@ -114,7 +116,7 @@ def one_step(
     ratio = np.zeros(len(q))
     if settings.metropolis:
         ratio = _halved(p, p2) + _halved(turned, last)
-        both = root.log_determinant(np.stack([half, -half]), np.stack([p3, p1]))
+        both = root.log_determinant(np.array([half, -half]), np.array([p3, p1]))
         if both is not None:
             ratio += both[0] - both[1]
         valid &= np.isfinite(ratio)
@@ -123,7 +125,7 @@ def one_step(
 
 def _halved(one: FloatArray, other: FloatArray) -> FloatArray:
     """Return (|one|^2 - |other|^2) / 2 of each walker, without cancellation."""
-    halved: FloatArray = 0.5 * ((one - other) * (one + other)).sum(axis=1)
+    halved: FloatArray = 0.5 * np.vecdot(one - other, one + other)
     return halved
 
 

@@ -114,8 +114,8 @@ def run_ensemble(
     number = settings.decisions
     points = np.empty((walkers, sweeps * number, dimension))
     kept = np.empty((walkers, sweeps * number))
-    acceptance = np.empty((walkers, sweeps * number))
-    invalid = np.empty((walkers, sweeps * number), dtype=np.bool_)
+    ratio = np.empty((walkers, sweeps * number))
+    accepted = np.empty((walkers, sweeps * number), dtype=np.bool_)
     members = np.split(np.arange(walkers), settings.groups)
     for sweep in range(sweeps):
         for mine in members:
@@ -142,13 +142,12 @@ def run_ensemble(
                 )
                 place = made.place
                 points[rows, at], kept[rows, at] = place.q, place.log_density
-                acceptance[rows, at] = (
-                    np.exp(np.minimum(made.log_ratio, 0)) if settings.metropolis else made.accepted
-                )
-                invalid[rows, at] = made.log_ratio == -np.inf
+                ratio[rows, at], accepted[rows, at] = made.log_ratio, made.accepted
             q[rows], p[rows] = place.q, place.p
             value[rows], gradient[rows] = place.log_density, place.gradient
-    return EnsembleRun(points, kept, acceptance, invalid, walkers * (1 + sweeps * settings.steps))
+    invalid, gradients = ratio == -np.inf, walkers * (1 + sweeps * settings.steps)
+    acceptance = np.exp(np.minimum(ratio, 0)) if settings.metropolis else accepted.astype(float)
+    return EnsembleRun(points, kept, acceptance, invalid, gradients)
 
 
 def _checked_start(
@@ -192,20 +191,23 @@ class _Noise:
         count, each = settings.decisions, settings.steps_per_decision
         self._each = each
         # A walker's stream gives its numbers in a fixed order, whoever else is in the group.
-        turn = np.empty((settings.steps, len(streams), dimension)) if settings.gamma > 0 else None
-        momenta = np.empty((count, len(streams), dimension)) if settings.refresh else None
-        self.exponential = np.empty((count, len(streams)))
+        turn = np.empty((len(streams), settings.steps, dimension)) if settings.gamma > 0 else None
+        momenta = np.empty((len(streams), count, dimension)) if settings.refresh else None
+        exponential = np.empty((len(streams), count))
         self.dt = np.full((count, len(streams), 1), settings.dt)
         for w, stream in enumerate(streams):
             if turn is not None:
-                turn[:, w] = stream.standard_normal((settings.steps, dimension))
+                stream.standard_normal(out=turn[w])
             if momenta is not None:
-                momenta[:, w] = stream.standard_normal((count, dimension))
-            self.exponential[:, w] = stream.standard_exponential(count)
+                stream.standard_normal(out=momenta[w])
+            stream.standard_exponential(out=exponential[w])
             if settings.jitter > 0:
                 low, high = 1 - settings.jitter, 1 + settings.jitter
                 self.dt[:, w, 0] *= stream.uniform(low, high, count)
-        self._turn, self.momenta = turn, momenta
+        # From here on steps come first.
+        self.exponential = np.ascontiguousarray(exponential.T)
+        self._turn = None if turn is None else np.ascontiguousarray(turn.transpose(1, 0, 2))
+        self.momenta = None if momenta is None else momenta.transpose(1, 0, 2)
 
     def of_decision(self, t: int) -> FloatArray | None:
         """Return R of a decision's steps, shape (steps, n, D); None if gamma is 0."""
