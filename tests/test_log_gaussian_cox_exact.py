@@ -124,7 +124,7 @@ def whitened_to_field(
         np.exp(scales[0])[..., None, None]
         * np.exp(-process.scaled_distance * np.exp(-scales[1])[..., None, None])
     )
-    return process.field_mean + (root @ z.to_numpy()[..., None])[..., 0]
+    return np.asarray(process.field_mean + (root @ z.to_numpy()[..., None])[..., 0])
 
 
 @pytest.mark.slow

@@ -309,11 +309,21 @@ def generate(side: int, distance: Distance, seed: int = SEED) -> LogGaussianCox:
 
     The stored data of :func:`load_log_gaussian_cox` are those of :data:`SEED`.
     """
+    return LogGaussianCox(_draw(side, distance, seed)[1], distance)
+
+
+def true_field(side: int, distance: Distance, seed: int = SEED) -> FloatArray:
+    """Return the log intensity (side, side) that the points of :func:`generate` were drawn with."""
+    return _draw(side, distance, seed)[0]
+
+
+def _draw(side: int, distance: Distance, seed: int) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """Draw a log intensity and its points, both (side, side)."""
     rng = np.random.default_rng([seed, side])
     covariance = TRUE_SIGMA2 * np.exp(-_scaled_distance(side, distance) / TRUE_RANGE)
     x = FIELD_MEAN + np.linalg.cholesky(covariance) @ rng.standard_normal(side**2)
     points: npt.NDArray[np.int64] = rng.poisson(np.exp(x) / side**2)
-    return LogGaussianCox(points.reshape(side, side), distance)
+    return x.reshape(side, side), points.reshape(side, side)
 
 
 def load_log_gaussian_cox(side: int = 16, distance: Distance = "unit_square") -> LogGaussianCox:

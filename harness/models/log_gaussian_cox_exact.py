@@ -92,7 +92,7 @@ class _Counts:
             gradient = root.T @ (self.points - expected) - z
             curvature = root.T @ (expected[:, None] * root)
             curvature[np.diag_indices_from(curvature)] += 1
-            factor = np.linalg.cholesky(curvature)
+            factor: FloatArray = np.asarray(np.linalg.cholesky(curvature), dtype=np.float64)
             step = cho_solve((factor, True), gradient)
             if gradient @ step < 1e-18 * z.size:
                 log_mass = value - float(np.log(np.diag(factor)).sum())
@@ -112,12 +112,12 @@ class _Counts:
         far from the mass of a skewed density: of its draws 3% would count where 30% of these do.
         """
         z, spread = at.mode, np.zeros_like(at.mode)
-        factor = at.factor
+        factor: FloatArray = at.factor
         for _ in range(_ROUNDS):
             expected = np.exp(self.field_mean + at.root @ z + spread / 2) / self.points.size
             precision = at.root.T @ (expected[:, None] * at.root)
             precision[np.diag_indices_from(precision)] += 1
-            factor = np.linalg.cholesky(precision)
+            factor = np.asarray(np.linalg.cholesky(precision), dtype=np.float64)
             gradient = at.root.T @ (self.points - expected) - z
             z = z + 0.7 * cho_solve((factor, True), gradient)
             width = solve_triangular(factor, at.root.T, lower=True)
@@ -280,7 +280,7 @@ def _combined(
 
 def _over_batches(share: FloatArray, mean: FloatArray) -> FloatArray:
     """Return means over batches (K, 1, ...) of means (K, B, ...), weighted by shares (K, B)."""
-    return np.einsum("kb,kb...->k...", share, mean)[:, None]
+    return np.asarray(np.einsum("kb,kb...->k...", share, mean)[:, None])
 
 
 def _standard_error(batches: FloatArray) -> FloatArray:
