@@ -133,6 +133,16 @@ def test_without_results_no_claim_is_judged() -> None:
     assert ENSEMBLE.tables(empty) == []
 
 
+def test_figures_of_data_alone() -> None:
+    """Before there are draws, the paper's three figures are there; the field's has two maps."""
+    empty = Results("quick", (), pd.DataFrame(columns=["cell"]), no_fit, planned=9)
+    figures = ENSEMBLE.figures(empty)
+    assert [figure.name for figure in figures] == ["figure-1", "figure-2", "figure-3"]
+    assert all(len(figure.image) > 5000 for figure in figures)
+    assert "EQN" not in figures[2].caption
+    assert figures[2].image.count(b"<image") == 4  # two maps, two scales of colours
+
+
 def test_tables_have_the_published_numbers_beside_ours() -> None:
     tables = {table.name: table.frame for table in ENSEMBLE.tables(results({}))}
     assert tables["stamps-raw"].loc["Langevin", "paper: largest precision"] == 13_300

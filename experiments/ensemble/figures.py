@@ -40,13 +40,14 @@ def _narrow(x: FloatArray, y: FloatArray) -> FloatArray:
 
 def poorly_scaled() -> Figure:
     """Three shapes like those of Figure 1; the paper gives no formulas."""
-    figure, axes = new_figure(1, 3, width=9.0, height=3.0)
+    figure, axes = new_figure(1, 3, width=9.0, height=3.5)
     line = np.linspace(-3, 3, 201)
     x, y = np.meshgrid(line, line)
     titles = ("a: one linear map will do", "b: bent", "c: two modes, two shapes")
     for axis, density, title in zip(axes, (_narrow, _banana, _cross), titles, strict=True):
         value = density(x, y)
-        axis.contour(x, y, np.exp(value - value.max()), levels=6, colors=COLOURS[0], linewidths=1)
+        axis.contour(x, y, np.exp(value - value.max()), levels=(0.15, 0.35, 0.55, 0.75, 0.9),
+                     colors=COLOURS[0], linewidths=1)  # fmt: skip
         axis.set(title=title, aspect="equal")
     return Figure(
         "figure-1",
@@ -72,9 +73,9 @@ def stamps_and_modes(results: Results) -> Figure:
         whole += part
     left.plot(line, whole, color=INK, linewidth=1)
     left.set(xlabel="thickness, 0.01 mm", ylabel="density")
-    line = np.linspace(6.5, 10.7, 85)
-    levels = [-4000, -2000, -1000, -500, -250, -100, -30]
-    right.contour(line, line, _over_two_means(line), levels, colors=BAND, linewidths=0.8,
+    line = np.linspace(6.5, 10.7, 106)
+    levels = [-1000, -500, -250, -120, -60, -30, -10]
+    right.contour(line, line, _over_two_means(line), levels, colors="#8795a1", linewidths=0.8,
                   linestyles="solid")  # fmt: skip
     draws = _draws(results, "raw-eqn", "mu")
     if draws is not None:
@@ -84,7 +85,7 @@ def stamps_and_modes(results: Results) -> Figure:
     right.set(xlabel="μ₁, 0.01 mm", ylabel="μ₂, 0.01 mm")
     caption = (
         "The paper's Figure 2. Left: the stamps with three components near the mode and their sum. "
-        "Right: log posterior over two means, 30 to 4,000 below its maximum, with all else as at "
+        "Right: log posterior over two means, 10 to 1,000 below its maximum, with all else as at "
         "the mode of the order for which it is highest"
     )
     if draws is not None:
@@ -166,6 +167,7 @@ def time_chart(results: Results) -> Figure | None:
     axis.plot(paper[shown], [schemes.index(each) - 0.15 for each in shown], "x", color=INK,
               label="published, raw by inference")  # fmt: skip
     axis.set(xscale="log", yticks=range(len(schemes)), xlabel="gradients, slowest quantity")
+    axis.set_xlim(left=1)
     axis.set_yticklabels(schemes)
     axis.invert_yaxis()
     axis.legend(fontsize=7)
