@@ -61,6 +61,8 @@ GOOD: dict[tuple[str, str], float] = {
     (RAW, "EQN"): 73,
     (RAW, "EQN without div"): 78,
     (RAW, "EQN, λ = 0"): 1e5,
+    (RAW, "EQN in one mode"): 60,
+    (RAW, "EQN in one mode with λ = 0"): 60,
     (RAW, "Langevin"): 10_000,
     (RAW, "HMC"): 30_000,
     (RAW, "NUTS, unit metric"): 8000,
@@ -79,6 +81,7 @@ GOOD: dict[tuple[str, str], float] = {
 def results(
     changed: dict[tuple[str, str], float],
     acceptance: float = 0.01,
+    alone: float = 0.9,
     profile: Profile = "quick",
 ) -> Results:
     rows: list[dict[str, Any]] = []
@@ -88,7 +91,9 @@ def results(
         time = (GOOD | changed).get((part, scheme), 500.0)
         for replication in range(cell.replications):
             row = {"cell": cell.key, **cell.factors, "replication": replication, "right": 0.3}
-            row |= {"acceptance": acceptance if scheme == "EQN, λ = 0" else 0.9, "orders": 6.0}
+            shares = {"EQN, λ = 0": acceptance, "EQN in one mode with λ = 0": alone}
+            row |= {"acceptance": shares.get(scheme, 0.9)}
+            row |= {"orders": 1.0 if "in one mode" in scheme else 6.0}
             for k in range(len(NAMES[part])):
                 row |= {f"iat_{k}": time / (k + 1), f"iat_closed_{k}": 1.0}
                 row |= {f"mean_{k}": 1.0, f"mcse_{k}": 0.1}
@@ -104,6 +109,7 @@ def test_claims_hold_and_fail() -> None:
         ({(RAW, "Langevin"): 2000.0}, "ratio"),
         ({(RAW, "Langevin"): 40_000.0}, "ratio"),
         ({(RAW, "EQN without div"): 200.0}, "no-divergence"),
+        ({(RAW, "EQN in one mode"): 30.0}, "spread"),
         ({(COX, "EQN"): 150.0}, "cox-ordering"),
         ({(UNC, "Langevin"): 500.0}, "parametrisation"),
         ({(RAW, "NUTS, diag metric"): 2000.0}, "diagonal-metric"),
@@ -114,6 +120,9 @@ def test_claims_hold_and_fail() -> None:
         assert found[key] == "not reproduced", key
     local = {claim.key: claim.verdict for claim in ENSEMBLE.claims(results({}, acceptance=0.5))}
     assert local["locality"] == "not reproduced"
+    # If all walkers in one mode fail as well, it is not the modes.
+    other = {claim.key: claim.verdict for claim in ENSEMBLE.claims(results({}, alone=0.2))}
+    assert other["locality"] == "not reproduced"
     smoke = ENSEMBLE.claims(results({}, profile="smoke"))
     assert {claim.verdict for claim in smoke} == {"not run"}
 
@@ -124,13 +133,27 @@ def test_without_results_no_claim_is_judged() -> None:
     assert ENSEMBLE.tables(empty) == []
 
 
+def test_figures_of_data_alone() -> None:
+    """Before there are draws, the paper's three figures are there; the field's has two maps."""
+    empty = Results("quick", (), pd.DataFrame(columns=["cell"]), no_fit, planned=9)
+    figures = ENSEMBLE.figures(empty)
+    assert [figure.name for figure in figures] == ["figure-1", "figure-2", "figure-3"]
+    assert all(len(figure.image) > 5000 for figure in figures)
+    assert "EQN" not in figures[2].caption
+    assert figures[2].image.count(b"<image") == 4  # two maps, two scales of colours
+
+
 def test_tables_have_the_published_numbers_beside_ours() -> None:
     tables = {table.name: table.frame for table in ENSEMBLE.tables(results({}))}
     assert tables["stamps-raw"].loc["Langevin", "paper: largest precision"] == 13_300
     assert tables["stamps-raw"].loc["Langevin", "smallest weight"] == 10_000
     assert tables["cox"].loc["RMHMC", "paper: sigma2"] == 34
     assert tables["tempered"].loc["NUTS", "right"] == 0.3
-    assert len(tables["means"]) == 14
+    assert len(tables["means"]) == 16
+    modes = tables["modes"]
+    assert list(modes["modes"]) == ["six", "one", "six", "one"]
+    assert modes.loc["EQN, λ = 0", "accepted"] == 0.01
+    assert modes.loc["EQN in one mode", "gradients"] == 60
 
 
 # Samplers

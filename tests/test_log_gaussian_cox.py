@@ -16,6 +16,7 @@ from harness.models.log_gaussian_cox import (
     LogGaussianCox,
     generate,
     load_log_gaussian_cox,
+    true_field,
 )
 
 DISTANCES: tuple[Distance, ...] = ("unit_square", "cells")
@@ -45,6 +46,18 @@ def test_totals_of_many_seeds() -> None:
     error = totals.std() / 20
     assert abs(totals.mean() - 126) < 5 * error
     assert error < 5
+
+
+def test_the_true_field_is_that_of_the_points() -> None:
+    """Totals of points given their fields are Poisson: the chi square of 200 of them is near 200.
+
+    Its standard deviation is 20 and a little more for small means; of fields that belong to other
+    seeds it is above 1,000.
+    """
+    expected = np.array([np.exp(true_field(4, "cells", seed)).sum() / 16 for seed in range(200)])
+    totals = np.array([generate(4, "cells", seed).points.sum() for seed in range(200)])
+    assert abs((np.square(totals - expected) / expected).sum() - 200) < 5 * 21
+    assert (np.square(np.roll(totals, 1) - expected) / expected).sum() > 1000
 
 
 @pytest.mark.parametrize("distance", DISTANCES)

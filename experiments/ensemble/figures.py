@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
-from matplotlib.axes import Axes
 
 from harness.arrays import FloatArray
-from harness.models.log_gaussian_cox import TRUE_RANGE, TRUE_SIGMA2
-from harness.models.stamps import QUANTITIES, load_stamps
+from harness.models.log_gaussian_cox import TRUE_RANGE, TRUE_SIGMA2, true_field
+from harness.models.stamps import QUANTITIES, load_stamps, relabelled
 from harness.plan.spec import Figure, Results
-from harness.report.style import COLOURS, INK, new_figure, to_image
+from harness.report.style import BAND, COLOURS, INK, new_figure, to_image
 
 from .grid import RAW, SIZES, UNC, process
 from .tables import published, times
@@ -39,13 +40,14 @@ def _narrow(x: FloatArray, y: FloatArray) -> FloatArray:
 
 def poorly_scaled() -> Figure:
     """Three shapes like those of Figure 1; the paper gives no formulas."""
-    figure, axes = new_figure(1, 3, width=9.0, height=3.0)
+    figure, axes = new_figure(1, 3, width=9.0, height=3.5)
     line = np.linspace(-3, 3, 201)
     x, y = np.meshgrid(line, line)
     titles = ("a: one linear map will do", "b: bent", "c: two modes, two shapes")
     for axis, density, title in zip(axes, (_narrow, _banana, _cross), titles, strict=True):
         value = density(x, y)
-        axis.contour(x, y, np.exp(value - value.max()), levels=6, colors=COLOURS[0], linewidths=1)
+        axis.contour(x, y, np.exp(value - value.max()), levels=(0.15, 0.35, 0.55, 0.75, 0.9),
+                     colors=COLOURS[0], linewidths=1)  # fmt: skip
         axis.set(title=title, aspect="equal")
     return Figure(
         "figure-1",
@@ -60,7 +62,7 @@ def stamps_and_modes(results: Results) -> Figure:
     """The data with a mixture near the mode, and where walkers are in the plane of two means."""
     figure, (left, right) = new_figure(1, 2, width=9.0, height=3.6)
     data = load_stamps()
-    left.bar(data.thickness, data.count / data.count.sum() / 0.1, width=0.1, color="#c3ccd5")
+    left.bar(data.thickness, data.count / data.count.sum() / 0.1, width=0.1, color=BAND)
     line = np.linspace(5.5, 13.5, 400)
     z = np.append(_MODE[6:8], 1 - _MODE[6:8].sum())
     whole = np.zeros_like(line)
@@ -71,50 +73,81 @@ def stamps_and_modes(results: Results) -> Figure:
         whole += part
     left.plot(line, whole, color=INK, linewidth=1)
     left.set(xlabel="thickness, 0.01 mm", ylabel="density")
-    cells = [cell for cell in results.cells if cell.key == "raw-eqn"]
-    if cells:
-        draws = results.target_draws(cells[0], results.replications(cells[0])[0])["mu"]
+    line = np.linspace(6.5, 10.7, 106)
+    levels = [-1000, -500, -250, -120, -60, -30, -10]
+    right.contour(line, line, _over_two_means(line), levels, colors="#8795a1", linewidths=0.8,
+                  linestyles="solid")  # fmt: skip
+    draws = _draws(results, "raw-eqn", "mu")
+    if draws is not None:
         right.plot(
-            draws[..., 0].ravel(), draws[..., 1].ravel(), ".", color=COLOURS[0], markersize=1
+            draws[..., 0].ravel(), draws[..., 1].ravel(), ".", color=COLOURS[0], markersize=2
         )
-    right.set(xlabel="μ₁", ylabel="μ₂")
+    right.set(xlabel="μ₁, 0.01 mm", ylabel="μ₂, 0.01 mm")
+    caption = (
+        "The paper's Figure 2. Left: the stamps with three components near the mode and their sum. "
+        "Right: log posterior over two means, 10 to 1,000 below its maximum, with all else as at "
+        "the mode of the order for which it is highest"
+    )
+    if draws is not None:
+        caption += "; dots are draws of all EQN walkers, which stay in the orders they start in"
     return Figure(
         "figure-2",
-        "The paper's Figure 2. Left: the stamps with three components near the mode and their sum. "
-        "Right: draws of all EQN walkers, which occupy the six orders of the components and stay "
-        "in theirs, in place of the paper's picture of the log density.",
-        "A histogram of stamps with three curves, and draws in the plane of two means.",
+        f"{caption}.",
+        "A histogram of stamps with three curves, and contours about six modes in the plane of two "
+        "means.",
         to_image(figure),
     )
 
 
+def _over_two_means(line: FloatArray) -> FloatArray:
+    """Return the log posterior below its maximum, rows by mu_2 and columns by mu_1."""
+    first, second = (each.ravel() for each in np.meshgrid(line, line))
+    highest = np.full(len(first), -np.inf)
+    for order in itertools.permutations(range(3)):
+        points = np.tile(relabelled(_MODE, order), (len(first), 1))
+        points[:, 0], points[:, 1] = first, second
+        highest = np.maximum(highest, load_stamps().raw_log_density(points)[0])
+    top = load_stamps().raw_log_density(_MODE[None])[0][0]
+    return np.asarray((highest - top).reshape(len(line), len(line)))
+
+
+def _draws(results: Results, key: str, name: str) -> FloatArray | None:
+    """Return draws of a parameter in the first run of a cell, if it was made."""
+    for cell in results.cells:
+        if cell.key == key and results.replications(cell):
+            return results.target_draws(cell, results.replications(cell)[0])[name]
+    return None
+
+
 def points_and_field(results: Results) -> Figure:
-    """The points of the Cox process and, if there are draws, the mean log intensity."""
-    side = {name: size.side for name, size in SIZES.items()}.get(results.profile, 16)
+    """The points of the Cox process, its true field and, if there are draws, the mean field."""
+    side = SIZES[results.profile].side
     data = process(side)
-    cells = [cell for cell in results.cells if cell.key == "cox-eqn"]
-    figure, axes = new_figure(1, 2, width=8.0, height=3.6)
-    _square(figure_axis=axes[0], values=data.points.astype(np.float64), title="points in each cell")
-    if cells:
-        draws = results.target_draws(cells[0], results.replications(cells[0])[0])["x"]
-        mean = draws.mean(axis=(0, 1)).reshape(side, side)
-        _square(axes[1], mean, "posterior mean of the log intensity")
+    maps = {
+        "points in each cell": data.points.astype(np.float64),
+        "true log intensity": true_field(side, data.distance),
+    }
+    draws = _draws(results, "cox-eqn", "x")
+    if draws is not None:
+        maps["posterior mean"] = draws.mean(axis=(0, 1)).reshape(side, side)
+    figure, axes = new_figure(1, len(maps), width=3.4 * len(maps), height=3.2)
+    fields = np.stack(list(maps.values())[1:])
+    for k, (axis, (title, values)) in enumerate(zip(axes, maps.items(), strict=True)):
+        # One scale for the fields, so that they can be compared.
+        ends = (float(fields.min()), float(fields.max())) if k else (0.0, float(values.max()))
+        image = axis.imshow(values, cmap="viridis", origin="lower", vmin=ends[0], vmax=ends[1])
+        axis.set(title=title, xticks=[], yticks=[])
+        axis.grid(visible=False)
+        figure.colorbar(image, ax=axis, shrink=0.8)
+    also = " and, on the same scale, its posterior mean by EQN" if draws is not None else ""
     return Figure(
         "figure-3",
         f"Like the paper's Figure 3, for our own points of {side} x {side} cells, drawn at σ² = "
         f"{TRUE_SIGMA2} and β = 1/{1 / TRUE_RANGE:.0f} (the paper does not publish its own): the "
-        "points, and the posterior mean of the field in place of the true one.",
-        "Two maps of a square: numbers of points, and the mean log intensity.",
+        f"points, the field that they were drawn with{also}.",
+        "Maps of a square: numbers of points, and log intensities.",
         to_image(figure),
     )
-
-
-def _square(figure_axis: Axes, values: FloatArray, title: str) -> None:
-    image = figure_axis.imshow(values, cmap="viridis", origin="lower")
-    figure_axis.set(title=title, xticks=[], yticks=[])
-    figure_axis.grid(visible=False)
-    if figure_axis.figure is not None:
-        figure_axis.figure.colorbar(image, ax=figure_axis, shrink=0.8)
 
 
 def time_chart(results: Results) -> Figure | None:
@@ -134,6 +167,7 @@ def time_chart(results: Results) -> Figure | None:
     axis.plot(paper[shown], [schemes.index(each) - 0.15 for each in shown], "x", color=INK,
               label="published, raw by inference")  # fmt: skip
     axis.set(xscale="log", yticks=range(len(schemes)), xlabel="gradients, slowest quantity")
+    axis.set_xlim(left=1)
     axis.set_yticklabels(schemes)
     axis.invert_yaxis()
     axis.legend(fontsize=7)

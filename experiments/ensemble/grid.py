@@ -114,12 +114,15 @@ def _stamps(size: Size) -> list[Cell]:
     plain = alone | {"sweeps": size.plain, "warmup": size.plain // 6}
     short = alone | {"sweeps": size.short, "warmup": size.short // 6}
     hmc = {"gamma": 0.0, "refresh": True, "jitter": 0.2}
-    wide = eqn | {"lam": 0.0, "select": None, "dt": 0.002, "sweeps": max(2, size.local // 8)}
+    alike: dict[str, Any] = {"lam": 0.0, "select": None}
+    wide = eqn | alike | {"dt": 0.002, "sweeps": max(2, size.local // 8)}
     wide["warmup"] = 0
     rows: list[tuple[str, str, str, dict[str, Any]]] = [
         (RAW, "eqn", "EQN", eqn),
         (RAW, "eqn-no-divergence", "EQN without div", eqn | {"divergence": False}),
         (RAW, "eqn-wide", "EQN, λ = 0", wide),
+        (RAW, "eqn-one", "EQN in one mode", eqn | {"orders": 1}),
+        (RAW, "eqn-wide-one", "EQN in one mode with λ = 0", eqn | alike | {"orders": 1}),
         (RAW, "langevin", "Langevin", plain | _leaps(100) | {"dt": 0.01, "gamma": 0.1}),
         (RAW, "hmc", "HMC", plain | _leaps(100) | {"dt": 0.015} | hmc),
         (UNC, "eqn", "EQN", eqn),

@@ -81,6 +81,19 @@ def tables(results: Results) -> list[Table]:
                 _rounded(ours).join(extra.round(3)),
             )
         )
+    modes = in_modes(results)
+    if not modes.empty:
+        made.append(
+            Table(
+                "modes",
+                "How walkers in several modes precondition each other: EQN on the raw stamps with "
+                "walkers in all six orders of the components and in one, and with weights of the "
+                "others by their distance (λ = 12) and without (λ = 0). Share of steps accepted, "
+                "and gradients of a walker for an independent sample of the slowest quantity; "
+                "where “closed” is below 1 these are lower bounds.",
+                modes,
+            )
+        )
     means = _means(results)
     if not means.empty:
         made.append(
@@ -93,6 +106,33 @@ def tables(results: Results) -> list[Table]:
             )
         )
     return made
+
+
+MODES = {
+    "EQN": ("six", 12, 0.015),
+    "EQN in one mode": ("one", 12, 0.015),
+    "EQN, λ = 0": ("six", 0, 0.002),
+    "EQN in one mode with λ = 0": ("one", 0, 0.015),
+}
+"""Modes that walkers start in, λ and step size, by scheme on the raw stamps."""
+
+
+def in_modes(results: Results) -> pd.DataFrame:
+    """Return acceptance and slowest time of the schemes of :data:`MODES`."""
+    slow = times(results, RAW)
+    schemes = [scheme for scheme in MODES if scheme in slow.index]
+    if not schemes:
+        return pd.DataFrame()
+    rows = results.metrics[results.metrics["part"] == RAW].groupby("scheme")
+    table = pd.DataFrame(
+        [MODES[scheme] for scheme in schemes],
+        columns=["modes", "λ", "dt"],
+        index=pd.Index(schemes, name="scheme"),
+    )
+    table["accepted"] = rows["acceptance"].mean()[schemes].round(3)
+    table["gradients"] = slow.loc[schemes, list(NAMES[RAW])].max(axis=1)
+    table["closed"] = slow.loc[schemes, "closed"]
+    return _rounded(table[["gradients"]]).combine_first(table)[list(table.columns)]
 
 
 def _rounded(frame: pd.DataFrame) -> pd.DataFrame:

@@ -29,7 +29,9 @@ from scipy.spatial.distance import cdist
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.folders import shipped
-from harness.model import Model
+from harness.model import Model, TrueValue, Truth
+from harness.model.truth import Expectations
+from harness.models.log_gaussian_cox_exact import LARGEST, CoxPosterior, exact_posterior
 
 Distance = Literal["unit_square", "cells"]
 """Whether neighbouring cells are 1 / (n - 1) or 1 apart."""
@@ -211,7 +213,8 @@ class LogGaussianCox:
             Name of the model.
         centred
             Whether the log intensities themselves are parameters, ``x``, in place of the whitened
-            ones, ``z``.  Such a model has the variant ``target`` only.
+            ones, ``z``.  The posterior and its evidence are the same, and so are the tempered ones
+            that start at the prior.
         """
         data: dict[str, Any] = {
             "n": self.side,
@@ -230,7 +233,34 @@ class LogGaussianCox:
             transforms={"sigma2": "log", "range": "log"},
             own_base="prior",
             shapes={"sigma2": (), "range": (), latent: (self.size,)},
+            truth=self.truth,
         )
+
+    @property
+    def truth(self) -> Truth:
+        """Log evidence and expectations in up to 64 cells; of more nothing is known.
+
+        The expectations are of ``sigma2``, ``range``, ``log_sigma2``, ``log_range``; ``x`` and
+        ``x_squared`` of the log intensity; and ``z``, the whitened one.  They take seconds.  Their
+        errors are mostly standard errors of draws: :mod:`harness.models.log_gaussian_cox_exact`.
+        """
+        if self.size > LARGEST:
+            return Truth("unknown")
+        return Truth(
+            "quadrature over variance and range, the field integrated out by weighted draws",
+            self._log_evidence,
+            self._expectations,
+        )
+
+    @cached_property
+    def _exact(self) -> CoxPosterior:
+        return exact_posterior(self.counts, self.scaled_distance, self.field_mean)
+
+    def _log_evidence(self) -> TrueValue[float]:
+        return self._exact.log_evidence
+
+    def _expectations(self) -> Expectations:
+        return self._exact.mean
 
 
 class Field:
@@ -279,11 +309,21 @@ def generate(side: int, distance: Distance, seed: int = SEED) -> LogGaussianCox:
 
     The stored data of :func:`load_log_gaussian_cox` are those of :data:`SEED`.
     """
+    return LogGaussianCox(_draw(side, distance, seed)[1], distance)
+
+
+def true_field(side: int, distance: Distance, seed: int = SEED) -> FloatArray:
+    """Return the log intensity (side, side) that the points of :func:`generate` were drawn with."""
+    return _draw(side, distance, seed)[0]
+
+
+def _draw(side: int, distance: Distance, seed: int) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """Draw a log intensity and its points, both (side, side)."""
     rng = np.random.default_rng([seed, side])
     covariance = TRUE_SIGMA2 * np.exp(-_scaled_distance(side, distance) / TRUE_RANGE)
     x = FIELD_MEAN + np.linalg.cholesky(covariance) @ rng.standard_normal(side**2)
     points: npt.NDArray[np.int64] = rng.poisson(np.exp(x) / side**2)
-    return LogGaussianCox(points.reshape(side, side), distance)
+    return x.reshape(side, side), points.reshape(side, side)
 
 
 def load_log_gaussian_cox(side: int = 16, distance: Distance = "unit_square") -> LogGaussianCox:

@@ -200,7 +200,11 @@ class Stamps:
             Name of the model.
         raw
             Whether its parameters are mu, lambda, z and the rate themselves, with a density of -inf
-            outside of their support.  Such a model has the variant ``target`` only.
+            outside of their support.  Its tempered forms are cut there at every inverse
+            temperature, at 0 as well: the prior is normalised on the support, a Gaussian base is
+            not.  log Z from a path that starts at a Gaussian base therefore needs the share of the
+            base that is inside (``TemperedPath(base_mass=...)``), which
+            :class:`harness.forms.FromPilot` measures.
         truth
             What is known of the posterior.
         """
@@ -219,7 +223,7 @@ class Stamps:
             RAW_PARAMETERS if raw else PARAMETERS,
             self.dimension,
             transforms={} if raw else {"lambda": "log", "rate": "log"},
-            own_base="improper" if raw else "prior",
+            own_base="prior",
             log_density=density,
             shapes={"mu": (k,), "lambda": (k,), "z" if raw else "logit_z": (k - 1,), "rate": ()},
             truth=truth or Truth("unknown"),

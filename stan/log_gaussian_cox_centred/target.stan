@@ -19,8 +19,7 @@ parameters {
 }
 model {
   target += log_gaussian_cox_log_likelihood(points, x)
-            + log_gaussian_cox_log_prior(sigma2, range)
-            + multi_normal_cholesky_lpdf(x | rep_vector(field_mean, n * n),
-                sqrt(sigma2) * log_gaussian_cox_factor(place, n, range));
+            + log_gaussian_cox_centred_log_prior(sigma2, range, x, place, n,
+                field_mean);
 }
 

@@ -20,7 +20,8 @@ parameters {
   real rate; // rate of the precisions' prior, positive
 }
 model {
-  target += stamps_log_density(thickness, stamps, mu, lambda, z, rate,
-              centre, spread, K);
+  vector[2] part = stamps_raw_parts(thickness, stamps, mu, lambda, z, rate,
+                                    centre, spread, K);
+  target += sum(part) + stamps_log_inside(lambda, z, rate);
 }
 

@@ -39,7 +39,8 @@ _AWAY_FROM_0: LogG = ((0.1, 0.0), (1.0, 0.0))
 class Comparison:
     """Programs with one density and one set of data; the shipped one comes first.
 
-    ``products`` are the matrix products that no gradient can do without, in NumPy.
+    ``products`` are the matrix products that no gradient can do without, in NumPy.  ``inside`` are
+    parameters near which the density is positive, if it is not positive everywhere.
     """
 
     variant: str
@@ -47,6 +48,7 @@ class Comparison:
     programs: Mapping[str, StanProgram]
     data: Mapping[str, Any]
     products: Callable[[], object] | None = None
+    inside: Mapping[str, Any] | None = None
 
 
 def _compare(model: Model, size: str, variant: str, data: Mapping[str, Any]) -> Comparison:
@@ -195,7 +197,15 @@ def stamps_mixture() -> Iterator[Comparison]:
 
 def stamps_raw() -> Iterator[Comparison]:
     """The same with precisions and weights themselves."""
-    yield _compare(stamps(raw=True), "486 stamps", "target", {})
+    model, size = stamps(raw=True), "486 stamps"
+    near: dict[str, Any] = {"mu": [7.2, 7.9, 9.9], "lambda": [9.0, 8.0, 0.6], "z": [0.2, 0.4]}
+    near |= {"rate": 0.5, "free_inv_temp": [0.4]}
+    for num in (2, 5):
+        many = {name: np.stack([value] * num, axis=-1) for name, value in near.items()}
+        many["free_inv_temp"] = np.full(num, 0.4)
+        yield replace(_pseudo_extended(model, size, num), inside=many)
+    for comparison in _others(model, size, _base(9)):
+        yield replace(comparison, inside=near)
 
 
 def log_gaussian_cox() -> Iterator[Comparison]:
@@ -210,7 +220,8 @@ def log_gaussian_cox_centred() -> Iterator[Comparison]:
     """The same with the log intensities themselves, and with distances in cells."""
     for side in (6, 12):
         model = draw_points(side, "cells").model("cox", centred=True)
-        yield _compare(model, f"{side} x {side} cells", "target", {})
+        yield _pseudo_extended(model, f"{side} x {side} cells", 2)
+        yield from _others(model, f"{side} x {side} cells", _base(model.dimension))
 
 
 def risk_factors() -> Iterator[Comparison]:
