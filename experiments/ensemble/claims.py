@@ -90,7 +90,7 @@ def _locality(results: Results) -> Judge:
 
 
 def _spread(raw: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision]:
         spread, alone = (slowest(raw, each, RAW) for each in ("EQN", "EQN in one mode"))
         return (
             f"Gradients for an independent sample of the slowest quantity: {spread:.0f} with "

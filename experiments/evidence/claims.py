@@ -9,6 +9,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.models.evidence_targets import QUADRANTS, elliptical_student_log_evidence
 from harness.plan.claims import judged
+from harness.plan.effects import Decision
 from harness.plan.spec import Claim, ClaimKind, Results
 
 from .grid import OURS, TABLE
@@ -32,7 +33,7 @@ from .targets import (
 )
 from .volumes import PLATEAU_COUNTS, plateau_counts, volume_errors
 
-Judge = Callable[[], tuple[str, bool | None]]
+Judge = Callable[[], tuple[str, Decision | None]]
 Needs = list[tuple[str, str, str]]
 """Part, distribution and row of each."""
 
@@ -71,13 +72,13 @@ class _Judges:
         """Return errors of a row's runs in units of what they report."""
         return normal_scores(self.found(distribution, row, part), distribution)
 
-    def nested_is_right(self) -> tuple[str, bool | None]:
+    def nested_is_right(self) -> tuple[str, Decision | None]:
         scores = {(place, row): self.scores(place, row) for _, place, row in _EASY_NESTED}
         said = "; ".join(f"{place}, N={row.split('-')[1]}: {_list(each)}"
                          for (place, row), each in scores.items())  # fmt: skip
         return f"z of each run: {said}.", all(agrees(each) for each in scores.values())
 
-    def one_particle(self) -> tuple[str, bool | None]:
+    def one_particle(self) -> tuple[str, Decision | None]:
         one, ten = (self.scores(GAUSSIAN_A, f"nest-1-{steps}") for steps in (1, 10))
         # Negligible overlap: most runs are more than three errors away.
         overlap = [float(np.mean(np.abs(each) < 3)) for each in (one, ten)]
@@ -88,7 +89,7 @@ class _Judges:
             max(overlap) < 0.5,
         )
 
-    def one_particle_fails(self) -> tuple[str, bool | None]:
+    def one_particle_fails(self) -> tuple[str, Decision | None]:
         found = self.found(GAUSSIAN_A, "nest-1-1")
         off = found[:, 0] - truth(GAUSSIAN_A)
         error = off.std(ddof=1) / np.sqrt(len(off))
@@ -99,7 +100,7 @@ class _Judges:
             bool(off.mean() > 2 * error and not agrees(self.scores(GAUSSIAN_A, "nest-1-1"))),
         )
 
-    def multicanonical_b(self) -> tuple[str, bool | None]:
+    def multicanonical_b(self) -> tuple[str, Decision | None]:
         found = self.found(GAUSSIAN_B, "multi-analytic-long")
         scores = normal_scores(found, GAUSSIAN_B)
         return (
@@ -109,7 +110,7 @@ class _Judges:
             bool(not agrees(scores) or found[:, 1].min() > 0.47),
         )
 
-    def linear_on_gaussian(self) -> tuple[str, bool | None]:
+    def linear_on_gaussian(self) -> tuple[str, Decision | None]:
         linear, fourth = (self.found(GAUSSIAN_A, f"ais-{s}") for s in ("linear", "fourth"))
         off = linear[:, 0] - truth(GAUSSIAN_A)
         rms = [float(np.sqrt(np.mean(np.square(each[:, 0] - truth(GAUSSIAN_A))))) for each in
@@ -121,7 +122,7 @@ class _Judges:
             bool(rms[0] > rms[1] and linear[:, 1].mean() > 1.2 * fourth[:, 1].mean()),
         )
 
-    def linear_on_student(self) -> tuple[str, bool | None]:
+    def linear_on_student(self) -> tuple[str, Decision | None]:
         rows = {name: self.found(STUDENT, f"ais-{name}") for name in ("linear", "fourth", "1-100")}
         error = {name: float(found[:, 1].mean()) for name, found in rows.items()}
         return (
@@ -131,7 +132,7 @@ class _Judges:
             max(error["linear"], error["1-100"]) < error["fourth"],
         )
 
-    def short_schedule(self) -> tuple[str, bool | None]:
+    def short_schedule(self) -> tuple[str, Decision | None]:
         found = self.found(GAUSSIAN_A, "ais-100-1")
         off = found[:, 0] - truth(GAUSSIAN_A)
         return (
@@ -140,7 +141,7 @@ class _Judges:
             bool(np.sqrt(np.mean(np.square(off))) > 0.6),
         )
 
-    def plus_mode(self) -> tuple[str, bool | None]:
+    def plus_mode(self) -> tuple[str, Decision | None]:
         rows = shares(self._results, TWO_MODES)
         rows = rows[rows["row"] == "ais-1-1000-long"]
         ends, weighted = rows["wide, unweighted"], rows["wide"]
@@ -152,7 +153,7 @@ class _Judges:
             bool((ends > 0.9).all() and agrees(score.to_numpy(dtype=np.float64))),
         )
 
-    def too_sure_on_two_modes(self) -> tuple[str, bool | None]:
+    def too_sure_on_two_modes(self) -> tuple[str, Decision | None]:
         rows = ("nest-158-1", "nest-1455-1", "nest-1849-1", "nest-7000-1")
         scores = {row: self.scores(TWO_MODES, row) for row in rows}
         said = "; ".join(f"N={row.split('-')[1]}: {_list(each)}" for row, each in scores.items())
@@ -161,7 +162,7 @@ class _Judges:
             not agrees(np.concatenate(list(scores.values()))),
         )
 
-    def deceived(self) -> tuple[str, bool | None]:
+    def deceived(self) -> tuple[str, Decision | None]:
         nested = self.scores(DECEPTIVE, "nest-16000-1")
         found = self.found(DECEPTIVE, "ais-1-1000")
         annealed = normal_scores(found, DECEPTIVE)
@@ -171,7 +172,7 @@ class _Judges:
             bool(not agrees(nested) and agrees(annealed) and found[:, 1].min() > 0.04),
         )
 
-    def quadrants(self) -> tuple[str, bool | None]:
+    def quadrants(self) -> tuple[str, Decision | None]:
         rows = shares(self._results, DECEPTIVE)
         right = np.array([121, 121, 2025, 2025]) / 4292
         nested = rows[rows["row"] == "nest-16000-1"]
@@ -187,7 +188,7 @@ class _Judges:
             bool((np.abs(off).max(axis=1) > 5).all() and (lost < 0.01).all()),
         )
 
-    def base_of_student(self) -> tuple[str, bool | None]:
+    def base_of_student(self) -> tuple[str, Decision | None]:
         narrow, printed = (self.found(place, "nest-93-1") for place in (STUDENT, AS_PRINTED))
         product, elliptical = truth(STUDENT), elliptical_student_log_evidence()
         return (
@@ -202,7 +203,7 @@ class _Judges:
             ),
         )
 
-    def low_cost(self) -> tuple[str, bool | None]:
+    def low_cost(self) -> tuple[str, Decision | None]:
         table = repeated(self._results)
         annealed = table[table.index.str.startswith("AIS")]
         nested = table[table.index.str.startswith("Nest")]
@@ -218,7 +219,7 @@ class _Judges:
             ),
         )
 
-    def crossing(self) -> tuple[str, bool | None]:
+    def crossing(self) -> tuple[str, Decision | None]:
         table = repeated(self._results)
         nested = table[table.index.str.startswith("Nest")]
         annealed = table[table.index.str.startswith("AIS 1,10,")]
@@ -239,7 +240,7 @@ class _Judges:
         holds = nested_worth[0] < annealed_worth[0] and annealed_worth[1] < nested_worth[1]
         return f"Mean square errors, {said}.", bool(holds)
 
-    def more_chains(self) -> tuple[str, bool | None]:
+    def more_chains(self) -> tuple[str, Decision | None]:
         table = repeated(self._results)
         few, many = (table[table.index.str.startswith(f"AIS 1,{c},")] for c in (10, 100))
         first, last = (
@@ -252,7 +253,7 @@ class _Judges:
             bool(first > 1.5 and last < first),
         )
 
-    def volumes(self) -> tuple[str, bool | None]:
+    def volumes(self) -> tuple[str, Decision | None]:
         table = volume_errors(EXPERIMENTS[self._results.profile][0])
         width = float(table["sd"].to_numpy()[list(table.index).index("log Z itself")])
         square = np.square(table[["mean", "sd"]].to_numpy(dtype=np.float64)).sum(axis=1)
@@ -264,7 +265,7 @@ class _Judges:
             max(rms["geometric path"], rms["1,200 sequences"]) < 0.1 * width and 2.5 < width < 4.5,
         )
 
-    def plateau(self) -> tuple[str, bool | None]:
+    def plateau(self) -> tuple[str, Decision | None]:
         table = plateau_counts(EXPERIMENTS[self._results.profile][1])
         said = ", ".join(f"{name} {row['mean']:.0f} ± {row['error']:.1f}"
                          for name, row in table.iterrows())  # fmt: skip
@@ -282,10 +283,10 @@ class _Judges:
                 said.append(f"{place}, {_NAMES[row]} {_list(scores)}")
         return "z of each run: " + "; ".join(said) + ".", right
 
-    def ours_easy(self) -> tuple[str, bool | None]:
+    def ours_easy(self) -> tuple[str, Decision | None]:
         return self.ours((GAUSSIAN_A, STUDENT), ("collapsed", "joint", "pt"))
 
-    def ours_hard(self) -> tuple[str, bool | None]:
+    def ours_hard(self) -> tuple[str, Decision | None]:
         said, right = self.ours((DECEPTIVE,), _OUR_ROWS)
         return said, not right
 

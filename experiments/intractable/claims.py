@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pandas as pd
 
 from harness.plan.claims import judged
+from harness.plan.effects import Decision
 from harness.plan.spec import Claim, ClaimKind, Results
 
 from .grid import EXACT, EXCHANGE, LANGEVIN, LOOPY, MAVM, MEAN_FIELD, NUTS, WIDTHS
 from .tables import acceptance, lattice, marginals, off
 
-Judge = Callable[[], tuple[str, bool | None]]
+Judge = Callable[[], tuple[str, Decision | None]]
 Found = dict[str, pd.DataFrame]
 
 _CONSIDERABLE = 0.05
@@ -33,7 +34,7 @@ def _rate(table: pd.DataFrame, figure: str, scheme: str, levels: int) -> float:
 
 
 def _bridging(table: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         ends, rising = {}, True
         for scheme in (EXCHANGE, MAVM):
             rates = _rates(table, "a", scheme).sort_values("levels")["ours"]
@@ -50,7 +51,7 @@ def _bridging(table: pd.DataFrame) -> Judge:
 
 
 def _only_without_bridges(table: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         savm = _rates(table, "b", MAVM)
         best = float(savm.loc[savm["levels"] == 0, "ours"].max())
         ours = _rate(table, "a", EXCHANGE, 0)
@@ -64,7 +65,7 @@ def _only_without_bridges(table: pd.DataFrame) -> Judge:
 
 
 def _estimate(table: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         rows = _rates(table, "b", MAVM)
         at = {k: rows[rows["levels"] == k].set_index("estimate")["ours"] for k in (0, 10)}
         poor = {k: max(each[0.1], each[5.0]) for k, each in at.items()}
@@ -79,7 +80,7 @@ def _estimate(table: pd.DataFrame) -> Judge:
 
 
 def _local(table: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         exact = _rate(table, "c", EXACT, 0)
         ours, theirs = (_rate(table, "c", scheme, 10) for scheme in (EXCHANGE, MAVM))
         savm = _rate(table, "c", MAVM, 0)
@@ -93,7 +94,7 @@ def _local(table: pd.DataFrame) -> Judge:
 
 
 def _agrees(found: Found) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         apart = off(found, EXCHANGE)
         score = (apart["shift"] / apart["error"]).abs()
         return (
@@ -106,7 +107,7 @@ def _agrees(found: Found) -> Judge:
 
 
 def _most(found: Found) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         close = {
             scheme: int((off(found, scheme)["shift"].abs() < _MATCHES).sum())
             for scheme in (LOOPY, LANGEVIN)
@@ -121,7 +122,7 @@ def _most(found: Found) -> Judge:
 
 
 def _one_wrong(found: Found) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         shift = off(found, LANGEVIN)["shift"].abs().sort_values(ascending=False)
         return (
             f"Brief Langevin's largest shifts: {shift.index[0]} {shift.iloc[0]:.2f} and "
@@ -133,7 +134,7 @@ def _one_wrong(found: Found) -> Judge:
 
 
 def _mean_field(found: Found) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         ours, truth = found[MEAN_FIELD], found[NUTS]
         shift = ((ours["mean"] - truth["mean"]) / truth["sd"]).abs()
         worst, name = float(shift.max()), str(shift.idxmax())
@@ -152,7 +153,7 @@ def _mean_field(found: Found) -> Judge:
 
 
 def _sweeps(costs: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         needed = [1 / float(costs["efficiency"].xs(width).xs(MAVM).loc[0]) for width in WIDTHS]
         listed = " and ".join(f"{each:,.0f}" for each in needed)
         return (
@@ -165,7 +166,7 @@ def _sweeps(costs: pd.DataFrame) -> Judge:
 
 
 def _better(costs: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         each = costs["efficiency"]
         ratio = each.xs(EXCHANGE, level="scheme") / each.xs(MAVM, level="scheme")
         return (
@@ -178,7 +179,7 @@ def _better(costs: pd.DataFrame) -> Judge:
 
 
 def _larger_steps(costs: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         gain = []
         for width in WIDTHS:
             rows = costs["efficiency"].xs(width).xs(EXCHANGE)

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pandas as pd
 
 from harness.plan.claims import judged
+from harness.plan.effects import Decision
 from harness.plan.spec import Claim, Results
 
 from .lattices import DISORDERED, ISING, ORDERED, POTTS
 from .tables import RIGHT, estimates, transition
 
-Judge = Callable[[], tuple[str, bool | None]]
+Judge = Callable[[], tuple[str, Decision | None]]
 ANNEALED = ("Gibbs AIS", "Swendsen-Wang AIS")
 NESTED = ("Gibbs nested sampling", "Random-cluster nested sampling")
 EQUAL_STEPS = "Swendsen-Wang AIS, equal steps"
@@ -33,7 +34,7 @@ def _listed(table: pd.DataFrame, rows: tuple[str, ...], column: str = "errors of
 
 
 def _right(table: pd.DataFrame, rows: tuple[str, ...]) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         off = table.loc[list(rows), "errors off"]
         holds = None if off.isna().any() else bool((off.abs() < RIGHT).all())
         return f"Errors off the truth: {_listed(table, rows)}.", holds
@@ -42,7 +43,7 @@ def _right(table: pd.DataFrame, rows: tuple[str, ...]) -> Judge:
 
 
 def _useless(table: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         off = table.loc[list(ANNEALED), "off"]
         effective = table.loc[list(ANNEALED), "effective"]
         useless = (off < -USELESS) | (effective < FEW)
@@ -58,7 +59,7 @@ def _useless(table: pd.DataFrame) -> Judge:
 
 
 def _equal_steps(table: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         slow, fast = (float(table["off"][row]) for row in (EQUAL_STEPS, ANNEALED[1]))
         return (
             f"Swendsen-Wang, nats off the truth: {fast:+.1f} with geometric steps, {slow:+.1f} "
@@ -70,7 +71,7 @@ def _equal_steps(table: pd.DataFrame) -> Judge:
 
 
 def _controls(table: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         pairs = [
             (float(table["errors off"][bad]), float(table["errors off"][good]))
             for bad, good in CONTROLS.items()
@@ -86,7 +87,7 @@ def _controls(table: pd.DataFrame) -> Judge:
 
 
 def _hysteresis(table: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         ordered, disordered, crossed = (
             float(table[name][STARTS]) for name in ("ordered", "disordered", "crossed")
         )
@@ -101,7 +102,7 @@ def _hysteresis(table: pd.DataFrame) -> Judge:
 
 
 def _passes(table: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         count = float(table["mixed"][PASSAGE])
         return (
             f"Nested sampling was between the phases in {count:.0f} of the 200 or so states that a "

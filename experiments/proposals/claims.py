@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pandas as pd
 
 from harness.plan.claims import judged
+from harness.plan.effects import Decision
 from harness.plan.spec import Claim, ClaimKind, Results
 
 from .grid import CALLS, EFFICIENCY, ERROR, FACTOR_SDS, OPPOSITE, SMALL
 from .tables import burn_in, costs, errors_of, funnel, pillar, pooled, slopes
 
-Judge = Callable[[], tuple[str, bool | None]]
+Judge = Callable[[], tuple[str, Decision | None]]
 
 ONE, TEN, MANY = "M-H, σ = 1", "M-H, σ = 10", "MTM, σ = 10"
 POPULATIONS = tuple(
@@ -37,7 +38,7 @@ def _listed(table: pd.DataFrame, names: tuple[str, ...]) -> str:
 
 
 def _burn_in(index: pd.Series) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         one, ten, many = (float(index[name]) for name in (ONE, TEN, MANY))
         return (
             f"The variance is right from index {ten:.0f} on with {TEN}, {many:.0f} with {MANY}, "
@@ -49,7 +50,7 @@ def _burn_in(index: pd.Series) -> Judge:
 
 
 def _efficiency(share: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         one, ten, many = (at(share, name, "ours") for name in (ONE, TEN, MANY))
         return f"Effective samples a proposal: {_listed(share, (ONE, TEN, MANY))}.", many < min(
             one, ten
@@ -59,7 +60,7 @@ def _efficiency(share: pd.DataFrame) -> Judge:
 
 
 def _recycling(errors: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         plain, recycled = (at(errors, name, "ours") for name in (MANY, f"WR-{MANY}"))
         best = float(errors.loc[[ONE, TEN], "ours"].min())
         return (
@@ -71,7 +72,7 @@ def _recycling(errors: pd.DataFrame) -> Judge:
 
 
 def _importance(errors: pd.DataFrame, small: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         best = at(errors, "MIT, σ = 10", "ours") <= float(errors["ours"].min())
         names = ("MTM, σ = 0.1", "WR-MTM, σ = 0.1", "MIT, σ = 0.1")
         plain, recycled, pool = (at(small, name, "ours") for name in names)
@@ -85,7 +86,7 @@ def _importance(errors: pd.DataFrame, small: pd.DataFrame) -> Judge:
 
 
 def _population(neck: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         chain = at(neck, "Metropolis", "distance")
         each = neck.loc[list(POPULATIONS), "distance"]
         return (
@@ -100,7 +101,7 @@ def _population(neck: pd.DataFrame) -> Judge:
 
 
 def _overrelaxation(times: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         gain = {
             name: at(times, name, "time") / at(times, over, "time") for name, over in PLAIN.items()
         }
@@ -116,7 +117,7 @@ def _overrelaxation(times: pd.DataFrame) -> Judge:
 
 
 def _draws(times: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         words = "; ".join(
             f"{name} {at(times, name, 'cost'):.0f}, {over} {at(times, over, 'cost'):.0f}"
             for name, over in PLAIN.items()
@@ -133,7 +134,7 @@ def _draws(times: pd.DataFrame) -> Judge:
 
 
 def _slopes(found: dict[str, tuple[float, float]]) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         walk, motion = found["Metropolis"], found["pivots"]
         return (
             f"The steps of a crossing go as σ to the power {walk[0]:.2f} ± {walk[1]:.2f} with "
@@ -146,7 +147,7 @@ def _slopes(found: dict[str, tuple[float, float]]) -> Judge:
 
 
 def _pillar(share: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         row = share.iloc[0]
         return (
             f"{row['accepted']:.4f} ± {row['±']:.4f} of the moves are accepted; a / (A - a) is "
@@ -158,7 +159,7 @@ def _pillar(share: pd.DataFrame) -> Judge:
 
 
 def _calls(times: pd.DataFrame) -> Judge:
-    def judge() -> tuple[str, bool | None]:
+    def judge() -> tuple[str, Decision | None]:
         saved: dict[str, list[float]] = {}
         words = []
         for where in FACTOR_SDS:

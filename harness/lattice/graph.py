@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from harness.errors import DataError
 
+# Numbers of nodes, edges or rows.
 IntArray = npt.NDArray[np.intp]
-"""Numbers of nodes, edges or rows."""
 
 
 class Group(NamedTuple):

@@ -23,10 +23,10 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.lattice.graph import Graph
 
+# Colours of nodes, shape (R, n): R lattices at once.
 States = npt.NDArray[np.int16]
-"""Colours of nodes, shape (R, n): R lattices at once."""
+# Whether each edge of each lattice has a bond, or has ends of one colour: shape (R, E).
 BoolArray = npt.NDArray[np.bool_]
-"""Whether each edge of each lattice has a bond, or has ends of one colour: shape (R, E)."""
 
 
 def checked_colours(colours: int) -> int:
