@@ -14,6 +14,9 @@ from harness.diagnosis import Finding, Severity, diagnose
 from harness.errors import DataError
 from harness.evidence import inv_temp_log_conditionals, resample
 from harness.fit import Fit, build_fit, pooled
+from harness.model.python_target import function_target
+from harness.path import gaussian_base
+from harness.samplers.simple_monte_carlo import simple_monte_carlo
 
 CHAINS, DRAWS, DIM = 4, 1000, 3
 LOG_Z, LOG_ZETA = 1.5, 1.0
@@ -237,6 +240,14 @@ def test_weights_that_few_draws_dominate() -> None:
     )
     fit.tree["extended"] = extended.assign(log_w1=one)
     assert named(fit, "effective draws").severity is Severity.PROBLEM
+
+
+def test_one_draw_with_all_the_weight() -> None:
+    """Var / MCSE^2 is then a ratio of rounding errors, and counted 5e55 effective draws."""
+    target = function_target("narrow", lambda x: (-5000 * np.square(x).sum(1), -1e4 * x), 5)
+    fit = simple_monte_carlo(target, gaussian_base(np.zeros(5), np.eye(5)), draws=500, seed=1)
+    assert named(fit, "has all the weight").severity is Severity.PROBLEM
+    assert "it rests on only 1 effective draws" in named(fit, "effective draws").sentence
 
 
 def test_a_gap_between_the_two_sides() -> None:

@@ -31,7 +31,14 @@ def agreement(fit: Fit) -> Iterable[Finding]:
     if fit.chains_interact:
         yield _drift(fit.posterior.mean("chain").expand_dims("chain"))
         return
-    yield r_hat_finding(fit.posterior, "", "so these are not draws of the whole target")
+    if fit.weighting == "across draws" and _constant(fit.posterior):
+        yield Finding(
+            Severity.PROBLEM,
+            "One draw has all the weight, so every draw of the target is that one.",
+            "Take a base nearer to the target, or many more draws.",
+        )
+    else:
+        yield r_hat_finding(fit.posterior, "", "so these are not draws of the whole target")
     extended = fit.extended
     if extended is not None:
         raw = extended.drop_vars(WEIGHTS, errors="ignore")
@@ -67,6 +74,11 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
             "Take more draws.",
         )
     return Finding(Severity.FINE, f"The chains agree: R-hat{of_what} is at most {r_hat:.3f}.")
+
+
+def _constant(draws: xr.Dataset) -> bool:
+    """Whether all draws are the same."""
+    return all(bool((each == each.isel(chain=0, draw=0)).all()) for each in draws.values())
 
 
 def _drift(mean: xr.Dataset) -> Finding:
@@ -129,6 +141,11 @@ def effective_draws(fit: Fit) -> Iterable[Finding]:
         return
     name = min(fewest, key=lambda each: fewest[each])
     chains = fit.posterior.sizes["chain"]
+    if fit.weighting == "across draws":
+        # Where hardly a draw has weight, the linearised error that they are counted by is nonsense.
+        heavy = 1 / float(np.square(evidence.normalised_weights(fit.log_weight.ravel())).sum())
+        if heavy < EFFECTIVE_PROBLEM * chains:
+            fewest[name] = min(fewest[name], heavy)
     told = f"{fewest[name]:,.0f} effective draws"
     if fewest[name] < EFFECTIVE_PROBLEM * chains:
         what = "Take many more draws. If a few weights dominate, take a base nearer to the target."

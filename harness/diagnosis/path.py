@@ -34,8 +34,10 @@ def path(fit: Fit) -> Iterable[Finding]:
         tempered = fit.tempered
     except DataError:
         if fit.weighting == "across draws" and not fit.follows_path:
-            # The weights come from a pass along a ladder, or from populations of particles.
-            yield from _target_weights(fit.log_weight, "more inverse temperatures")
+            # The weights come from a pass along a ladder, from particles, or from the base itself.
+            yield from _target_weights(
+                fit.log_weight, "more draws, particles or inverse temperatures, whichever it has"
+            )
         return
     if tempered.delta.shape[1] < 4:
         return
