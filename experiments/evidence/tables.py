@@ -124,7 +124,10 @@ def comparison(results: Results) -> pd.DataFrame:
     frame = pd.DataFrame(made).set_index("distribution")
     order = {name: k for k, name in enumerate(DISTRIBUTIONS)}
     frame = frame.sort_index(key=lambda index: index.map(order), kind="stable")
-    frame["paper: evals"] = frame["paper: evals"].astype("Int64")
+    frame["paper: evals"] = [
+        f"{value:,.0f}" if np.isfinite(value) else "–"
+        for value in frame["paper: evals"].astype(float)
+    ]
     return frame[list(names)]
 
 
@@ -135,12 +138,20 @@ def _line(distribution: str, fits: pd.DataFrame, found: FloatArray) -> dict[str,
         "distribution": distribution,
         "method": fits["method"].iloc[0],
         "evals": round(float(fits["evaluations"].mean())),
-        "log Z": ", ".join(f"{value:.2f}" for value in found[:, 0]),
+        "log Z": _few(found[:, 0], 2),
         "error": round(float(found[:, 1].mean()), 3),
-        "z": ", ".join(f"{score:.1f}" for score in scores),
+        "z": _few(scores, 1),
         "truth": round(truth(distribution), 3),
         "verdict": "no error" if right is None else "right" if right else "off by its errors",
     }
+
+
+def _few(values: FloatArray, decimals: int) -> str:
+    """Write some numbers, or the mean, spread and number of more than three."""
+    if len(values) <= 3:
+        return ", ".join(f"{value:.{decimals}f}" for value in values)
+    spread = float(values.std(ddof=1))
+    return f"{values.mean():.{decimals}f}, sd {spread:.{decimals}f} of {len(values)}"
 
 
 def _beside(distribution: str, row: str, found: FloatArray, part: str) -> dict[str, object]:

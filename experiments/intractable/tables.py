@@ -121,7 +121,9 @@ def tables(results: Results) -> list[Table]:
                 "E[θ], which is 1. a: proposals from the posterior; b: the estimate that SAVM "
                 f"(K = 0) and MAVM need, at {', '.join(f'{each:g}' for each in ESTIMATES)}; "
                 "c: a walk of width 0.1.",
-                rates.round({"ours": 4, "error": 4, "mean": 3, "mean_error": 3}),
+                rates.round({"ours": 4, "error": 4, "mean": 3, "mean_error": 3})
+                .rename(columns={"mean": "E[θ]", "mean_error": "its error"})
+                .set_index("figure"),
             )
         )
     found = marginals(results)
@@ -162,7 +164,7 @@ def tables(results: Results) -> list[Table]:
             Table(
                 "heart-summary",
                 "Heart disease: sizes of the shifts over the 21 parameters, and ratios of widths.",
-                pd.DataFrame(shares).round(3),
+                pd.DataFrame(shares).round(3).set_index("scheme"),
             )
         )
     costs = lattice(results)

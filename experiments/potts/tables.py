@@ -102,7 +102,7 @@ def _table(results: Results, name: str) -> Table | None:
         f"of the runs' own and of their spread. Within {RIGHT:.0f} errors of the truth counts as "
         "right. Effective runs of annealing are 1 / sum w^2 of its weights: near 1, a single run "
         "has all of the weight, and the error is not one.",
-        pd.DataFrame(rows),
+        pd.DataFrame(rows).set_index("method"),
     )
 
 
