@@ -148,7 +148,7 @@ def test_tables_have_the_published_numbers_beside_ours() -> None:
     assert potts["published"]["Acceptance ratio from J = 6"] == ""
     ising = tables["table-4-4-ising"]
     assert ising["truth"]["Gibbs AIS"] == "7.2962"
-    assert list(tables["transition"]["method"]) == [
+    assert list(tables["transition"].index) == [
         "Swendsen-Wang from both starts",
         "Nested sampling through the transition",
     ]

@@ -130,5 +130,5 @@ def _transition(results: Results) -> Table | None:
         f"At J = log(1 + √10) with q = 10: shares of edges with a bond from both starts. The "
         f"infinite lattice has {DISORDERED:.3f} and {ORDERED:.3f} in its two phases. Between means "
         "the middle third between these.",
-        found.rename(columns=titles).round(3).reset_index(names="method"),
+        found.rename(columns=titles).round(3).rename_axis("method"),
     )
