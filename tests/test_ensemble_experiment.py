@@ -25,7 +25,8 @@ from experiments.ensemble.tempered import MIXTURE, sample_tempered, two_modes, w
 from experiments.ensemble.walkers import gaussian_starts, sample_stamps
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.models.log_gaussian_cox import LogGaussianCox
+from harness.models.log_gaussian_cox import LogGaussianCox, generate
+from harness.models.log_gaussian_cox_exact import exact_posterior
 from harness.models.stamps import STAMPS_TRUTH, load_stamps, stamps
 from harness.plan.catalogue import load_experiment
 from harness.plan.spec import PROFILES, Cell, Profile, Results
@@ -259,6 +260,23 @@ def test_a_run_by_blocks() -> None:
     assert attrs["acceptance_latent"] > 0.3
     assert fits[0].posterior["x"].shape == (6, 30, 4)
     np.testing.assert_array_equal(fits[0].posterior["x"], fits[1].posterior["x"])
+
+
+@pytest.mark.slow
+def test_a_long_run_by_blocks_has_the_exact_means() -> None:
+    """8 x 8 cells: means of both logarithms within 4 errors of the exact ones; two minutes."""
+    process = generate(8, "unit_square")
+    exact = exact_posterior(
+        process.points.ravel().astype(float), process.scaled_distance, process.field_mean
+    )
+    fit = sample_by_blocks(
+        process.model("cox-8", centred=True), blocks=Blocks("eqn", 0.1, 0.12), walkers=24,
+        groups=4, iterations=3000, warmup=600, seed=4,
+    )  # fmt: skip
+    truth = [exact.mean[name] for name in ("log_sigma2", "log_range")]
+    off = np.asarray(fit.tree.attrs["mean"]) - [float(each.value) for each in truth]
+    error = np.hypot(fit.tree.attrs["mcse"], [float(each.error) for each in truth])
+    assert np.all(np.abs(off) < 4 * error), off / error
 
 
 def test_blocks_refuse_what_they_cannot_do() -> None:
