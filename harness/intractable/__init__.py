@@ -5,6 +5,7 @@ from harness.intractable.bridging import Transition
 from harness.intractable.exchange import exchange
 from harness.intractable.exponential_family import exponential_family
 from harness.intractable.known_constant import metropolis
+from harness.intractable.latent_history import latent_history
 from harness.intractable.problem import IntractableProblem, one_at_a_time
 from harness.intractable.proposals import Proposal, Walk
 
@@ -16,6 +17,7 @@ __all__ = [
     "auxiliary_variables",
     "exchange",
     "exponential_family",
+    "latent_history",
     "metropolis",
     "one_at_a_time",
 ]
