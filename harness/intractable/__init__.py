@@ -8,6 +8,7 @@ from harness.intractable.known_constant import metropolis
 from harness.intractable.latent_history import latent_history
 from harness.intractable.problem import IntractableProblem, one_at_a_time
 from harness.intractable.proposals import Proposal, Walk
+from harness.intractable.slice_auxiliary import slice_auxiliary
 
 __all__ = [
     "IntractableProblem",
@@ -20,4 +21,5 @@ __all__ = [
     "latent_history",
     "metropolis",
     "one_at_a_time",
+    "slice_auxiliary",
 ]
