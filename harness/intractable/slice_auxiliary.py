@@ -152,7 +152,7 @@ def _step(
 ) -> tuple[int, int]:
     """Move all chains once, in place; return the numbers of trials and of chains that stayed."""
     count, dimension = points.shape
-    axis: npt.NDArray[np.int64] = rng.integers(dimension, size=count)
+    axis = np.asarray(rng.integers(dimension, size=count))
     centre = points[np.arange(count), axis]
     level = heights - rng.exponential(size=count)
     low = centre - widths[axis] * rng.random(count)
