@@ -32,7 +32,7 @@ EXPERIMENT = Experiment(
         "smoke": "a few iterations; no claim is judged",
         "quick": "Gaussian precision: 40,000 iterations of each row; heart disease: 8 chains of "
         "10,000 iterations and not of 100,000; Ising model: 20 chains of 400 iterations, latent "
-        "histories 50 of 400 or 1,500, which do not decide what their autocorrelation times are",
+        "histories 50 of 400 or 1,500, which is short for their autocorrelation times",
         "paper": "the thesis does not say how long its Ising chains were; ours are 20 of 4,000. "
         "Its prior for the heart disease data, its number of brief sweeps, its Ising data and the "
         "widths of its steps there are not printed and are ours; 0.04 is printed for latent "

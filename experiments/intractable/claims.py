@@ -380,16 +380,18 @@ def claims(results: Results) -> list[Claim]:
         claim("history-steps", "paper", "On D independent Bernoulli variables latent histories "
               "with rule a take of the order of D steps or more.", {HISTORY_A} - sizes,
               _steps(times)),
-        claim("history-ideal", "paper", "There rule b is Metropolis-Hastings with the likelihood.",
+        claim("history-ideal", "paper", "On independent Bernoulli variables latent histories "
+              "with rule b are Metropolis-Hastings with the likelihood.",
               {HISTORY_B, EXACT} - sizes, _ideal(times)),
         claim("history-efficiency", "paper", "On the Ising model latent histories with rule b make "
               "4e-5 effective draws for each sweep.", {at(HISTORY_B)} - grid,
               _efficiency(costs, repeated)),
-        claim("history-half", "paper", "That is about half as many as SAVM makes.",
+        claim("history-half", "paper", "On the Ising model latent histories with rule b make about "
+              "half as many effective draws for each sweep as SAVM.",
               {at(HISTORY_B), at(MAVM)} - grid, _half(costs, repeated)),
-        claim("history-ten", "paper", "There rule a is around ten times worse than rule b for each "
-              "sweep.", {at(HISTORY_A), at(HISTORY_B)} - grid, _ten_times(costs, repeated)),
-        claim("history-cheaper", "paper", "There an iteration with rule a takes a fifth of the "
-              "sweeps of one with rule b.", {at(HISTORY_A), at(HISTORY_B)} - grid,
+        claim("history-ten", "paper", "On the Ising model rule a of latent histories is around ten "
+              "times worse than rule b for each sweep.", {at(HISTORY_A), at(HISTORY_B)} - grid, _ten_times(costs, repeated)),
+        claim("history-cheaper", "paper", "On the Ising model an iteration with rule a of latent "
+              "histories takes a fifth of the sweeps of one with rule b.", {at(HISTORY_A), at(HISTORY_B)} - grid,
               _cheaper(runs)),
     ]  # fmt: skip
