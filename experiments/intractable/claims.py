@@ -390,8 +390,9 @@ def claims(results: Results) -> list[Claim]:
               "half as many effective draws for each sweep as SAVM.",
               {at(HISTORY_B), at(MAVM)} - grid, _half(costs, repeated)),
         claim("history-ten", "paper", "On the Ising model rule a of latent histories is around ten "
-              "times worse than rule b for each sweep.", {at(HISTORY_A), at(HISTORY_B)} - grid, _ten_times(costs, repeated)),
+              "times worse than rule b for each sweep.",
+              {at(HISTORY_A), at(HISTORY_B)} - grid, _ten_times(costs, repeated)),
         claim("history-cheaper", "paper", "On the Ising model an iteration with rule a of latent "
-              "histories takes a fifth of the sweeps of one with rule b.", {at(HISTORY_A), at(HISTORY_B)} - grid,
-              _cheaper(runs)),
+              "histories takes a fifth of the sweeps of one with rule b.",
+              {at(HISTORY_A), at(HISTORY_B)} - grid, _cheaper(runs)),
     ]  # fmt: skip
