@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 
 from harness.plan.claims import judged
-from harness.plan.effects import Decision
+from harness.plan.effects import Decision, Effect, Undecided, all_hold, mean_effect
 from harness.plan.spec import Claim, ClaimKind, Results
 
-from .grid import EXACT, EXCHANGE, LANGEVIN, LOOPY, MAVM, MEAN_FIELD, NUTS, WIDTHS
-from .tables import acceptance, lattice, marginals, off
+from .grid import (
+    EXACT,
+    EXCHANGE,
+    HISTORY_A,
+    HISTORY_B,
+    ISING,
+    LANGEVIN,
+    LOOPY,
+    MAVM,
+    MEAN_FIELD,
+    NUTS,
+    WIDTHS,
+)
+from .tables import acceptance, bits, lattice, marginals, off, part_of
 
 Judge = Callable[[], tuple[str, Decision | None]]
 Found = dict[str, pd.DataFrame]
@@ -21,6 +34,8 @@ _FAR = 5
 """Standard deviations."""
 _MATCHES = 0.25
 """Shift of a mean in standard deviations up to which histograms look the same (our choice)."""
+_ROUGHLY = 2
+"""Factor within which a number that the thesis calls rough counts as reproduced (our choice)."""
 
 
 def _rates(table: pd.DataFrame, figure: str, scheme: str) -> pd.DataFrame:
@@ -194,6 +209,126 @@ def _larger_steps(costs: pd.DataFrame) -> Judge:
     return judge
 
 
+def _steps(times: pd.DataFrame) -> Judge:
+    def judge() -> tuple[str, Decision | None]:
+        rows = times.xs(HISTORY_A)
+        x, y = np.log(rows.index.to_numpy(dtype=float)), np.log(rows["tau"].to_numpy())
+        # Least squares; errors of the times are independent, those of their logarithms relative.
+        weights = (x - x.mean()) / np.square(x - x.mean()).sum()
+        error = np.sqrt(np.square(weights * rows["tau_error"] / rows["tau"]).sum())
+        slope = Effect(float(weights @ y), float(error), int(rows["runs"].min()))
+        listed = ", ".join(f"D = {d}: {tau:,.0f}" for d, tau in rows["tau"].items())
+        decision = slope.lies(above=0.8)
+        if rows["closed"].min() < 1:
+            decision = Undecided("longer runs with rule a")
+        return (
+            f"Autocorrelation times of θ with rule a: {listed}; they grow with the power "
+            f"{slope.told()} of D, and above 0.8 counts.",
+            decision,
+        )
+
+    return judge
+
+
+def _ideal(times: pd.DataFrame) -> Judge:
+    def judge() -> tuple[str, Decision | None]:
+        ours, ideal = times.xs(HISTORY_B), times.xs(EXACT)
+        shared = ours.index.intersection(ideal.index)
+        ours, ideal = ours.loc[shared], ideal.loc[shared]
+        gaps = ours["acceptance"] - ideal["acceptance"]
+        errors = np.hypot(ours["acceptance_error"], ideal["acceptance_error"])
+        apart = {
+            int(str(d)): Effect(float(gap), float(error), int(ours["runs"].min()))
+            for d, gap, error in zip(shared, gaps, errors, strict=True)
+        }
+        listed = ", ".join(f"D = {d}: {each.told(3)}" for d, each in apart.items())
+        return (
+            f"Acceptance with rule b less that of Metropolis-Hastings: {listed}; up to 0.02 is "
+            "agreement.",
+            all_hold(e.lies(above=-0.02, below=0.02, of=len(apart)) for e in apart.values()),
+        )
+
+    return judge
+
+
+def _without_bridges(costs: pd.DataFrame, scheme: str) -> dict[str, float]:
+    """Return the row of a scheme with the small width."""
+    row = costs.reset_index()
+    row = row[(row["width"] == WIDTHS[0]) & (row["scheme"] == scheme) & (row["levels"] == 0)]
+    return {str(name): float(row[name].iloc[0]) for name in costs.columns}
+
+
+def _over(costs: pd.DataFrame, name: str, one: str, two: str, runs: int) -> Effect:
+    """Return the ratio of a column between two schemes."""
+    a, b = (_without_bridges(costs, scheme) for scheme in (one, two))
+    error = np.hypot(a[f"{name}_error"] / a[name], b[f"{name}_error"] / b[name])
+    return Effect(a[name] / b[name], float(error), runs, ratio=True)
+
+
+def _if_closed(decision: Decision, *rows: dict[str, float]) -> Decision:
+    """Decide nothing from chains that are short for their autocorrelation times."""
+    if min(row["closed"] for row in rows) < 1:
+        return Undecided("chains of 25 autocorrelation times or more")
+    return decision
+
+
+def _efficiency(costs: pd.DataFrame, runs: int) -> Judge:
+    def judge() -> tuple[str, Decision | None]:
+        row = _without_bridges(costs, HISTORY_B)
+        relative = row["efficiency_error"] / row["efficiency"]
+        found = Effect(1e5 * row["efficiency"], relative, runs, ratio=True)
+        return (
+            f"Effective draws of J for 100,000 sweeps, rule b: {found.told(1)}. A factor of "
+            f"{_ROUGHLY} either way counts.",
+            _if_closed(found.lies(above=4 / _ROUGHLY, below=4 * _ROUGHLY), row),
+        )
+
+    return judge
+
+
+def _half(costs: pd.DataFrame, runs: int) -> Judge:
+    def judge() -> tuple[str, Decision | None]:
+        ratio = _over(costs, "efficiency", HISTORY_B, MAVM, runs)
+        rows = [_without_bridges(costs, scheme) for scheme in (HISTORY_B, MAVM)]
+        return (
+            f"Effective draws of J for each sweep, rule b over SAVM: {ratio.told()}. A factor of "
+            f"{_ROUGHLY} either way counts.",
+            _if_closed(ratio.lies(above=0.5 / _ROUGHLY, below=0.5 * _ROUGHLY), *rows),
+        )
+
+    return judge
+
+
+def _ten_times(costs: pd.DataFrame, runs: int) -> Judge:
+    def judge() -> tuple[str, Decision | None]:
+        ratio = _over(costs, "bound", HISTORY_B, HISTORY_A, runs)
+        return (
+            "Effective draws of J for each sweep, rule b over rule a, both by their bounds from "
+            f"neighbouring draws: {ratio.told(1)}. A factor of {_ROUGHLY} either way counts.",
+            ratio.lies(above=10 / _ROUGHLY, below=10 * _ROUGHLY),
+        )
+
+    return judge
+
+
+def _cheaper(runs: pd.DataFrame) -> Judge:
+    def judge() -> tuple[str, Decision | None]:
+        a, b = (
+            runs[runs["scheme"] == scheme].set_index("replication")["sweeps"]
+            for scheme in (HISTORY_A, HISTORY_B)
+        )
+        both = a.index.intersection(b.index)
+        mean = mean_effect(np.log(b[both].to_numpy() / a[both].to_numpy()))
+        ratio = Effect(float(np.exp(mean.value)), mean.se, mean.runs, ratio=True)
+        return (
+            f"Sweeps of an iteration, rule b over rule a: {ratio.told(1)}. A factor of {_ROUGHLY} "
+            "either way counts.",
+            ratio.lies(above=5 / _ROUGHLY, below=5 * _ROUGHLY),
+        )
+
+    return judge
+
+
 def claims(results: Results) -> list[Claim]:
     """The thesis's claims about its figures, and ours."""
     rates, found, costs = acceptance(results), marginals(results), lattice(results)
@@ -202,9 +337,15 @@ def claims(results: Results) -> list[Claim]:
     grid = {
         f"{scheme}, K = {k}, width {width:g}" for width, scheme, k in costs.index
     } if not costs.empty else set()  # fmt: skip
+    at = f"{{}}, K = 0, width {WIDTHS[0]:g}".format
     smallest = {
         f"{s}, K = {k}, width {w:g}" for s in (EXCHANGE, MAVM) for k in (0, 1) for w in WIDTHS
     }
+
+    times = bits(results)
+    runs = part_of(results, ISING, "efficiency")
+    repeated = int(runs.groupby("cell").size().min()) if not runs.empty else 0
+    sizes = {scheme for scheme, _ in times.index} if not times.empty else set()
 
     def claim(key: str, kind: ClaimKind, statement: str, lacking: set[str], judge: Judge) -> Claim:
         return judged(results, Claim(key, kind, statement), lacking, judge)
@@ -236,4 +377,22 @@ def claims(results: Results) -> list[Claim]:
               "and MAVM at every number of bridges.", smallest - grid, _better(costs)),
         claim("larger-steps", "paper", "Bridging gives exchange an appreciable benefit for larger "
               "steps only.", smallest - grid, _larger_steps(costs)),
+        claim("history-steps", "paper", "On D independent Bernoulli variables latent histories "
+              "with rule a take of the order of D steps or more.", {HISTORY_A} - sizes,
+              _steps(times)),
+        claim("history-ideal", "paper", "On independent Bernoulli variables latent histories "
+              "with rule b are Metropolis-Hastings with the likelihood.",
+              {HISTORY_B, EXACT} - sizes, _ideal(times)),
+        claim("history-efficiency", "paper", "On the Ising model latent histories with rule b make "
+              "4e-5 effective draws for each sweep.", {at(HISTORY_B)} - grid,
+              _efficiency(costs, repeated)),
+        claim("history-half", "paper", "On the Ising model latent histories with rule b make about "
+              "half as many effective draws for each sweep as SAVM.",
+              {at(HISTORY_B), at(MAVM)} - grid, _half(costs, repeated)),
+        claim("history-ten", "paper", "On the Ising model rule a of latent histories is around ten "
+              "times worse than rule b for each sweep.",
+              {at(HISTORY_A), at(HISTORY_B)} - grid, _ten_times(costs, repeated)),
+        claim("history-cheaper", "paper", "On the Ising model an iteration with rule a of latent "
+              "histories takes a fifth of the sweeps of one with rule b.",
+              {at(HISTORY_A), at(HISTORY_B)} - grid, _cheaper(runs)),
     ]  # fmt: skip

@@ -1,4 +1,7 @@
-"""Cells of the experiment: Gaussian precision, heart disease data and Ising model."""
+"""Cells of the experiment: Gaussian precision, heart disease data, Ising model and Bernoulli bits.
+
+Latent histories run on the last two.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,16 @@ from harness.model import Model
 from harness.models.heart_disease import heart_disease
 from harness.plan.spec import Cell, Profile
 
-from . import gaussian, ising
+from . import bernoulli, gaussian, ising
+from .bernoulli import BITS
 from .gaussian import PRECISION
 from .heart import MACHINE
 from .ising import LATTICE
 
 PRECISION_PART, HEART, ISING = "Gaussian precision", "heart disease", "Ising model"
+BERNOULLI = "Bernoulli variables"
 EXACT, EXCHANGE, MAVM, NUTS = "exact", "exchange", "MAVM", "NUTS"
+HISTORY_A, HISTORY_B = "history a", "history b"
 LOOPY, MEAN_FIELD, LANGEVIN = "loopy", "mean field", "brief Langevin"
 MACHINE_SCHEMES = (EXACT, EXCHANGE, LOOPY, LANGEVIN, MEAN_FIELD)
 ESTIMATES = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -44,6 +50,11 @@ class Size:
         Draws of each of 4 chains of NUTS there.
     lattice_levels, lattice
         Bridges K on the Ising model, and iterations of each of 20 chains.
+    history_chains, history_a, history_b
+        Chains of latent histories there, and iterations of each with rules a and b.
+    variables, bits
+        Numbers D of Bernoulli variables; 40 chains run for ``bits`` D iterations with rule a, for
+        10 ``bits`` otherwise.
     """
 
     levels: tuple[int, ...]
@@ -54,20 +65,27 @@ class Size:
     nuts: int
     lattice_levels: tuple[int, ...]
     lattice: int
+    history_chains: int
+    history_a: int
+    history_b: int
+    variables: tuple[int, ...]
+    bits: int
 
 
 _LEVELS = (0, 1, 2, 5, 10, 50, 100, 300)
 SIZES: dict[Profile, Size] = {
-    "smoke": Size((0, 1, 10), 50, 20, 200, 100, 100, (0, 1), 20),
-    "quick": Size(_LEVELS, 500, 40, 10_000, 2000, 1000, (0, 1, 10, 30), 400),
-    "paper": Size(_LEVELS, 500, 200, 100_000, 20_000, 2500, (0, 1, 10, 30, 100), 4000),
-}
+    "smoke": Size((0, 1, 10), 50, 20, 200, 100, 100, (0, 1), 20, 10, 20, 20, (4, 16), 8),
+    "quick": Size(_LEVELS, 500, 40, 10_000, 2000, 1000, (0, 1, 10, 30), 400,
+                  50, 1500, 400, (16, 64, 256), 160),
+    "paper": Size(_LEVELS, 500, 200, 100_000, 20_000, 2500, (0, 1, 10, 30, 100), 4000,
+                  100, 20_000, 7500, (16, 64, 256, 1024), 160),
+}  # fmt: skip
 
 
 def grid(profile: Profile) -> tuple[Cell, ...]:
     """All cells of a profile."""
     size = SIZES[profile]
-    return (*_precision(size), *_heart(size), *_ising(size))
+    return (*_precision(size), *_heart(size), *_ising(size), *_bernoulli(size))
 
 
 def _cell(
@@ -130,4 +148,23 @@ def _ising(size: Size) -> list[Cell]:
                 label = f"{scheme}, K = {levels}, width {width:g}"
                 settings = factors | {"chains": 20, "iterations": size.lattice}
                 cells.append(_cell(ISING, key, label, factors, model, LATTICE, settings))
+    for scheme, length in ((HISTORY_A, size.history_a), (HISTORY_B, size.history_b)):
+        factors = {"scheme": scheme, "levels": 0, "width": WIDTHS[0]}
+        settings = factors | {"chains": size.history_chains, "iterations": length}
+        key = f"ising-{scheme.replace(' ', '-')}"
+        cells.append(_cell(ISING, key, scheme, factors, model, LATTICE, settings))
+    return cells
+
+
+def _bernoulli(size: Size) -> list[Cell]:
+    cells = []
+    for variables in size.variables:
+        model = bernoulli.model(variables)
+        for scheme, rule in ((HISTORY_A, "a"), (HISTORY_B, "b"), (EXACT, bernoulli.EXACT_RULE)):
+            factors = {"scheme": scheme, "variables": variables}
+            length = size.bits * (variables if rule == "a" else 10)
+            settings = {"rule": rule, "variables": variables, "chains": 40, "iterations": length}
+            key = f"bernoulli-{scheme.replace(' ', '-')}-{variables}"
+            label = f"{scheme}, D = {variables}"
+            cells.append(_cell(BERNOULLI, key, label, factors, model, BITS, settings))
     return cells

@@ -16,17 +16,27 @@ from harness.evidence.autocorrelation import autocorrelation_times
 from harness.fit import Fit
 from harness.folders import shipped
 from harness.forms.method import python_method
-from harness.intractable import IntractableProblem, Walk, auxiliary_variables, exchange
+from harness.intractable import (
+    IntractableProblem,
+    Walk,
+    auxiliary_variables,
+    exchange,
+    latent_history,
+)
+from harness.intractable.latent_history import Rule
 from harness.lattice.coupling import IsingTorus, Spins
 from harness.model import Model
 
 from .gaussian import few_chains
+from .sweeps import EvenThenOdd
 
 METHOD = "unknown_constant_of_lattice"
 ROWS, COLUMNS = 10, 30
 TRUE = (0.3, 0.0)
 LARGEST_J, LARGEST_H = 0.4, 1.0
 _SEED = 20075
+_BEFORE: dict[str, Any] = {"proposal": Walk(0.08), "draws": 60, "warmup": 0}
+"""Exchange before latent histories, some ten times its autocorrelation time."""
 
 
 @cache
@@ -115,20 +125,22 @@ def sample_lattice(
     Parameters
     ----------
     scheme
-        ``exchange`` or ``MAVM``.
+        ``exchange``, ``MAVM``, or ``history a`` or ``history b`` for the rules of latent histories.
     levels
-        Bridges, K.
+        Bridges, K; latent histories have none.
     width
         Of the Gaussian walk.
     chains, iterations
-        Number of chains and their iterations, after a quarter of them without record.
+        Number of chains and their iterations, after a quarter of them without record; latent
+        histories, which mix slowly, start from draws of exchange instead.
 
     Returns
     -------
     Fit
         Attributes ``sweeps`` for each iteration of a chain, ``tau_J`` and ``tau_h`` in iterations
         with their errors, whether the run is long enough for them (``closed``), and ``efficiency``,
-        effective draws of J for each sweep.
+        effective draws of J for each sweep.  For latent histories a step back is a sweep as well,
+        and ``bound`` is at least their efficiency, see :func:`first_lag`.
     """
     spins = np.asarray(model.data["y"])
     lattice, at = Lattice(spins), pseudo_likelihood(spins)
@@ -136,19 +148,27 @@ def sample_lattice(
     starts = np.clip(
         at + 0.03 * rng.standard_normal((chains, 2)), [0.05, -0.2], [LARGEST_J - 0.01, 0.2]
     )
+    warmup = iterations // 4
     common: dict[str, Any] = {
-        "proposal": width, "draws": iterations, "chains": chains, "seed": seed,
-        "warmup": iterations // 4, "adapt": False, "bridges": levels,
-        "transition": lattice.transition,
+        "proposal": Walk(width), "draws": iterations, "chains": chains, "seed": seed,
+        "warmup": warmup, "adapt": False,
     }  # fmt: skip
-    common["proposal"] = Walk(width)
+    bridges: dict[str, Any] = {"bridges": levels, "transition": lattice.transition}
     if scheme == "exchange":
-        fit = exchange(lattice.problem, starts, **common)
+        fit = exchange(lattice.problem, starts, **common, **bridges)
+    elif scheme == "MAVM":
+        fit = auxiliary_variables(lattice.problem, starts, estimate=at, **common, **bridges)
     else:
-        fit = auxiliary_variables(lattice.problem, starts, estimate=at, **common)
+        rule: Rule = "a" if scheme.endswith("a") else "b"
+        before = exchange(lattice.problem, starts, **common | _BEFORE)
+        starts = before.posterior["theta"].transpose("chain", "draw", ...).to_numpy()[:, -1]
+        warmup = common["warmup"] = 0
+        gibbs = EvenThenOdd(*spins.shape)
+        fit = latent_history(lattice.problem, gibbs, starts, rule=rule, **common)
+        lattice.sweeps = int(fit.tree.attrs["steps"])
     draws = fit.posterior["theta"].transpose("chain", "draw", ...).to_numpy()
     tau = autocorrelation_times(draws).own
-    sweeps = lattice.sweeps / (chains * (iterations + iterations // 4))
+    sweeps = lattice.sweeps / (chains * (iterations + warmup))
     found = {
         "sweeps": sweeps,
         "efficiency": float(1 / (tau.value[0] * sweeps)),
@@ -160,7 +180,33 @@ def sample_lattice(
         "mean": float(draws[..., 0].mean()),
         "mean_error": float(draws[..., 0].mean(axis=1).std(ddof=1) / np.sqrt(chains)),
     }
+    if scheme.startswith("history"):
+        least, error = first_lag(draws[..., 0])
+        found |= {"bound": 1 / (least * sweeps), "bound_error": error / (least**2 * sweeps)}
     return few_chains(fit, found)
+
+
+def first_lag(values: FloatArray) -> tuple[float, float]:
+    """Return what an autocorrelation time is at least, with a standard error.
+
+    Of a reversible chain with the autocorrelation rho of neighbours, tau is at least
+    (1 + rho) / (1 - rho), as the time is the mean of a convex function of the chain's eigenvalues
+    whose mean is rho (Jensen).  It needs much shorter runs than tau.  With e the mean squared step
+    and v the variance it is 4 v / e - 1; the error is that of e and v between chains.
+
+    Parameters
+    ----------
+    values
+        Shape (chains, draws), of independent chains in equilibrium.
+    """
+    steps = np.square(np.diff(values, axis=1)).mean(axis=1)
+    spread = np.square(values - values.mean()).mean(axis=1)
+    step, variance = float(steps.mean()), float(spread.mean())
+    if step == 0:
+        return np.inf, np.nan
+    relative = spread / variance - steps / step
+    error = 4 * variance / step * float(relative.std(ddof=1)) / np.sqrt(len(values))
+    return 4 * variance / step - 1, error
 
 
 LATTICE = python_method(METHOD, sample_lattice)

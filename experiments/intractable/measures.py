@@ -12,6 +12,7 @@ from .grid import HEART
 _FOUND = (
     *("acceptance", "acceptance_error", "mean", "mean_error", "sweeps", "efficiency"),
     *("efficiency_error", "efficiency_h", "tau_J", "tau_h", "closed"),
+    *("tau", "tau_error", "bound", "bound_error"),
 )
 
 

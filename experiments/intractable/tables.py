@@ -11,7 +11,18 @@ from harness.folders import shipped
 from harness.models.heart_disease import NAMES
 from harness.plan.spec import Results, Table
 
-from .grid import ESTIMATES, EXCHANGE, HEART, ISING, MACHINE_SCHEMES, NUTS, PRECISION_PART
+from . import bernoulli
+from .grid import (
+    BERNOULLI,
+    ESTIMATES,
+    EXCHANGE,
+    HEART,
+    HISTORY_A,
+    ISING,
+    MACHINE_SCHEMES,
+    NUTS,
+    PRECISION_PART,
+)
 
 _PARAMETERS = len(NAMES)
 
@@ -99,6 +110,7 @@ def lattice(results: Results) -> pd.DataFrame:
         return pd.DataFrame(columns=["efficiency"])
     columns = [
         *("acceptance", "sweeps", "tau_J", "efficiency", "efficiency_h", "closed", "mean"),
+        *(name for name in ("bound", "bound_error") if name in runs),
     ]
     keys = ["width", "scheme", "levels"]
     frame = runs.groupby(keys)[columns].mean()
@@ -106,6 +118,23 @@ def lattice(results: Results) -> pd.DataFrame:
         errors = runs.assign(square=np.square(runs[f"{name}_error"])).groupby(keys)["square"]
         frame[f"{name}_error"] = np.sqrt(errors.sum()) / errors.count()
     return frame
+
+
+def bits(results: Results) -> pd.DataFrame:
+    """Return autocorrelation times on Bernoulli variables, by scheme and D, the mean over runs.
+
+    Columns ``acceptance``, ``tau``, ``mean`` and their errors, ``closed`` and ``runs``.
+    """
+    runs = part_of(results, BERNOULLI, "tau")
+    if runs.empty:
+        return pd.DataFrame(columns=["tau"])
+    groups = runs.astype({"variables": int}).groupby(["scheme", "variables"])
+    frame = groups[["closed"]].mean()
+    for name in ("acceptance", "tau", "mean"):
+        frame[name] = groups[name].mean()
+        squares = groups[f"{name}_error"].agg(lambda errors: np.square(errors).sum())
+        frame[f"{name}_error"] = np.sqrt(squares) / groups.size()
+    return frame.assign(runs=groups.size())
 
 
 def tables(results: Results) -> list[Table]:
@@ -175,8 +204,26 @@ def tables(results: Results) -> list[Table]:
                 "Ising model, as in Figure 5.11: acceptance, Gibbs sweeps for each iteration "
                 "(those of the exact draws and K), autocorrelation time of J in iterations, "
                 "effective draws of J and h for each sweep, and E[J]. Where “closed” is below 1, "
-                "runs are short for their autocorrelation time, and the efficiency is a bound.",
+                "runs are short for their autocorrelation time, and the efficiency is a bound. "
+                "Latent histories (section 5.7.2): sweeps count steps back as well, and “bound” is "
+                "a bound of the efficiency from the autocorrelation of neighbouring draws.",
                 costs.map(lambda value: float(f"{value:.3g}")).reset_index(),
+            )
+        )
+    times = bits(results)
+    if not times.empty:
+        rows = times.reset_index()
+        widths = [
+            bernoulli.width(d, "a" if scheme == HISTORY_A else "b")
+            for scheme, d in zip(rows["scheme"], rows["variables"], strict=True)
+        ]
+        made.append(
+            Table(
+                "bernoulli",
+                "D independent Bernoulli variables (section 5.7.2): width of the walk, acceptance, "
+                "autocorrelation time in iterations, and E[θ], which is 1/2, with standard errors. "
+                "exact is Metropolis-Hastings with the likelihood.",
+                rows.assign(width=widths).round(4),
             )
         )
     return made

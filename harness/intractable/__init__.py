@@ -5,8 +5,10 @@ from harness.intractable.bridging import Transition
 from harness.intractable.exchange import exchange
 from harness.intractable.exponential_family import exponential_family
 from harness.intractable.known_constant import metropolis
+from harness.intractable.latent_history import latent_history
 from harness.intractable.problem import IntractableProblem, one_at_a_time
 from harness.intractable.proposals import Proposal, Walk
+from harness.intractable.slice_auxiliary import slice_auxiliary
 
 __all__ = [
     "IntractableProblem",
@@ -16,6 +18,8 @@ __all__ = [
     "auxiliary_variables",
     "exchange",
     "exponential_family",
+    "latent_history",
     "metropolis",
     "one_at_a_time",
+    "slice_auxiliary",
 ]

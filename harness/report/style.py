@@ -79,6 +79,8 @@ METHODS: dict[str, MethodStyle] = {
     "hmc": MethodStyle("HMC, unit metric", "#8C6D31", "x"),
     "exchange": MethodStyle("Exchange algorithm", "#004488", "d"),
     "auxiliary_variables": MethodStyle("Auxiliary variables", "#BB5566", "D"),
+    "slice_auxiliary": MethodStyle("Slices, auxiliary variables", "#994455", "o"),
+    "latent_history": MethodStyle("Latent histories", "#225522", "v"),
     "known_constant": MethodStyle("Metropolis, log Z given", "#DDAA33", "s"),
     "uncorrected_langevin": MethodStyle("Langevin, uncorrected", "#997700", "+"),
     "fold_importance": MethodStyle("Importance sampling from a fold", "#888888", "X"),
