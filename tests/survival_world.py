@@ -190,15 +190,19 @@ def finish(
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def end_watchers(pid: int) -> None:
-    """Kill what waits for the end of a process."""
-    watchers = [
+def watchers_of(pid: int) -> list[psutil.Process]:
+    """Return what waits for the end of a process, which also begins as a child of it."""
+    return [
         process
         for process in psutil.process_iter(["cmdline"])
         if str(pid) in (words := process.info["cmdline"] or []) and watcher.__file__ in words
     ]
-    assert watchers
-    for process in watchers:
+
+
+def end_watchers(pid: int) -> None:
+    """Kill what waits for the end of a process, as soon as it is there."""
+    until(lambda: bool(watchers_of(pid)), "a process that waits")
+    for process in watchers_of(pid):
         process.kill()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from survival_world import TinyWorld, end_watchers, finish, started, until
+from survival_world import TinyWorld, end_watchers, finish, started, until, watchers_of
 
 from harness.experiment.left_running import marked_run
 
@@ -123,8 +123,12 @@ def test_what_a_killed_run_left_ends_before_its_tasks_run_again(
     try:
         with tiny.start("quick-run", tiny.store, 2, TINY_CHILD="yes") as run:
             family = psutil.Process(run.pid)
-            until(lambda: len(family.children()) == 2, "two processes of tasks")
-            left = family.children()
+
+            def tasks() -> list[psutil.Process]:
+                return [each for each in family.children() if each not in watchers_of(run.pid)]
+
+            until(lambda: len(tasks()) == 2, "two processes of tasks")
+            left = tasks()
             end_watchers(run.pid)
             run.kill()
             run.communicate()
