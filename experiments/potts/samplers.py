@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.evidence import LogEvidence, resample
+from harness.evidence import LogEvidence, effective_number, resample
 from harness.fit import Fit, build_fit, evidence_attributes
 from harness.forms.method import python_method
 from harness.lattice.acceptance_ratio import BondBridges, bridged_log_z
@@ -91,8 +91,7 @@ def anneal(
     ends = _share(graph, run.states)
     settings = {"kernel": kernel, "runs": runs, "couplings": couplings, "spacing": spacing}
     drawn = ends[resample(run.log_weight[None], rng)]
-    weight = np.exp(run.log_weight - np.logaddexp.reduce(run.log_weight))
-    found = {"ends": ends, "effective": 1 / float(weight @ weight)}
+    found = {"ends": ends, "effective": float(effective_number(run.log_weight))}
     return _fit(model, "potts_annealing", drawn, began, seed, settings, run.log_z, found)
 
 

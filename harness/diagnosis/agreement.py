@@ -143,7 +143,7 @@ def effective_draws(fit: Fit) -> Iterable[Finding]:
     chains = fit.posterior.sizes["chain"]
     if fit.weighting == "across draws":
         # Where hardly a draw has weight, the linearised error that they are counted by is nonsense.
-        heavy = 1 / float(np.square(evidence.normalised_weights(fit.log_weight.ravel())).sum())
+        heavy = float(evidence.effective_number(fit.log_weight.ravel()))
         if heavy < EFFECTIVE_PROBLEM * chains:
             fewest[name] = min(fewest[name], heavy)
     told = f"{fewest[name]:,.0f} effective draws"

@@ -46,6 +46,7 @@ from harness.evidence.diagnostics import (
 )
 from harness.evidence.estimates import (
     Estimate,
+    effective_number,
     expectation,
     normalised_weights,
     standard_error,
@@ -106,6 +107,7 @@ __all__ = [
     "draw_inv_temp",
     "draws_for_error",
     "effective_draws",
+    "effective_number",
     "effective_pseudo_samples",
     "expectation",
     "inv_temp_log_conditionals",

@@ -54,6 +54,23 @@ def normalised_weights(log_weight: npt.ArrayLike) -> FloatArray:
     return weight
 
 
+def effective_number(log_weight: npt.ArrayLike) -> FloatArray:
+    """Return how many equal weights would be worth as much, 1 / sum_i w_i^2 of normalised ones.
+
+    Parameters
+    ----------
+    log_weight
+        The same as for :func:`normalised_weights`, shape (..., N).
+
+    Returns
+    -------
+    FloatArray
+        From 1 to N, shape (...).
+    """
+    effective: FloatArray = 1.0 / np.square(normalised_weights(log_weight)).sum(axis=-1)
+    return effective
+
+
 def expectation(values: npt.ArrayLike) -> Estimate:
     """Return the mean of a series over chains and draws, with its Monte Carlo standard error.
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.evidence.estimates import normalised_weights
+from harness.evidence.estimates import effective_number, normalised_weights
 
 
 def draw_index(log_weight: npt.ArrayLike, rng: np.random.Generator) -> npt.NDArray[np.intp]:
@@ -42,8 +42,7 @@ def effective_pseudo_samples(log_weight: npt.ArrayLike) -> FloatArray:
     If it is close to 1 everywhere, one pseudo-sample has nearly all the weight of each draw.  If it
     is close to N, the instrumental distribution is nearly the target itself.
     """
-    effective: FloatArray = 1.0 / np.square(normalised_weights(log_weight)).sum(axis=-1)
-    return effective
+    return effective_number(log_weight)
 
 
 def complement_log_weight(log_weight: npt.ArrayLike) -> FloatArray:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from harness.arrays import FloatArray
-from harness.evidence import LogEvidence, normalised_weights
+from harness.evidence import LogEvidence, effective_number
 from harness.modes.target import Target
 
 _DEGREES = 5.0
@@ -67,7 +67,7 @@ def local_log_mass(
     log_weight = target(points)[0] - log_q
     if not np.all(log_weight < np.inf) or not np.any(log_weight > -np.inf):
         return None
-    effective = 1 / float(np.square(normalised_weights(log_weight)).sum())
+    effective = float(effective_number(log_weight))
     if effective < _FEWEST_EFFECTIVE:
         return None
     value = float(np.logaddexp.reduce(log_weight)) - np.log(count)

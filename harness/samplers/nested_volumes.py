@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.evidence import LogEvidence
+from harness.evidence import LogEvidence, effective_number
 from harness.samplers.nested_particles import Particles, joined
 
 PATHS = 400
@@ -101,7 +101,7 @@ class Integrated(NamedTuple):
     @property
     def effective(self) -> float:
         """Effective number of posterior draws, 1 / sum w^2."""
-        return float(np.exp(-np.logaddexp.reduce(2 * self.log_weight)))
+        return float(effective_number(self.log_weight))
 
 
 def integrate(run: Removed, rng: np.random.Generator, *, paths: int = PATHS) -> Integrated:
