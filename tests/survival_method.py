@@ -21,6 +21,9 @@ from harness.fit import Fit, build_fit
 from harness.forms.method import Method
 from harness.model import Model
 
+# What a task starts with ``$TINY_CHILD``; a test tells it from what else runs by these words.
+CHILD = "import time; time.sleep(600)"
+
 
 def sample(
     model: Model, *, nuts: NutsSettings, seed: int, compiled: None, fails: str | None
@@ -37,7 +40,7 @@ def sample(
     if "TINY_CHILD" in os.environ:
         quiet = subprocess.DEVNULL
         subprocess.run(
-            [sys.executable, "-c", "import time; time.sleep(600)"],
+            [sys.executable, "-c", CHILD],
             stdout=quiet,
             stderr=quiet,
             check=False,

@@ -19,7 +19,7 @@ import psutil
 import pytest
 import survival_driver
 from click.testing import CliRunner, Result
-from survival_method import permit_path, sampled_log
+from survival_method import CHILD, permit_path, sampled_log
 
 import harness
 from harness.cli import main
@@ -190,20 +190,40 @@ def finish(
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def watchers_of(pid: int) -> list[psutil.Process]:
-    """Return what waits for the end of a process, which also begins as a child of it."""
+def end_watchers(pid: int) -> None:
+    """Kill what waits for the end of a process, as soon as it has left that one's family.
+
+    It begins as a child and leaves by a fork: killed before, it could have a child that waits on.
+    """
+    found: list[psutil.Process] = []
+
+    def have_left() -> bool:
+        found[:] = [each for each in _running(watcher.__file__, str(pid)) if _leads_session(each)]
+        return bool(found)
+
+    until(have_left, "a process that waits")
+    for process in found:
+        process.kill()
+
+
+def children_of_tasks(pid: int) -> list[psutil.Process]:
+    """Return what the tasks of a run in this process have started, with ``$TINY_CHILD``."""
+    return [each for each in _running(CHILD) if each.info["ppid"] == pid]
+
+
+def _running(*words: str) -> list[psutil.Process]:
+    """Return the processes that have all these words on their command line."""
     return [
         process
-        for process in psutil.process_iter(["cmdline"])
-        if str(pid) in (words := process.info["cmdline"] or []) and watcher.__file__ in words
+        for process in psutil.process_iter(["cmdline", "ppid"])
+        if set(words) <= set(process.info["cmdline"] or [])
     ]
 
 
-def end_watchers(pid: int) -> None:
-    """Kill what waits for the end of a process, as soon as it is there."""
-    until(lambda: bool(watchers_of(pid)), "a process that waits")
-    for process in watchers_of(pid):
-        process.kill()
+def _leads_session(process: psutil.Process) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        return os.getsid(process.pid) == process.pid
+    return False
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 120) -> None:

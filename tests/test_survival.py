@@ -15,7 +15,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from survival_world import TinyWorld, end_watchers, finish, started, until, watchers_of
+from survival_method import CHILD
+from survival_world import TinyWorld, children_of_tasks, end_watchers, finish, started, until
 
 from harness.experiment.left_running import marked_run
 
@@ -117,18 +118,13 @@ def test_what_a_killed_run_left_ends_before_its_tasks_run_again(
     """If what waits for the end of a run is killed before it, processes outlive the run."""
     left: list[psutil.Process] = []
     other = subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(600)"],
+        [sys.executable, "-c", CHILD],
         env={**os.environ, "HARNESS_RUN": "0" * 32},
     )
     try:
         with tiny.start("quick-run", tiny.store, 2, TINY_CHILD="yes") as run:
-            family = psutil.Process(run.pid)
-
-            def tasks() -> list[psutil.Process]:
-                return [each for each in family.children() if each not in watchers_of(run.pid)]
-
-            until(lambda: len(tasks()) == 2, "two processes of tasks")
-            left = tasks()
+            until(lambda: len(children_of_tasks(run.pid)) == 2, "a process of each of two tasks")
+            left = children_of_tasks(run.pid)
             end_watchers(run.pid)
             run.kill()
             run.communicate()
