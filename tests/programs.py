@@ -21,7 +21,14 @@ from test_temper_compiled import QUICK
 from test_tempering_at_zero import HEAD, PROGRAM
 from test_tempering_functions import RNG_PROGRAM
 from test_user_agreement import DATA, GROUPS
-from test_user_sample import BIMODAL, BIMODAL_DATA, EIGHT_SCHOOLS, SCHOOLS
+from test_user_sample import (
+    BIMODAL,
+    BIMODAL_DATA,
+    EIGHT_SCHOOLS,
+    SCHOOLS,
+    TUPLES,
+    TUPLES_DATA,
+)
 
 from harness.engine.compile import compile_programs
 from harness.engine.program import StanProgram
@@ -95,6 +102,7 @@ def _of_users(folder: Path) -> Iterator[StanProgram]:
         model = tempered_model(_written(folder, name, text).path, data)
         yield from (model.program(variant) for variant in ("original", "collapsed_tempering"))
     yield tempered_model(_written(folder, "rejects", REJECTS).path, {"y": 0.3}).program("original")
+    yield tempered_model(_written(folder, "tuples", TUPLES).path, TUPLES_DATA).program("original")
     ends = tempered_model(_written(folder, "out_of_range", OUT_OF_RANGE).path, {"y": 0.3})
     yield from (ends.program("original"), program_without_generated(ends))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from stan_density import stanli
 
-from harness.engine.stan_data import plain_data
+from harness.engine.stan_data import numbers_in, plain_data
 
 GIVEN: dict[str, Any] = {
     "number": 3,
@@ -25,6 +25,8 @@ GIVEN: dict[str, Any] = {
     "integers": np.array([[1, 2], [3, 4]], dtype=np.int32),
     "nothing": np.empty(0),
     "no columns": np.empty((2, 0)),
+    "tuple": {"1": 2.5, "2": (1, 2)},
+    "tuples": [{"1": True, "2": {"1": 0.5, "2": [1]}}, {"1": 2, "2": {"1": 1.5, "2": [3]}}],
 }
 EXPECTED: dict[str, Any] = {
     "number": 3,
@@ -38,6 +40,8 @@ EXPECTED: dict[str, Any] = {
     "integers": [[1, 2], [3, 4]],
     "nothing": [],
     "no columns": [[], []],
+    "tuple": {"1": 2.5, "2": [1, 2]},
+    "tuples": [{"1": 1, "2": {"1": 0.5, "2": [1]}}, {"1": 2, "2": {"1": 1.5, "2": [3]}}],
 }
 
 
@@ -74,9 +78,20 @@ def test_what_stanli_reads() -> None:
     parameters { real x; }
     model { x ~ std_normal(); }
     """
-    unknown = ("real", "integer", "no columns")  # no names of Stan's, or not wanted
+    # No names of Stan's, or not wanted, or unknown to stanli.
+    unknown = ("real", "integer", "no columns", "tuple", "tuples")
     kept = {name: value for name, value in GIVEN.items() if name not in unknown}
     kept["real_value"] = GIVEN["real"]
     stanli.Model(stan_code=code, data=plain_data(kept))
     with pytest.raises(RuntimeError, match="wrong data"):
         stanli.Model(stan_code=code, data=plain_data({**kept, "pair": (2, 1)}))
+
+
+def test_numbers_in_tuples_have_names() -> None:
+    found = [(name, array.tolist()) for name, array in numbers_in("t", GIVEN["tuples"])]
+    assert found == [
+        *(("t[1].1", True), ("t[1].2.1", 0.5), ("t[1].2.2", [1])),
+        *(("t[2].1", 2), ("t[2].2.1", 1.5), ("t[2].2.2", [3])),
+    ]
+    assert [name for name, _ in numbers_in("rows", GIVEN["rows"])] == ["rows"]
+    assert [array.size for _, array in numbers_in("nothing", [])] == [0]

@@ -462,3 +462,56 @@ def test_transformed_parameters_without_generated_quantities_through_cmdstan(
     posterior = result.posterior
     assert list(posterior) == ["a", "b", "square_a"]
     np.testing.assert_allclose(posterior["square_a"], posterior["a"] ** 2, rtol=1e-12)
+
+
+TUPLES = """data {
+  tuple(real, array[2] real) prior;
+  array[3] tuple(real, int<lower=1>) y;
+}
+parameters {
+  real x;
+}
+model {
+  x ~ normal(prior.1, prior.2[1]);
+  for (i in 1 : 3) {
+    y[i].1 ~ normal(x, 1 / sqrt(y[i].2));
+  }
+}
+"""
+TUPLES_DATA = {
+    "prior": {"1": 1.0, "2": [2.0, 0.0]},
+    "y": [{"1": 2.0, "2": 1}, {"1": 3.0, "2": 2}, {"1": 2.5, "2": 1}],
+}
+
+
+@pytest.mark.compiled
+def test_data_that_are_tuples(tmp_path: Path) -> None:
+    """The engine stanli does not know them; the posterior is normal, with precision 1/4 + 4."""
+    program = tmp_path / "tuples.stan"
+    program.write_text(TUPLES)
+    fit = sample(program, TUPLES_DATA, seed=3, progress=False)
+    precision = 1 / 4 + 4
+    mean = fit.fit.expectation(lambda draws: draws["x"])
+    assert abs(mean.value - (1 / 4 + 2 + 6 + 2.5) / precision) < 4 * mean.mcse
+    # y_i = x + e_i has the covariance 4 + I / n_i.
+    y, n = np.array([2.0, 3.0, 2.5]), np.array([1, 2, 1])
+    exact = multivariate_normal(np.ones(3), 4 + np.diag(1 / n)).logpdf(y)
+    assert fit.log_evidence is not None
+    assert abs(fit.log_evidence.value - exact) < 4 * fit.log_evidence.mcse
+    kept = fit.fit.tree["constant_data"].to_dataset()
+    assert kept["prior.2"].to_numpy().tolist() == [2, 0]
+    assert kept["y[2].2"].item() == 2
+    fit.fit.save(tmp_path / "fit.nc")
+    assert "y[2].1" in Fit.load(tmp_path / "fit.nc").tree["constant_data"]
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [("a", r"prior\.1 in the data is not a number"), (float("nan"), r"prior\.1 .* holds NaN")],
+)
+def test_bad_entries_of_tuples(part: object, said: str, tmp_path: Path) -> None:
+    program = tmp_path / "tuples.stan"
+    program.write_text(TUPLES)
+    data = {**TUPLES_DATA, "prior": (part, [2.0, 0.0])}
+    with pytest.raises(DataError, match=said):
+        sample(program, data, method="nuts", seed=1, progress=False)

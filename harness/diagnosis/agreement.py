@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from harness import evidence
-from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
+from harness.diagnosis.finding import BETTER_PATH, NO_PATH, Finding, Severity
 from harness.fit import Fit
 from harness.fit.weighting import WEIGHTS
 
@@ -38,7 +38,9 @@ def agreement(fit: Fit) -> Iterable[Finding]:
             "Take a base nearer to the target, or many more draws.",
         )
     else:
-        yield r_hat_finding(fit.posterior, "", "so these are not draws of the whole target")
+        advice = NO_PATH if fit.tree.attrs["method"] == "nuts" else BETTER_PATH
+        consequence = "so these are not draws of the whole target"
+        yield r_hat_finding(fit.posterior, "", consequence, advice)
     extended = fit.extended
     if extended is not None:
         raw = extended.drop_vars(WEIGHTS, errors="ignore")
@@ -47,7 +49,9 @@ def agreement(fit: Fit) -> Iterable[Finding]:
         )
 
 
-def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
+def r_hat_finding(
+    draws: xr.Dataset, of_what: str, consequence: str, advice: str = BETTER_PATH
+) -> Finding:
     """Say whether the chains agree.
 
     Parameters
@@ -56,6 +60,8 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
         Axes (chain, draw, ...).
     of_what, consequence
         Parts of the sentence: whose R-hat it is, and what it means if the chains disagree.
+    advice
+        What to try if they disagree.
     """
     worst = _largest_r_hat(draws, of_what)
     if isinstance(worst, Finding):
@@ -65,7 +71,7 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str) -> Finding:
         return Finding(
             Severity.PROBLEM,
             f"The chains disagree, {consequence}: R-hat{of_what} reaches {r_hat:.2f} ({name}).",
-            BETTER_PATH,
+            advice,
         )
     if r_hat > R_HAT_WARNING:
         return Finding(

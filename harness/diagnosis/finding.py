@@ -10,6 +10,11 @@ BETTER_PATH = (
     "has few draws, or starting points in every mode. Then try a longer run."
 )
 """What to try if the path itself is at fault."""
+NO_PATH = (
+    "Take a longer warm-up and more draws. If the chains still disagree, NUTS does not move "
+    "between modes: temper the target."
+)
+"""What to try if chains of plain NUTS, which follow no path, disagree."""
 
 
 class Severity(IntEnum):

@@ -64,7 +64,7 @@ class Declared:
     Attributes
     ----------
     type
-        Type of each entry: ``int``, ``real``, ``complex``, or what stanc reports for a tuple.
+        Type of each entry: ``int``, ``real``, ``complex`` or ``tuple``.
     dimensions
         Number of its axes.
     """
@@ -73,7 +73,8 @@ class Declared:
     dimensions: int
 
     def __str__(self) -> str:
-        word = "integer" if self.type == "int" else "number"
+        words = {"int": "integer", "complex": "complex number", "tuple": "tuple"}
+        word = words.get(self.type, "number")
         if self.dimensions == 0:
             return f"one {word}"
         return f"{word}s with {self.dimensions} " + ("axis" if self.dimensions == 1 else "axes")
@@ -98,11 +99,16 @@ def declarations(program: StanProgram, cmdstan: CmdStan) -> dict[str, dict[str, 
     blocks = ("inputs", "parameters", "transformed parameters", "generated quantities")
     return {
         block: {
-            name: Declared(str(each["type"]), int(each["dimensions"]))
+            name: Declared(_type(each["type"]), int(each["dimensions"]))
             for name, each in described[block].items()
         }
         for block in blocks
     }
+
+
+def _type(described: str | list[Any]) -> str:
+    """Name a type; stanc describes a tuple by the list of what is in it."""
+    return described if isinstance(described, str) else "tuple"
 
 
 def program_digest(program: StanProgram, cmdstan: CmdStan) -> str:

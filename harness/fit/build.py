@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from harness.engine.stan_data import numbers_in
 from harness.evidence import LogEvidence
 from harness.fit.fit import FORMAT, Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
@@ -37,7 +38,7 @@ def build_fit(
     sample_stats
         Arrays (chain, draw) by name.
     constant_data
-        Data of the model by name.
+        Data of the model by name; entries of tuples become variables of their own.
     attrs
         Strings, numbers and arrays for the root of the tree; ``settings`` may be a dict.
     weighting
@@ -59,9 +60,10 @@ def build_fit(
         "sample_stats": _dataset(sample_stats),
         "constant_data": xr.Dataset(
             {
-                name: (tuple(f"{name}_dim_{i}" for i in range(np.ndim(value))), np.asarray(value))
+                part: (tuple(f"{part}_dim_{i}" for i in range(array.ndim)), array)
                 for name, value in constant_data.items()
-                if np.size(value)
+                for part, array in numbers_in(name, value)
+                if array.size
             }
         ),
     }

@@ -13,6 +13,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram, compile_programs, source_digest
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
+from harness.engine.stan_data import numbers_in
 from harness.engine.stanli_nuts import run_stanli_nuts
 from harness.engine.stanli_package import HOW_TO_INSTALL_STANLI, stanli_is_installed
 from harness.engine.toolchain import require_cmdstan, why_no_compiler
@@ -136,10 +137,11 @@ def run_variant(
     )
     everything = variant_data(model, variant, data)
     for name, value in everything.items():
-        if np.any(np.isnan(np.asarray(value, dtype=np.float64))):
-            raise DataError(
-                f"{name} in the data of {model.name} holds NaN: correct it or leave it out"
-            )
+        for part, array in numbers_in(name, value):
+            if np.any(np.isnan(array.astype(np.float64))):
+                raise DataError(
+                    f"{part} in the data of {model.name} holds NaN: correct it or leave it out"
+                )
     if _engine(run) == "stanli":
         if run.inv_metric is not None:
             _log.warning("The stanli engine takes no inverse metric: it adapts one.")

@@ -313,7 +313,10 @@ class _Path:
         value, gradient = self._log_density(points)
         value = np.array(value, dtype=np.float64)
         if np.any(value == np.inf):
-            raise DataError("the target's log density is +inf at a point that the pilot visited")
+            raise DataError(
+                "the target's log density is +inf at a point that the pilot visited, because a "
+                "term overflows there or the density has no upper bound"
+            )
         value[np.isnan(value)] = -np.inf
         usable = np.isfinite(value)[:, None] & np.isfinite(gradient)
         return value, np.where(usable, gradient, 0.0)

@@ -11,6 +11,7 @@ import numpy as np
 
 from harness.engine.compile import Declared
 from harness.engine.program import StanProgram
+from harness.engine.stan_data import numbers_in
 from harness.engine.stan_source import stan_instance
 from harness.engine.stanli_package import UNSUPPORTED, stan_model, stanli_source
 from harness.errors import DataError
@@ -160,6 +161,14 @@ def _checked(name: str, declared: Declared, given: Mapping[str, Any], where: str
             f"{where} has no {name}, which the program declares as {declared}; it has {has}"
         )
     value = given[name]
+    if declared.type == "tuple":
+        made = _objects(value)
+        for part, numbers in numbers_in(name, made):
+            if numbers.dtype.kind not in "biuf":
+                raise DataError(f"{part} in {where} is not a number or an array of numbers")
+            if np.any(np.isnan(numbers.astype(np.float64))):
+                raise DataError(f"{part} in {where} holds NaN: correct it or leave it out")
+        return made
     if declared.type not in ("int", "real"):
         return value
     try:
@@ -188,3 +197,13 @@ def _checked(name: str, declared: Declared, given: Mapping[str, Any], where: str
             )
         array = array.astype(np.int64)
     return array if array.ndim else array.item()
+
+
+def _objects(value: Any) -> Any:
+    """Turn tuples of Python's into what JSON has for tuples of Stan's: objects, counted from 1."""
+    match value:
+        case tuple():
+            return {str(i): _objects(part) for i, part in enumerate(value, start=1)}
+        case list():
+            return [_objects(part) for part in value]
+    return value

@@ -46,9 +46,9 @@ def pilots_evidence(
         search = []
     near = _near(scouted)
     if not search and not near:
-        reasons = (
-            "; ".join(scouted.failures.values()) or "the pilots' estimates cannot be relied on"
-        )
+        # Several pilots may have failed for one reason.
+        reasons = "; ".join(dict.fromkeys(scouted.failures.values()))
+        reasons = reasons or "the pilots' estimates cannot be relied on"
         findings.append(
             Finding(
                 Severity.WARNING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from harness.engine.compile import (
 from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.short_nuts import affordable
+from harness.engine.stan_source import stan_instance
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import (
     DataError,
@@ -135,8 +136,21 @@ class UserProgram:
             named = str(error).replace(f"{self.model.folder.name}-", f"{self.path.name}, form ")
             raise type(error)(named) from error
 
-    def compile(self, variants: Iterable[str], clock: Clock) -> None:
-        """Compile variants that are not compiled yet, several at once, if the engine is CmdStan."""
+    def compile(
+        self, variants: Iterable[str], clock: Clock, *, densities: Iterable[str] = ()
+    ) -> None:
+        """Compile what is not compiled yet, if the engine is CmdStan.
+
+        Parameters
+        ----------
+        variants
+            Variants that NUTS is to run, several at once.
+        clock
+            Where the time goes.
+        densities
+            Variants whose density is evaluated later.  A library is compiled for those that stanli
+            does not support, so that what evaluates them spends its own time only.
+        """
         programs = {
             self.model.program(each): each for each in variants if each not in self.compiled
         }
@@ -144,6 +158,9 @@ class UserProgram:
             return
         with clock.step("compiling", "compile"):
             made = compile_programs(programs, require_cmdstan())
+            for each in densities:
+                with suppress(HarnessError):  # shows again where the density is needed
+                    stan_instance(self.model.program(each), self.model.data)
         self.compiled |= {programs[program]: each for program, each in made.items()}
 
     @property

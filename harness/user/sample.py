@@ -32,6 +32,7 @@ from harness.user.compare import Population, compare
 from harness.user.confirm import nuts_stays
 from harness.user.evidence import (
     PilotsEvidence,
+    improper_prior,
     open_questions,
     pilots_evidence,
     without_likelihood,
@@ -63,6 +64,7 @@ from harness.user.modes import (
 )
 from harness.user.nested import nested_sampling, refuse_without_prior
 from harness.user.parallel import References, parallel_tempering
+from harness.user.prior import PRIOR
 from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds, severities
@@ -286,9 +288,9 @@ class _Run:
 
     # The methods
 
-    def plain(self) -> Fit:
-        """Run plain NUTS on the program itself."""
-        self._program.compile([ORIGINAL], self._clock)
+    def plain(self, *, densities: Iterable[str] = ()) -> Fit:
+        """Run plain NUTS on the program itself, before what evaluates the densities of others."""
+        self._program.compile([ORIGINAL], self._clock, densities=densities)
         with self._clock.step("plain NUTS", "nuts"):
             return self._program.plain(self._nuts, self._seed)
 
@@ -354,9 +356,10 @@ class _Run:
 
     def auto(self, explorer: Explorer) -> UserFit:
         """Run plain NUTS, look for further modes, and temper where NUTS misses something."""
-        plain = self.plain()
-        if self._program.why_not_tempered is not None:
-            finding = search_failed(self._program.why_not_tempered)
+        reason = self._program.why_not_tempered
+        plain = self.plain(densities=("target", PRIOR) if reason is None else ())
+        if reason is not None:
+            finding = search_failed(reason)
             return UserFit(self.finished(plain, [finding]), "nuts")
         with self._clock.step("comparing densities", "check"):
             differ = self._program.disagreement(self._seed)
@@ -458,7 +461,9 @@ class _Run:
         explorer: Explorer,
     ) -> UserFit:
         """Let parallel tempering take over from a fit with troubles; return the better one."""
-        troubles = found.troubles(judged.accepted)
+        # The draws of any method have the program's prior.
+        improper = improper_prior(self._program.model)
+        troubles = found.troubles([*judged.accepted, improper])
         if not troubles:
             return found
         spent = scouted.seconds + self._rounds_seconds
@@ -473,7 +478,7 @@ class _Run:
             judged = judged.settled(*arbitrate(judged.dispute, _parameters(fit)))
         told = [*judged.findings, *findings, *([] if missed is None else [missed])]
         other = UserFit(self.finished(fit, told, scouted), METHOD)
-        others = other.troubles(judged.accepted)
+        others = other.troubles([*judged.accepted, improper])
         if severities(others) >= severities(troubles):
             return found.adding(no_relief(others[0].sentence))
         tempered = found.fit if found.method == _AUTO else found.tempered
