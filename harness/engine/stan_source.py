@@ -16,7 +16,7 @@ from harness.engine.program_library import library_source
 from harness.engine.stan_library import DATA_SEED, StanInstance
 from harness.engine.stanli_package import (
     HOW_TO_INSTALL_STANLI,
-    UNSUPPORTED,
+    is_unsupported,
     stanli_is_installed,
     stanli_source,
 )
@@ -73,7 +73,7 @@ def stan_instance(
 
 def compiling_helps(error: Exception) -> bool:
     """Whether stanli failed because it does not support the program, and there is a compiler."""
-    return UNSUPPORTED in str(error) and why_no_compiler() is None
+    return is_unsupported(str(error)) and why_no_compiler() is None
 
 
 def _compiled(program: StanProgram, data: Mapping[str, Any], data_seed: int) -> StanInstance:

@@ -35,8 +35,19 @@ wrong, or stanli says that an argument is out of its domain.  Without these pass
 the same time, except for some long loops over scalars, which take up to five times as long.
 """
 
-UNSUPPORTED = "stanli compile:"
-"""Text in stanli's message if it does not support something that the program uses."""
+_COMPILES = "stanli compile:"
+_UNSUPPORTED = (_COMPILES, "mir:", "unsupported")
+"""What stanli's message has one of if it does not support something that the program uses."""
+
+
+def is_unsupported(message: str) -> bool:
+    """Whether stanli refuses a program for itself, and not for its data."""
+    return any(each in message for each in _UNSUPPORTED)
+
+
+def what_is_unsupported(message: str) -> str:
+    """Return what such a message says about the program."""
+    return message.replace(_COMPILES, "").strip()
 
 
 def stanli_is_installed() -> bool:

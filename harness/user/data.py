@@ -13,7 +13,12 @@ from harness.engine.compile import Declared
 from harness.engine.program import StanProgram
 from harness.engine.stan_data import numbers_in
 from harness.engine.stan_source import stan_instance
-from harness.engine.stanli_package import UNSUPPORTED, stan_model, stanli_source
+from harness.engine.stanli_package import (
+    is_unsupported,
+    stan_model,
+    stanli_source,
+    what_is_unsupported,
+)
 from harness.errors import DataError
 
 NOTHING_TO_SAMPLE = "with these data no parameter has a value, so there is nothing to sample"
@@ -117,10 +122,10 @@ def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str
         instance = stanli_source(program, data).instance()
     except DataError as error:
         said = str(error).removeprefix(f"{program.name}: ")
-        if UNSUPPORTED in said:
+        if is_unsupported(said):
             raise DataError(
                 f"{program.path}: stanli does not support this program; use --engine cmdstan. It "
-                f"says: {said.replace(UNSUPPORTED, '').strip()}"
+                f"says: {what_is_unsupported(said)}"
             ) from error
         raise DataError(f"{where}: {said}") from error
     if not model.n_unconstrained:
