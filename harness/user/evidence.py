@@ -6,7 +6,7 @@ from harness import evidence
 from harness.diagnosis import Finding, Severity
 from harness.evidence import LogEvidence
 from harness.model import Model
-from harness.user.scout import Scouted
+from harness.user.scout import BRIDGE, Scouted
 
 _DISAGREE = 1e-3
 """Probability that sound legs differ by as much, below which they disagree."""
@@ -44,7 +44,11 @@ def pilots_evidence(
     search = list(scouted.estimates.get(scouted.origin, ()))
     if not search_is_sound or (scouted.prior is not None and not scouted.prior.reliable):
         search = []
-    near = _near(scouted)
+    by_bridge = BRIDGE in scouted.estimates
+    # A bridge sees no more than the draws.
+    near = _near(scouted) if nuts_is_sound or not by_bridge else []
+    if near and by_bridge:
+        findings.append(bridge_of_draws(scouted.failures["near"]))
     if not search and not near:
         # Several pilots may have failed for one reason.
         reasons = "; ".join(dict.fromkeys(scouted.failures.values()))
@@ -69,8 +73,9 @@ def pilots_evidence(
             Finding(
                 Severity.WARNING,
                 f"The two estimates of log Z disagree: {one.value:.2f} ± {one.mcse:.2f} along a "
-                f"path from {scouted.origin}, {other.value:.2f} ± {other.mcse:.2f} along one from "
-                f"a Gaussian fitted to draws of NUTS. The result uses {shown}, which is right if "
+                f"path from {scouted.origin}, {other.value:.2f} ± {other.mcse:.2f} "
+                f"{'by a bridge from' if by_bridge else 'along one from a Gaussian fitted to'} "
+                f"draws of NUTS. The result uses {shown}, which is right if "
                 + ("NUTS has seen every mode." if nuts_is_sound else "that path is not too rough."),
                 "Give the parameters less vague priors, so that the path from there is shorter.",
             )
@@ -133,6 +138,15 @@ def _about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
     else:
         found += written_prior(scouted.constant)
     return found
+
+
+def bridge_of_draws(reason: str) -> Finding:
+    """Report that log Z rests on draws of NUTS alone."""
+    return Finding(
+        Severity.FINE,
+        "Log Z from NUTS's draws is by bridge sampling, which sees the modes of the draws only, "
+        f"because the pilots that start from a Gaussian near them did not succeed: {reason}.",
+    )
 
 
 def improper_prior(model: Model) -> Finding:

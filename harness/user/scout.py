@@ -3,20 +3,24 @@
 Two kinds of pilot look at the posterior from different sides.  The *search* starts from the prior
 or, if that is flat, from a wide Gaussian.  It may find modes that NUTS misses, and tempered runs
 follow its path.  The *near* leg starts from a Gaussian that is fitted to draws of NUTS, so it needs
-few rungs, however vague the prior is.  Both estimate log Z, so that a failure of one shows.
+few rungs, however vague the prior is.  Both estimate log Z, so that a failure of one shows.  If the
+near leg does not reach the posterior in time, bridge sampling from the draws takes its place.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from harness import evidence
 from harness.arrays import FloatArray
+from harness.diagnosis.agreement import R_HAT_WARNING
 from harness.engine.batched import BatchedDensity
 from harness.errors import DataError, HarnessError, SamplingError, one_line
 from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
@@ -25,6 +29,7 @@ from harness.forms.continuous_tempering import ZERO_LIKELIHOOD, tempering_data
 from harness.forms.from_pilot import scouted_ladder
 from harness.model import Model
 from harness.path import GaussianBase, Pilot
+from harness.user.bridged import bridged
 from harness.user.compare import Population
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, prior_draws
@@ -40,6 +45,11 @@ BUDGET = 120.0
 """Seconds that the pilots of a program may take by default."""
 _SEARCH, _OTHER = 0.5, 0.25
 """Shares of it for the search, and for each of the other legs."""
+BRIDGE = "draws of NUTS themselves"
+"""Origin of an estimate by bridge sampling, which takes the near leg's place."""
+_EVALUATIONS_A_DRAW = 16
+"""Densities that a bridge evaluates for each draw: at draws, proposals, reflections, and again for
+reshuffled blocks."""
 
 
 @dataclass(frozen=True)
@@ -96,13 +106,13 @@ class Scouted:
     origin
         Where the search started, in words.
     estimates
-        Each leg's own estimates of log Z, by where it started.
+        Each leg's own estimates of log Z, by where it started; :data:`BRIDGE` is no leg.
     constant
         Log of the integral of the prior as the program writes it; None if it is not known.
     prior
         Draws of the prior; None if the search did not start from it.
     failures
-        Why a leg failed, by its name, ``search`` or ``near``.
+        Why a leg or the bridge failed, by name: ``search``, ``near``, ``constant``, ``bridge``.
     gradients, seconds
         Gradient evaluations and wall time.
     """
@@ -309,9 +319,41 @@ class _Scout:
             )
         except (DataError, SamplingError) as error:
             self._failures["near"] = one_line(error).rstrip(".")
+            self._bridge()
             return None
         self._remember(leg)
         return leg
+
+    def _bridge(self) -> None:
+        """Estimate log Z by bridge sampling from NUTS's draws, in place of the leg that failed.
+
+        It takes a fraction of a leg's gradients and works in more dimensions.  But it needs chains
+        that agree, and sees nothing of what lies around the draws.
+        """
+        if self._draws is None:
+            return
+        chains = len(next(iter(self._draws.values())))
+        points = self._unconstrained(self._draws).reshape(chains, -1, self._density.dimension)
+        began = time.perf_counter()
+        self._density(points[0])
+        seconds = (time.perf_counter() - began) / points.shape[1]
+        affordable = _OTHER * self._budget / (seconds * _EVALUATIONS_A_DRAW)
+        thin = math.ceil(points.shape[0] * points.shape[1] / affordable)
+        taken = points.shape[1]
+
+        def counting(at: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+            nonlocal taken
+            taken += len(np.asarray(at))
+            return self._density(at)
+
+        try:
+            if np.nanmax(evidence.r_hat(points)) <= R_HAT_WARNING:
+                bridges = bridged(counting, points[:, ::thin], seed=self._seeds[4])
+                if bridges.sound:
+                    self._estimates[BRIDGE] = (bridges.log_evidence,)
+        except (DataError, SamplingError) as error:
+            self._failures["bridge"] = one_line(error).rstrip(".")
+        self._gradients += taken
 
     def _remember(self, leg: Leg) -> None:
         self._gradients += leg.gradients

@@ -1,0 +1,85 @@
+"""What estimates log Z from draws of NUTS if the pilots near them do not succeed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from stan_density import stanli
+from test_user_sample import EIGHT_SCHOOLS, SCHOOLS, schools_log_evidence, write
+
+from harness.arrays import FloatArray
+from harness.engine.nuts import NutsSettings
+from harness.engine.short_nuts import run_short_nuts
+from harness.errors import SamplingError
+from harness.model import Model
+from harness.temper import tempered_model
+from harness.user import scout
+from harness.user.evidence import pilots_evidence
+from harness.user.legs import Leg, run_leg
+from harness.user.scout import BRIDGE, Scouted, scout_program
+
+assert stanli is not None
+
+NO_TIME = "the pilot has not reached the target in 1 s"
+
+
+@pytest.fixture(scope="module")
+def schools(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    path, _ = write(tmp_path_factory.mktemp("schools"), "es", EIGHT_SCHOOLS, SCHOOLS)
+    return tempered_model(path, SCHOOLS)
+
+
+@pytest.fixture(scope="module")
+def draws(schools: Model) -> Mapping[str, FloatArray]:
+    settings = NutsSettings(chains=4, warmup=300, draws=500)
+    run = run_short_nuts(schools.program("target"), SCHOOLS, settings, 2)
+    return {name: run.variables[name] for name in schools.parameters}
+
+
+@pytest.fixture
+def no_near_leg(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*arguments: Any, origin: str, **options: Any) -> Leg:
+        if "draws of NUTS" in origin:
+            raise SamplingError(NO_TIME)
+        return run_leg(*arguments, origin=origin, **options)
+
+    monkeypatch.setattr(scout, "run_leg", run)
+
+
+def evidence_of(model: Model, scouted: Scouted, *, nuts_is_sound: bool) -> tuple[Any, list[str]]:
+    found, findings = pilots_evidence(
+        model, scouted, search_is_sound=False, nuts_is_sound=nuts_is_sound
+    )
+    return found, [str(each) for each in findings]
+
+
+@pytest.mark.usefixtures("no_near_leg")
+def test_a_bridge_takes_the_place_of_a_leg_that_fails(
+    schools: Model, draws: Mapping[str, FloatArray]
+) -> None:
+    scouted = scout_program(schools, draws=draws, seed=3)
+    assert set(scouted.estimates) == {"the prior", BRIDGE}
+    found, said = evidence_of(schools, scouted, nuts_is_sound=True)
+    # The search is left out, so that this is the bridge's estimate alone.
+    assert abs(found.value - schools_log_evidence()) < 4 * found.mcse < 0.4
+    assert any("bridge sampling" in each and NO_TIME in each for each in said)
+    found, said = evidence_of(schools, scouted, nuts_is_sound=False)
+    assert found is None
+    assert any("There is no estimate of log Z" in each for each in said)
+
+
+@pytest.mark.usefixtures("no_near_leg")
+def test_chains_that_disagree_have_no_bridge(
+    schools: Model, draws: Mapping[str, FloatArray]
+) -> None:
+    apart = {**draws, "mu": draws["mu"] + 20 * np.arange(4)[:, None]}
+    assert BRIDGE not in scout_program(schools, draws=apart, seed=3).estimates
+
+
+def test_a_leg_that_succeeds_needs_no_bridge(
+    schools: Model, draws: Mapping[str, FloatArray]
+) -> None:
+    assert BRIDGE not in scout_program(schools, draws=draws, seed=3).estimates
