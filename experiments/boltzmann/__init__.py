@@ -37,7 +37,7 @@ def user_grid(profile: Profile, folder: Path) -> tuple[Cell, ...]:
     instances = [
         users_instance(f"authors-i{i}", folder / name) for i, name in found[: size.instances]
     ]
-    cells += ct_cells(instances, size, "CT authors")
+    cells += ct_cells(instances, profile, "CT authors")
     if not cells:
         raise DataError(
             f"{folder} holds neither {AUTHORS_PE} nor any of {AUTHORS_CT[0]} to {AUTHORS_CT[-1]}"

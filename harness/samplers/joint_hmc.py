@@ -20,6 +20,7 @@ from harness.model.python_target import Target, function_target, target_of
 from harness.path.gaussian import GaussianBase, gaussian_base
 from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Hmc, StepSizes
+from harness.samplers.path_chains import kept_draws
 from harness.samplers.result import weighted_fit
 
 METHOD = "joint_hmc"
@@ -68,6 +69,7 @@ def joint_hmc(
     chains: int = 10,
     draws: int = 1000,
     warmup: int = 500,
+    thin: int = 1,
     kernel: Hmc | None = None,
     step_size: float | None = None,
     seed: int,
@@ -83,6 +85,8 @@ def joint_hmc(
         normal ones.
     chains, draws, warmup
         Number of chains, which run side by side, iterations that are kept, and those before.
+    thin
+        Keep every k-th of the draws only, which saves memory where neighbours are alike.
     kernel
         HMC; by default with 20 leapfrog steps, as published.
     step_size
@@ -98,8 +102,8 @@ def joint_hmc(
     Raises
     ------
     DataError
-        If a count is too small, the base does not have the target's dimension, or the target's
-        density is not usable at draws of the base.
+        If a count is too small, draws cannot be thinned so, the base does not have the target's
+        dimension, or the target's density is not usable at draws of the base.
     """
     if chains < 1 or draws < 1 or warmup < 0:
         raise DataError(
@@ -114,13 +118,15 @@ def joint_hmc(
     joint = GeometricPath(
         function_target(target.name, joint_density(target.log_density, path), dimension + 1),
         gaussian_base(np.zeros(dimension + 1), np.eye(dimension + 1)),
+        metric="unit",
     )
     start = path.start_at_base(rng, chains).points
     state = joint.start(np.hstack([start, rng.standard_normal((chains, 1))]))
     steps = StepSizes(1, step_size or 0.1, kernel.target_acceptance)
     group = np.zeros(chains, dtype=np.intp)
-    kept = np.empty((chains, draws, dimension + 1))
-    acceptance = np.empty((chains, draws))
+    number = kept_draws(draws, thin)
+    kept = np.empty((chains, number, dimension + 1))
+    acceptance = np.empty((chains, number))
     for iteration in range(warmup + draws):
         learning = iteration < warmup and step_size is None
         size = steps.current(group) if learning else steps.tuned(group)
@@ -128,12 +134,13 @@ def joint_hmc(
         state = moved.state
         if learning:
             steps.learn(group, moved.acceptance)
-        if iteration >= warmup:
-            kept[:, iteration - warmup] = state.points
-            acceptance[:, iteration - warmup] = moved.acceptance
+        draw, others = divmod(iteration + 1 - warmup, thin)
+        if draw >= 1 and not others:
+            kept[:, draw - 1] = state.points
+            acceptance[:, draw - 1] = moved.acceptance
     x, u = kept[..., :-1], np.clip(kept[..., -1], -_LARGEST_U, _LARGEST_U)
     flat = path.state(x.reshape(-1, dimension))
-    delta = path.delta(flat).reshape(chains, draws)
+    delta = path.delta(flat).reshape(chains, number)
     log_w1, log_w0 = inv_temp_log_conditionals(delta, _FLAT, ladder=False)
     # Evaluating the kept draws again is not part of the run's cost.
     path.cost.gradients = joint.cost.gradients + chains
@@ -150,11 +157,12 @@ def joint_hmc(
             "chains": chains,
             "draws": draws,
             "warmup": warmup,
+            "thin": thin,
             "step_size": step_size,
         },
         seed=seed,
         stats={
-            "lp": flat.log_gamma.reshape(chains, draws),
+            "lp": flat.log_gamma.reshape(chains, number),
             "acceptance_rate": acceptance,
         },
         found={"tuned_step_size": float(steps.tuned(group)[0])},

@@ -143,15 +143,26 @@ class PathChains:
             self.inv_temp = self._drawn()
         return delta.T
 
-    def sample(self, draws: int) -> Draws:
-        """Run chains with the step sizes that warm-up has tuned."""
+    def sample(self, draws: int, thin: int = 1) -> Draws:
+        """Run chains with the step sizes that warm-up has tuned, and keep every ``thin``-th draw.
+
+        Raises
+        ------
+        DataError
+            If the number of draws is not a multiple of ``thin``.
+        """
+        kept = kept_draws(draws, thin)
         chains, dimension = self.state.points.shape
-        points = np.empty((chains, draws, dimension))
-        inv_temp, delta, log_gamma, acceptance, step_size = np.empty((5, chains, draws))
-        for draw in range(draws):
+        points = np.empty((chains, kept, dimension))
+        inv_temp, delta, log_gamma, acceptance, step_size = np.empty((5, chains, kept))
+        for iteration in range(draws):
             band = self.band(self.inv_temp)
             moved = self._move(band, learn=False)
             self.inv_temp = self._drawn()
+            draw, others = divmod(iteration + 1, thin)
+            if others:
+                continue
+            draw -= 1
             points[:, draw] = self.state.points
             inv_temp[:, draw] = self.inv_temp
             delta[:, draw] = self.path.delta(self.state)
@@ -177,6 +188,19 @@ class PathChains:
     def _drawn(self) -> FloatArray:
         delta = self.path.delta(self.state)
         return draw_inv_temp(delta, self.log_g, self.rng, ladder=self.ladder)
+
+
+def kept_draws(draws: int, thin: int) -> int:
+    """Return how many of a chain's draws are kept if every ``thin``-th is.
+
+    Raises
+    ------
+    DataError
+        If the number of draws is not a multiple of ``thin``.
+    """
+    if thin < 1 or draws % thin:
+        raise DataError(f"{draws} draws cannot be thinned to every {thin}th: give a multiple")
+    return draws // thin
 
 
 def path_fit(
