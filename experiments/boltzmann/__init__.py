@@ -15,7 +15,7 @@ from harness.plan.spec import Cell, Experiment, Profile
 from .claims import claims
 from .figures import figures
 from .instances import AUTHORS_CT, AUTHORS_PE, users_instance
-from .measure import measure
+from .measure import measure, pooled_as_plotted
 from .rows import SIZES, ct_cells, grid, pe_cells
 from .tables import tables
 
@@ -76,6 +76,7 @@ EXPERIMENT = Experiment(
     grid=grid,
     user_grid=user_grid,
     measure=measure,
+    measure_batch=pooled_as_plotted,
     tables=tables,
     figures=figures,
     claims=claims,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,14 +51,17 @@ def read_results(plan: Plan, store: Store) -> Results:
         task = tasks[cell.key, replication]
         return task.run_of(store.load(task), replication)
 
+    @lru_cache(maxsize=1)  # replications of a batch are asked for one after the other
+    def draws_of_batch(key: str, first: int) -> dict[str, np.ndarray]:
+        return store.target_draws(tasks[key, first])
+
     def draws(cell: Cell, replication: int) -> dict[str, np.ndarray]:
         task = tasks[cell.key, replication]
-        draws = store.target_draws(task)
+        if cell.batch == 1:
+            return store.target_draws(task)
         part = replication - task.replication
-        return {
-            name: np.split(array, cell.batch)[part] if cell.batch > 1 else array
-            for name, array in draws.items()
-        }
+        whole = draws_of_batch(cell.key, task.replication)
+        return {name: np.split(array, cell.batch)[part] for name, array in whole.items()}
 
     return Results(
         plan.profile,

@@ -230,7 +230,9 @@ class GeometricPath:
         """Gradient of :meth:`log_density`, shape (n, D)."""
         beta = np.asarray(inv_temp, dtype=np.float64)[..., None]
         # Where the target's density is zero its gradient need not be a number.
-        own = np.where(beta > 0, state.log_gamma_gradient, 0.0)
+        own = state.log_gamma_gradient
+        if not np.all(beta > 0):
+            own = np.where(beta > 0, own, 0.0)
         slope: FloatArray = beta * own + (1 - beta) * state.log_base_gradient
         return slope
 

@@ -57,7 +57,8 @@ def gibbs_tempering(
     chains, draws, warmup
         Number of chains, which run side by side, iterations that are kept, and those before.
     thin
-        Keep every k-th of the draws only, which saves memory where neighbours are alike.
+        Keep every k-th of the draws only, which saves memory.  Log Z is estimated from the weights
+        of all of them.
     kernel
         Moves of x; by default :class:`~harness.samplers.kernels.Hmc`.
     bands

@@ -81,7 +81,8 @@ def simulated_tempering(
         Number of chains, which run side by side, iterations that are kept, and those before.  Half
         of ``warmup`` is the tour; the rest comes after the pilot runs.
     thin
-        Keep every k-th of the draws only, which saves memory where neighbours are alike.
+        Keep every k-th of the draws only, which saves memory.  Log Z is estimated from the weights
+        of all of them.
     kernel
         Moves of x; by default :class:`~harness.samplers.kernels.Hmc`.
     bands
