@@ -97,9 +97,9 @@ def figure_two(profile: Profile, replications: int) -> Iterator[Row]:
         {**chains, "draws": draws, "thin": thin, "metric": "unit"}, together=True,
     )  # fmt: skip
     draws, thin = lengths.st
-    rungs = sigmoidal_ladder(lengths.rungs)
+    ladder_of_st = sigmoidal_ladder(lengths.rungs)
     yield Row(
         "st", "ST", "ST", SIMULATED_TEMPERING,
-        {**chains, "draws": draws, "thin": thin, "metric": "unit", "ladder": rungs,
-         "log_weights": 0 * rungs}, number=lengths.rungs, together=True,
+        {**chains, "draws": draws, "thin": thin, "metric": "unit", "ladder": ladder_of_st,
+         "log_weights": 0 * ladder_of_st}, number=lengths.rungs, together=True,
     )  # fmt: skip
