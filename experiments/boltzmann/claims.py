@@ -295,7 +295,8 @@ def _relative(
 
 
 def _joint_better(results: Results) -> Judged:
-    said, decisions = [], []
+    said: list[str] = []
+    decisions: list[Decision] = []
     for key in ("log_z", "mean"):
         found = _relative(results, "CT", ("joint HMC", "Gibbs CT"), key, "work", None)
         if isinstance(found, Undecided):
