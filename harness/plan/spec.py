@@ -176,7 +176,7 @@ class Task:
         Raises
         ------
         DataError
-            If the chains cannot be divided; see :func:`harness.fit.parts.part_of`.
+            If the chains cannot be divided; see :func:`harness.fit.part_of`.
         """
         return part_of(fit, replication - self.replication, self.cell.batch)
 
