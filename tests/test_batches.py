@@ -80,6 +80,8 @@ def test_parts_share_the_cost() -> None:
     for each in parts:
         assert each.gradients == fit.gradients // 3
         assert each.seconds == pytest.approx(fit.seconds / 3)
+        processor = fit.tree.attrs["seconds_processor"]
+        assert each.tree.attrs["seconds_processor"] == pytest.approx(processor / 3)
     pilot = fit.tree.attrs["gradients_pilot"] = 90
     assert part_of(fit, 0, 3).gradients == (fit.gradients - pilot) // 3 + 30
 

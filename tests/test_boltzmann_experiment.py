@@ -165,6 +165,15 @@ def test_cost_of_a_python_driven_run_includes_its_warmup() -> None:
     assert part("measure").cost_of(fit, 0.5).gradients == pytest.approx(1000 * 70 / 100)
 
 
+def test_time_is_the_processors_if_it_is_known() -> None:
+    fit = fit_of(
+        np.zeros((1, 60, D)), seconds_sampling=np.array([9.0]), seconds_processor=4.0,
+        settings={"warmup": 20, "draws": 60},
+    )  # fmt: skip
+    assert part("measure").cost_of(fit, 1.0).seconds == 4
+    assert part("measure").cost_of(fit, 0.5).seconds == pytest.approx(4 * 50 / 80)
+
+
 def test_draws_without_weight_are_not_measured() -> None:
     """An extended Hamiltonian's first draws may all lie off the plateau."""
     log_w1 = np.full((1, 160), -np.inf)

@@ -38,7 +38,8 @@ class Cost:
     gradients
         Gradients of the target: a pseudo-extended one takes N.
     seconds
-        Seconds of all chains together, pilot and warm-up included.
+        Seconds of all chains together, pilot and warm-up included; of the processor if the run has
+        counted them.
     """
 
     gradients: float
@@ -177,7 +178,9 @@ def cost_of(fit: Fit, share: float) -> Cost:
         )
         return pilot + factor * (warmup + part * sampling)
 
-    return Cost(total("gradients", fit.pseudo_samples), total("seconds", 1))
+    processor = fit.tree.attrs.get("seconds_processor")
+    seconds = total("seconds", 1) if processor is None else part * float(np.sum(processor))
+    return Cost(total("gradients", fit.pseudo_samples), seconds)
 
 
 def _rms(errors: FloatArray) -> float:

@@ -252,4 +252,5 @@ class _Run:
         return {
             "gradients_sampling": np.array([float(cost.gradients)]),
             "seconds_sampling": np.array([cost.seconds]),
+            "seconds_processor": cost.processor_seconds,
         }
