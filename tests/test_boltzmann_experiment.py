@@ -24,7 +24,8 @@ from harness.forms.nuts import PLAIN_NUTS
 from harness.models.boltzmann import BoltzmannMachine, generate, relax
 from harness.path import gaussian_base
 from harness.plan.catalogue import load_experiment
-from harness.plan.spec import PROFILES, Cell, Claim, Profile, Results
+from harness.plan.spec import PROFILES, Cell, Claim, Profile, Results, tasks_of
+from harness.samplers.kernels import Hmc
 
 EXPERIMENT = load_experiment("boltzmann")
 RELAXATION = relax(
@@ -164,6 +165,15 @@ def test_cost_of_a_python_driven_run_includes_its_warmup() -> None:
     assert part("measure").cost_of(fit, 0.5).gradients == pytest.approx(1000 * 70 / 100)
 
 
+def test_time_is_the_processors_if_it_is_known() -> None:
+    fit = fit_of(
+        np.zeros((1, 60, D)), seconds_sampling=np.array([9.0]), seconds_processor=4.0,
+        settings={"warmup": 20, "draws": 60},
+    )  # fmt: skip
+    assert part("measure").cost_of(fit, 1.0).seconds == 4
+    assert part("measure").cost_of(fit, 0.5).seconds == pytest.approx(4 * 50 / 80)
+
+
 def test_draws_without_weight_are_not_measured() -> None:
     """An extended Hamiltonian's first draws may all lie off the plateau."""
     log_w1 = np.full((1, 160), -np.inf)
@@ -203,10 +213,55 @@ def test_paper_profile_is_as_published() -> None:
     for cell in pe:
         if cell.method.driven_by == "cmdstan":
             assert (cell.nuts.chains, cell.nuts.draws) == (1, 10_000)
-    ladders = {
-        c.factors["N"] for c in cells if c.factors["half"] == "CT" and c.factors["method"] == "AIS"
-    }
-    assert ladders == {1000, 5000, 10_000}
+
+
+def test_figure_two_has_the_settings_of_its_authors() -> None:
+    """Identity mass, steps of 0.5, no warm-up; ten replications of ten chains side by side."""
+    cells = [c for c in EXPERIMENT.grid("paper") if c.factors["half"] == "CT"]
+    rows = [c for c in cells if not c.factors["ours"]]
+    assert len(rows) == 90  # three ladders of both annealings, ST, both forms, ten instances
+    assert {(c.replications, c.batch) for c in rows} == {(10, 10)}
+    assert {c.settings["step_size"] for c in rows} == {0.5}
+    assert {c.settings.get("metric", "unit") for c in rows} == {"unit"}
+    assert len({len(list(tasks_of("boltzmann", (c,), {}, ""))) for c in rows}) == 1
+    of = {c.key: c.settings for c in rows if c.factors["instance"] == "i3"}
+    for name, draws, thin in (("st", 20_000, 20), ("gibbs", 30_000, 25), ("joint-hmc", 25_000, 20)):
+        settings = of[f"i3-{name}"]
+        assert (settings["chains"], settings["draws"], settings["warmup"]) == (100, draws, 0)
+        assert settings["kernel"] == Hmc(20, jitter=0.0)
+        # x twice, raw and resampled, and some ten numbers besides, at most 70 MB
+        assert settings["thin"] == thin
+        assert 100 * draws / thin * (2 * 30 + 10) * 8 <= 70e6
+    assert len(of["i3-st"]["ladder"]) == 1000
+    assert not np.any(of["i3-st"]["log_weights"])
+    for rungs in (1000, 5000, 10_000):
+        plain, partial = of[f"i3-ais-{rungs}"], of[f"i3-hais-{rungs}"]
+        assert len(plain["ladder"]) == len(partial["ladder"]) == rungs
+        assert plain["kernel"] == Hmc(10, jitter=0.0)
+        assert (plain["chains"], partial["chains"]) == (100, 500)
+        assert plain["populations"] == partial["populations"] == 10
+        kernel = partial["kernel"]
+        assert (kernel.hmc.leapfrog_steps, kernel.hmc.jitter) == (1, 0.0)
+        # Momenta are refreshed once in theirs, with 1 - c^2 = 0.5^step, twice in ours.
+        assert kernel.persistence**2 == pytest.approx(np.sqrt(0.5**0.5))
+
+
+def test_pooling_of_the_authors_loop() -> None:
+    """Replication r takes chains r to 10 (r + 1); exact draws, estimated by hand."""
+    x = RELAXATION.exact().draw(3 * 10 * 32, np.random.default_rng(1)).reshape(30, 32, D)
+    cell = dataclasses.replace(cell_of(), replications=3, batch=3)
+    found = part("measure").pooled_as_plotted(cell, fit_of(x))
+    assert len(found) == 3
+    mean = MODEL.truth.expected("x")
+    for r, (first, last) in enumerate([(0, 10), (1, 20), (2, 30)]):
+        error = x[first:last].mean(axis=(0, 1)) - mean
+        assert found[r]["pooled_mean"] == pytest.approx(np.sqrt(np.mean(error**2)))
+        early = x[first:last, :8].mean(axis=(0, 1)) - mean
+        assert found[r]["pooled_mean_2"] == pytest.approx(np.sqrt(np.mean(early**2)))
+        assert all(name.startswith("pooled_") for name in found[r])
+        assert "pooled_work" not in found[r]
+    particles = fit_of(x, method="annealed_importance")
+    assert part("measure").pooled_as_plotted(cell, particles) == [{}, {}, {}]
 
 
 def test_users_instances(tmp_path: Path) -> None:
@@ -285,6 +340,8 @@ def test_curves_and_equal_cost() -> None:
     # 12 runs whose relative errors scatter by 1 %.
     np.testing.assert_allclose(curve.error, 0.8 / np.sqrt(2.0 ** np.arange(5)), rtol=0.02)
     assert np.all(curve.se < 0.01 * curve.error)
+    # Instances do not differ here, so that their spread adds nothing to that of the runs.
+    np.testing.assert_allclose(curve.within, curve.se, rtol=0.5)
     assert curve.at(3e6) == pytest.approx(0.8 / np.sqrt(3), rel=0.02)
     assert not curve.reaches(1e9)
     assert np.isnan(curve.at(1e9))
@@ -337,6 +394,40 @@ def test_figures() -> None:
         assert figure.alt_text.endswith(".")
 
 
+def test_errors_of_instances_that_differ_are_compared_within_them() -> None:
+    """An instance three times as hard widens the band, but not the error of a comparison."""
+    curves = part("curves")
+    results = synthetic("quick")
+    hard = (results.metrics["instance"] == "i1").to_numpy()
+    results.metrics.loc[hard, "mean"] *= 3
+    gibbs = curves.of_family(results, "CT", "Gibbs CT")
+    curve = curves.curve(results, gibbs, "mean", "work", relative=True)
+    assert curve.se[-1] > 0.15 * curve.error[-1]
+    # 1 % of 1, 3 and 1 over a mean of 5 / 3, in nine runs.  Most of it comes from one instance's
+    # two degrees of freedom: chi / sqrt(2) lies within these bounds with probability 0.99.
+    expected = 0.01 * np.sqrt(11 / 3) / (5 / 3) / 3
+    assert 0.1 < curve.within[-1] / curve.error[-1] / expected < 2.5
+
+
+def test_pooled_chains_have_a_figure_of_their_own() -> None:
+    results = synthetic("smoke")
+    rows = results.metrics
+    tempered = rows["method"].isin(["ST", "Gibbs CT", "joint HMC"])
+    for suffix in SHARES:
+        for name in ("log_z", "mean", "covariance"):
+            rows.loc[tempered, f"pooled_{name}{suffix}"] = rows[f"{name}{suffix}"] / 2
+    assert "relative-pooled" in [figure.name for figure in EXPERIMENT.figures(results)]
+    curves = part("curves")
+    for family, factor in (("Gibbs CT", 0.5), ("H-AIS", 1.0)):
+        cells = curves.of_family(results, "CT", family)
+        honest, pooled = (
+            curves.curve(results, cells, "mean", "work", relative=True, pooled=each)
+            for each in (False, True)
+        )
+        np.testing.assert_allclose(pooled.error, factor * honest.error)
+        np.testing.assert_allclose(pooled.cost, honest.cost)
+
+
 def test_nothing_there_is_no_error() -> None:
     results = synthetic("smoke", keys=("d28-hmc",))
     assert {claim.verdict for claim in EXPERIMENT.claims(results)} == {"not run"}
@@ -387,11 +478,12 @@ def test_claims_when_all_is_as_claimed() -> None:
         ("fixed-beta-raises", {"d28-fixed-10": 7.0}),
         ("more-pseudo-samples", {"d28-pe-10": 9.0}),
         ("best-number", {"d28-pe-5": 3.5}),
-        ("ct-below-ais", {"CT:AIS": 1.05}),
-        ("ct-below-ais", {"CT:AIS:log_z": 0.2}),
+        ("ct-below-ais", {"CT:H-AIS": 1.05}),
+        ("ct-below-ais", {"CT:H-AIS:log_z": 0.2}),
         ("ct-below-st", {"CT:ST": 1.05}),
         ("ct-at-equal-time", {"CT:ST": 1.05}),
         ("joint-above-gibbs", {"CT:joint HMC": 1.3}),
+        ("joint-above-gibbs", {"CT:joint HMC": 0.4}),  # that is more than slightly
         ("collapsed-from-pilot", {"CT:collapsed CT": 5.0}),
         ("ten-times", {"d28-pe-2": 1.0}),
         ("fold-above-pt", {"PE:fold": 1.2}),

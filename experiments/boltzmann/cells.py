@@ -36,6 +36,9 @@ class Row:
         Whether the method takes the instance's base.
     ours
         Whether the row is not in the papers.
+    together
+        Whether all replications on an instance run in one fit; the settings then have the chains of
+        all of them.
     """
 
     key: str
@@ -47,6 +50,7 @@ class Row:
     number: int = 1
     needs_base: bool = True
     ours: bool = False
+    together: bool = False
 
     def cell(self, instance: Instance, half: str, replications: int) -> Cell:
         """Make the cell of this row on an instance."""
@@ -66,4 +70,5 @@ class Row:
             settings={**self.settings, **base},
             nuts=self.nuts,
             replications=replications,
+            batch=replications if self.together else 1,
         )

@@ -20,13 +20,20 @@ from harness.plan.effects import (
 )
 from harness.plan.spec import Cell, Claim, Results
 
-from .curves import efficiency_of, error_of, of_family, of_half, ratio_at_equal_cost, runs_of
+from .curves import (
+    PAPER_CT,
+    efficiency_of,
+    error_of,
+    of_family,
+    of_half,
+    ratio_at_equal_cost,
+    runs_of,
+)
 from .measure import ERRORS
 from .tables import EVIDENCE
 
 Judged = tuple[str, Decision]
 OUR_FORMS = ("fold", "collapsed CT", "collapsed PE", "PE pilot")
-PAPER_CT = ("log_z", "mean", "covariance")
 
 
 def claims(results: Results) -> list[Claim]:
@@ -207,12 +214,18 @@ def _cost(results: Results, cell: Cell, key: str) -> float:
 
 
 def _dominates(
-    rivals: tuple[str, ...], forms: tuple[str, ...], half: str, cost: str
+    rivals: tuple[str, ...],
+    forms: tuple[str, ...],
+    half: str,
+    cost: str,
+    *,
+    besides: tuple[str, ...] = (),
 ) -> Callable[[Results], Judged]:
     """Judge whether all forms are below all rivals in all three errors, at equal cost.
 
-    Errors are relative to the base's and averaged over instances, as in the paper's figure.
-    Besides, eight of ten instances must agree by themselves.
+    Errors are relative to the base's and averaged over instances, as in the paper's figure, and
+    compared at the largest cost that lies inside both curves.  Ratios to families in ``besides``
+    are told, and decide nothing.
     """
 
     def judge(results: Results) -> Judged:
@@ -240,16 +253,30 @@ def _dominates(
             for name in names
         )
         decision = all_hold(decisions)
-        if decision is True and wins < 0.8 * len(names):
-            decision = Undecided("more runs of each instance: too few agree by themselves")
         told = "; ".join(said) or "no cost lies inside both curves"
         return (
             f"Largest ratio at equal {unit}: {told}. All are below 1 on {wins} of {len(names)} "
-            "instances.",
+            f"instances.{_also(results, half, forms, besides, cost)}",
             decision,
         )
 
     return judge
+
+
+def _also(
+    results: Results, half: str, forms: tuple[str, ...], besides: tuple[str, ...], cost: str
+) -> str:
+    """Tell the largest ratio to each further family."""
+    told = ""
+    for rival in besides:
+        found = [
+            (each.value, f"{each.told()} ({ERRORS[key]}, {form})")
+            for form in forms
+            for key in PAPER_CT
+            if isinstance(each := _relative(results, half, (form, rival), key, cost, None), Effect)
+        ]
+        told += f" Largest over {rival}: {max(found)[1]}." if found else ""
+    return told
 
 
 def _relative(
@@ -268,16 +295,15 @@ def _relative(
 
 
 def _joint_better(results: Results) -> Judged:
-    said, decisions = [], []
+    said: list[str] = []
+    decisions: list[Decision] = []
     for key in ("log_z", "mean"):
-        found = [
-            _relative(results, "CT", (form, "Gibbs CT"), key, "work", None)
-            for form in ("joint HMC", "joint CT")
-        ]
-        told = [each.told() if isinstance(each, Effect) else "not comparable" for each in found]
-        said.append(f"{ERRORS[key]} {told[0]} by HMC as in the paper, {told[1]} by NUTS")
-        own = found[0]
-        decisions.append(own if isinstance(own, Undecided) else own.lies(below=1, of=2))
+        found = _relative(results, "CT", ("joint HMC", "Gibbs CT"), key, "work", None)
+        if isinstance(found, Undecided):
+            decisions.append(found)
+            continue
+        said.append(f"{ERRORS[key]} {found.told()}")
+        decisions.append(found.lies(above=0.5, below=1, of=2))
     return f"Joint CT over Gibbs CT at equal gradients: {'; '.join(said)}.", all_hold(decisions)
 
 
@@ -428,11 +454,11 @@ CLAIMS: tuple[tuple[Claim, str, tuple[str, ...], Callable[[Results], Judged]], .
     (
         Claim(
             "ct-below-ais", "paper",
-            f"{CT_PAPER}both forms of continuous tempering are below AIS in all three errors (by "
-            "equal gradients, on eight of ten instances).",
+            f"{CT_PAPER}both forms of continuous tempering are below AIS in all three errors (at "
+            "equal gradients; what they plot is H-AIS).",
         ),
-        "CT", ("joint HMC", "Gibbs CT", "AIS"),
-        _dominates(("AIS",), ("joint HMC", "Gibbs CT"), "CT", "work"),
+        "CT", ("joint HMC", "Gibbs CT", "H-AIS"),
+        _dominates(("H-AIS",), ("joint HMC", "Gibbs CT"), "CT", "work", besides=("AIS",)),
     ),
     (
         Claim(
@@ -447,15 +473,16 @@ CLAIMS: tuple[tuple[Claim, str, tuple[str, ...], Callable[[Results], Judged]], .
             "ct-at-equal-time", "paper",
             f"{CT_PAPER}both are below AIS and simulated tempering at equal computing time.",
         ),
-        "CT", ("joint HMC", "Gibbs CT", "AIS", "ST"),
-        _dominates(("AIS", "ST"), ("joint HMC", "Gibbs CT"), "CT", "time"),
+        "CT", ("joint HMC", "Gibbs CT", "H-AIS", "ST"),
+        _dominates(("H-AIS", "ST"), ("joint HMC", "Gibbs CT"), "CT", "time"),
     ),
     (
         Claim(
             "joint-above-gibbs", "paper",
-            f"{CT_PAPER}joint CT is slightly better than Gibbs CT on log Z and E[x].",
+            f"{CT_PAPER}joint CT is slightly better than Gibbs CT on log Z and E[x] (by less than "
+            "a factor 2).",
         ),
-        "CT", ("joint HMC", "joint CT", "Gibbs CT"), _joint_better,
+        "CT", ("joint HMC", "Gibbs CT"), _joint_better,
     ),
     (
         Claim(
@@ -463,8 +490,8 @@ CLAIMS: tuple[tuple[Claim, str, tuple[str, ...], Callable[[Results], Judged]], .
             "Ours: collapsed CT from a pilot is below AIS and simulated tempering in all three "
             "errors.",
         ),
-        "CT", ("collapsed CT", "AIS", "ST"),
-        _dominates(("AIS", "ST"), ("collapsed CT",), "CT", "work"),
+        "CT", ("collapsed CT", "H-AIS", "ST"),
+        _dominates(("H-AIS", "ST"), ("collapsed CT",), "CT", "work"),
     ),
     (
         Claim(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from harness.arrays import FloatArray
@@ -14,6 +15,9 @@ from harness.plan.effects import Effect, Undecided
 from harness.plan.spec import Cell, Results
 
 from .measure import SHARES
+
+PAPER_CT = ("log_z", "mean", "covariance")
+"""Errors that Figure 2 of Graham and Storkey shows."""
 
 SUFFIXES = tuple("" if share == 1 else f"_{k}" for k, share in enumerate(SHARES))
 
@@ -28,11 +32,15 @@ class Curve:
         Mean cost of a run, ascending.
     error, se
         Error over runs and its standard error.
+    within
+        Standard error over runs of the same instances, to compare methods on them: what instances
+        differ by is left out.
     """
 
     cost: FloatArray
     error: FloatArray
     se: FloatArray
+    within: FloatArray
 
     def reaches(self, budget: float) -> bool:
         """Whether a cost lies between the cheapest and the dearest point."""
@@ -44,7 +52,7 @@ class Curve:
 
     def log_se_at(self, budget: float) -> float:
         """Standard error of the logarithm of the error at a cost; NaN beyond the points."""
-        return self._between(budget, self.se / self.error)
+        return self._between(budget, self.within / self.error)
 
     def _between(self, budget: float, value: FloatArray) -> float:
         if not self.reaches(budget):
@@ -68,7 +76,13 @@ def runs_of(results: Results, cells: Sequence[Cell]) -> pd.DataFrame:
 
 
 def curve(
-    results: Results, cells: Sequence[Cell], name: str, cost: str, *, relative: bool = False
+    results: Results,
+    cells: Sequence[Cell],
+    name: str,
+    cost: str,
+    *,
+    relative: bool = False,
+    pooled: bool = False,
 ) -> Curve:
     """Error of some cells against cost: a point for each number N and share of the draws.
 
@@ -83,26 +97,38 @@ def curve(
     relative
         Whether errors are divided by the base's own and averaged over runs, as Graham and
         Storkey do; else the root of the mean square over runs.
+    pooled
+        Whether to take errors of the authors' pooled chains, where there are any; see
+        :func:`.measure.pooled_as_plotted`.
     """
     runs = runs_of(results, cells)
+    own = f"pooled_{name}" if pooled and f"pooled_{name}" in runs.dropna(axis=1) else name
     points = []
     for _, same in runs.groupby("N"):
         for suffix in SUFFIXES:
-            if f"{name}{suffix}" not in same:
+            if f"{own}{suffix}" not in same:
                 continue
-            error = same[f"{name}{suffix}"].to_numpy(float)
+            error = same[f"{own}{suffix}"].to_numpy(float)
             taken = same[f"{cost}{suffix}"].to_numpy(float)
             if len(error) < 2 or not np.all(np.isfinite(error)):
                 continue
             if relative:
                 ratio = error / same[f"base_{name}"].to_numpy(float)
                 value, se = ratio.mean(), ratio.std(ddof=1) / np.sqrt(len(ratio))
+                within = _within(ratio, same["instance"].to_numpy())
             else:
                 found = rmse(error)
                 value, se = found.value, found.se
-            points.append((taken.mean(), value, se))
-    table = np.array(sorted(points)).reshape(-1, 3)
-    return Curve(table[:, 0], table[:, 1], table[:, 2])
+                within = se
+            points.append((taken.mean(), value, se, within))
+    return Curve(*np.array(sorted(points)).reshape(-1, 4).T)
+
+
+def _within(value: FloatArray, instance: npt.NDArray[np.object_]) -> float:
+    """Standard error of a mean over runs, from their spread about the mean of their instance."""
+    centred = value - pd.Series(value).groupby(instance).transform("mean").to_numpy()
+    freedom = len(value) - len(set(instance))
+    return float(np.sqrt(np.square(centred).sum() / freedom / len(value))) if freedom else np.inf
 
 
 def efficiency_of(results: Results, cell: Cell) -> Efficiency:

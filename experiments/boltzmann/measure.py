@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.fit import Fit
+from harness.fit import Fit, chains_of
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Truth
 from harness.path import GaussianBase
@@ -38,7 +38,8 @@ class Cost:
     gradients
         Gradients of the target: a pseudo-extended one takes N.
     seconds
-        Seconds of all chains together, pilot and warm-up included.
+        Seconds of all chains together, pilot and warm-up included; of the processor if the run has
+        counted them.
     """
 
     gradients: float
@@ -72,6 +73,29 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
         found |= {f"work{suffix}": cost.gradients, f"time{suffix}": cost.seconds}
     if "diverging" in fit.sample_stats:
         found["divergences"] = float(fit.sample_stats["diverging"].sum())
+    return found
+
+
+def pooled_as_plotted(cell: Cell, fit: Fit) -> list[dict[str, float]]:
+    """Errors of the authors' pooled chains for each replication of a batch, as ``pooled_...``.
+
+    Their loop over replications r takes chains r to 10 (r + 1) of the batch, so that it pools
+    10 + 9 r chains that other replications share.  Costs are those of 10.  Particles of annealing
+    they divide properly, so there is nothing here for those.
+    """
+    if fit.tree.attrs["method"] in _PARTICLES:
+        return [{} for _ in range(cell.batch)]
+    chains = fit.posterior.sizes["chain"] // cell.batch
+    found = []
+    for replication in range(cell.batch):
+        pooled = chains_of(fit, slice(replication, chains * (replication + 1)))
+        found.append(
+            {
+                f"pooled_{name}": value
+                for name, value in measure(cell, pooled).items()
+                if name.partition("_")[0] in ("log", "mean", "covariance")
+            }
+        )
     return found
 
 
@@ -154,7 +178,9 @@ def cost_of(fit: Fit, share: float) -> Cost:
         )
         return pilot + factor * (warmup + part * sampling)
 
-    return Cost(total("gradients", fit.pseudo_samples), total("seconds", 1))
+    processor = fit.tree.attrs.get("seconds_processor")
+    seconds = total("seconds", 1) if processor is None else part * float(np.sum(processor))
+    return Cost(total("gradients", fit.pseudo_samples), seconds)
 
 
 def _rms(errors: FloatArray) -> float:

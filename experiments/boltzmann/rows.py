@@ -27,14 +27,14 @@ from harness.path import PilotSettings
 from harness.plan.spec import Cell, Profile
 from harness.samplers.annealed_importance import ANNEALED_IMPORTANCE
 from harness.samplers.gibbs_tempering import GIBBS_TEMPERING
-from harness.samplers.joint_hmc import JOINT_HMC
-from harness.samplers.kernels import Hmc, PartialHmc
-from harness.samplers.ladders import sigmoidal_ladder, uniform_ladder
+from harness.samplers.kernels import Hmc
+from harness.samplers.ladders import uniform_ladder
 from harness.samplers.parallel_tempering import PARALLEL_TEMPERING
 from harness.samplers.sequential_monte_carlo import SEQUENTIAL_MONTE_CARLO
 from harness.samplers.simulated_tempering import SIMULATED_TEMPERING
 
 from .cells import Row
+from .figure_two import figure_two
 from .instances import Instance, ct_instance, pe_instance
 
 LOWEST = 0.1
@@ -66,10 +66,8 @@ class Size:
         Warm-up and draws of each of the ten chains of Python-driven samplers.
     instances
         Of the continuous-tempering half.
-    ladders
-        Rungs of annealed importance sampling there.
     ct_draws, ct_replications
-        Of its rows.
+        Draws of its NUTS rows, and replications of all its rows.
     """
 
     pseudo_samples: tuple[int, ...]
@@ -84,21 +82,19 @@ class Size:
     rungs: int
     tempering: tuple[int, int]
     instances: int
-    ladders: tuple[int, ...]
     ct_draws: int
     ct_replications: int
 
 
 _TENTHS = tuple(round(0.1 * k, 1) for k in range(1, 10))
 SIZES: dict[Profile, Size] = {
-    "smoke": Size((2,), (0.5,), 100, 100, 2, 2, 2, 100, 20, 20, (40, 20), 1, (20,), 200, 2),
+    "smoke": Size((2,), (0.5,), 100, 100, 2, 2, 2, 100, 20, 20, (40, 20), 1, 200, 2),
     "quick": Size(
-        (2, 5, 10), (0.1, 0.5, 0.9), 500, 2500, 6, 3, 16, 400, 64, 200, (100, 250), 3, (200, 1000),
-        2500, 3,
+        (2, 5, 10), (0.1, 0.5, 0.9), 500, 2500, 6, 3, 16, 400, 64, 200, (100, 250), 3, 2500, 3,
     ),
     "paper": Size(
         (2, 5, 10, 15, 20), _TENTHS, 1000, 10_000, 10, 10, 16, 2000, 1000, 1000, (500, 1000), 10,
-        (1000, 5000, 10_000), 10_000, 10,
+        10_000, 10,
     ),
 }  # fmt: skip
 
@@ -209,34 +205,15 @@ def unit_metric(chains: int, draws: int) -> NutsSettings:
     return NutsSettings(chains=chains, warmup=100, draws=draws, max_treedepth=4, metric="unit_e")
 
 
-def ct_rows(size: Size) -> Iterator[Row]:
-    """Rows of the continuous-tempering half, the longest first."""
-    for rungs in sorted(size.ladders, reverse=True):
-        ladder = {"ladder": sigmoidal_ladder(rungs), "chains": 100}
-        yield Row(
-            f"ais-{rungs}", f"AIS, {rungs:,} rungs", "AIS", ANNEALED_IMPORTANCE,
-            {**ladder, "kernel": Hmc(10)}, number=rungs,
-        )  # fmt: skip
-        # A leapfrog step a rung: ten times the rungs for the same gradients.
-        ladder["ladder"] = sigmoidal_ladder(10 * rungs)
-        yield Row(
-            f"hais-{10 * rungs}", f"H-AIS, {10 * rungs:,} rungs", "H-AIS", ANNEALED_IMPORTANCE,
-            {**ladder, "kernel": PartialHmc()}, number=10 * rungs,
-        )  # fmt: skip
-    warmup = size.tempering[0]
-    ten = {"chains": 10, "draws": size.ct_draws // 10, "warmup": warmup, "kernel": Hmc(20)}
-    rungs = 1000 if size.rungs > 20 else size.rungs
-    yield Row(
-        "st", "ST", "ST", SIMULATED_TEMPERING,
-        {"ladder": sigmoidal_ladder(rungs), "pilot_draws": warmup // 5, **ten}, number=rungs,
-    )  # fmt: skip
-    yield Row("gibbs", "Gibbs CT", "Gibbs CT", GIBBS_TEMPERING, ten)
-    yield Row("joint-hmc", "Joint CT, HMC", "joint HMC", JOINT_HMC, ten)
+def ct_rows(profile: Profile) -> Iterator[Row]:
+    """Rows of the continuous-tempering half: the paper's, and then others beside them."""
+    size = SIZES[profile]
+    yield from figure_two(profile, size.ct_replications)
     nuts = NutsSettings(chains=1, warmup=size.warmup, draws=size.ct_draws)
-    yield Row("joint", "Joint CT, NUTS", "joint CT", JOINT_TEMPERING, nuts=nuts)
+    yield Row("joint", "Joint CT, NUTS", "joint CT", JOINT_TEMPERING, nuts=nuts, ours=True)
     yield Row(
         "extended", "Extended Hamiltonian", "extended Hamiltonian", EXTENDED_HAMILTONIAN,
-        {"lowest_inv_temp": 0.1}, nuts,
+        {"lowest_inv_temp": 0.1}, nuts, ours=True,
     )  # fmt: skip
     yield collapsed_tempering(size)
 
@@ -246,11 +223,11 @@ def pe_cells(instance: Instance, size: Size, half: str = "PE") -> tuple[Cell, ..
     return tuple(row.cell(instance, half, number) for row, number in pe_rows(instance, size))
 
 
-def ct_cells(instances: list[Instance], size: Size, half: str = "CT") -> tuple[Cell, ...]:
+def ct_cells(instances: list[Instance], profile: Profile, half: str = "CT") -> tuple[Cell, ...]:
     """Cells of the continuous-tempering half, method by method."""
     return tuple(
-        row.cell(instance, half, size.ct_replications)
-        for row in ct_rows(size)
+        row.cell(instance, half, SIZES[profile].ct_replications)
+        for row in ct_rows(profile)
         for instance in instances
     )
 
@@ -260,4 +237,4 @@ def grid(profile: Profile) -> tuple[Cell, ...]:
     """Both halves; made once, since bases and the fold are fitted for it."""
     size = SIZES[profile]
     instances = [ct_instance(number) for number in range(size.instances)]
-    return pe_cells(pe_instance(), size) + ct_cells(instances, size)
+    return pe_cells(pe_instance(), size) + ct_cells(instances, profile)

@@ -7,7 +7,16 @@ import pandas as pd
 
 from harness.plan.spec import Results, Table
 
-from .curves import curve, efficiency_of, equal_cost, error_of, of_family, of_half, runs_of
+from .curves import (
+    PAPER_CT,
+    curve,
+    efficiency_of,
+    equal_cost,
+    error_of,
+    of_family,
+    of_half,
+    runs_of,
+)
 from .measure import ERRORS
 
 PE_HALVES = {"PE": "", "PE authors": " of the authors' instance"}
@@ -126,7 +135,7 @@ def evidence_table(results: Results, half: str, name: str, whose: str) -> Table 
 
 def relative_table(results: Results, half: str, name: str, whose: str) -> Table:
     """Errors relative to the base's over all instances, of whole runs and at equal cost."""
-    keys = ("log_z", "mean", "covariance")
+    keys = PAPER_CT
     families = list(dict.fromkeys(cell.factors["method"] for cell in of_half(results, half)))
     groups = [of_family(results, half, family) for family in families]
     frame: dict[str, list[str]] = {"thousand gradients": [], "seconds": []}
@@ -140,9 +149,11 @@ def relative_table(results: Results, half: str, name: str, whose: str) -> Table:
             found = curve(results, cells, key, "work", relative=True)
             whole = (found.error[-1], 3 * found.se[-1]) if found.cost.size else (np.nan, np.nan)
             frame[ERRORS[key]].append(_plus_minus(*whole))
+    papers = [cells for cells in groups if not cells[0].factors["ours"]] or groups
     for cost, unit in (("work", "equal gradients"), ("time", "equal seconds")):
         for key in keys:
-            at = equal_cost(results, groups, key, cost, relative=True)[1]
+            budget = equal_cost(results, papers, key, cost, relative=True)[0]
+            at = [curve(results, each, key, cost, relative=True).at(budget) for each in groups]
             frame[f"{ERRORS[key]}, {unit}"] = [_three(value) for value in at]
     labels = [
         cells[0].label.split(",")[0] if len({c.factors["N"] for c in cells}) > 1 else cells[0].label
@@ -153,8 +164,9 @@ def relative_table(results: Results, half: str, name: str, whose: str) -> Table:
         name,
         f"Errors relative to those of the base{whose}, averaged over runs and {number} "
         f"instance{'s' if number > 1 else ''} (± three standard errors, as in the "
-        "paper's Figure 2): of the longest runs, and at equal cost, that of the method which took "
-        "least. Below 1 is better than the base.",
+        "paper's Figure 2): of the longest runs, and at equal cost, that of the paper's row which "
+        "took least; a dash where a row does not reach it. Below 1 is better than the base. The "
+        "line that the paper calls AIS is H-AIS.",
         pd.DataFrame(frame, index=pd.Index(labels, name="method")),
     )
 
@@ -165,7 +177,7 @@ def instances_table(results: Results, half: str, name: str, whose: str) -> Table
     for cell in of_half(results, half):
         runs = runs_of(results, [cell])
         row = {"instance": cell.factors["instance"], "method": cell.label, "runs": len(runs)}
-        for key in ("log_z", "mean", "covariance"):
+        for key in PAPER_CT:
             has = key in runs and bool(np.all(np.isfinite(runs[key])))
             value = float((runs[key] / runs[f"base_{key}"]).mean()) if has else float("nan")
             row[ERRORS[key]] = _three(value)

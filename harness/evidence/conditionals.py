@@ -62,6 +62,12 @@ def inv_temp_log_conditionals(
     knot, value = _knots(log_g, 2)
     if knot[0] != 0 or knot[-1] != 1:
         raise DataError(f"log g has knots from beta = 0 to 1; got {knot[0]:g} to {knot[-1]:g}")
+    if ladder:  # both ends share the sum over rungs
+        height = value - times_delta(knot, _checked(delta, ladder=True))
+        largest = height.max(axis=-1)
+        # The difference first: where an end has nearly all the mass, nothing large cancels.
+        log_sum = np.log(np.exp(height - largest[..., None]).sum(axis=-1))
+        return height[..., -1] - largest - log_sum, height[..., 0] - largest - log_sum
     log_w1 = value[-1] + log_path_weight(delta, 1.0, log_g, ladder=ladder)
     return log_w1, value[0] + log_path_weight(delta, 0.0, log_g, ladder=ladder)
 

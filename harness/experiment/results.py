@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,9 +38,9 @@ def read_results(plan: Plan, store: Store) -> Results:
     for task in plan.tasks:
         record = _record(plan, store, task)
         if record is not None:
-            rows.append(_row(task, record))
+            rows += _rows(task, record)
             times.append(record["finished"])
-            tasks[task.cell.key, task.replication] = task
+            tasks |= {(task.cell.key, each): task for each in task.replications}
         elif (message := store.failure(task)) is not None:
             failures.append(Failure(task.cell.label, task.replication, message))
     finished = Counter(row["cell"] for row in rows)
@@ -47,17 +48,27 @@ def read_results(plan: Plan, store: Store) -> Results:
     metrics = pd.DataFrame(rows, columns=None if rows else ["cell", "replication"])
 
     def load(cell: Cell, replication: int) -> Fit:
-        return store.load(tasks[cell.key, replication])
+        task = tasks[cell.key, replication]
+        return task.run_of(store.load(task), replication)
+
+    @lru_cache(maxsize=1)  # replications of a batch are asked for one after the other
+    def draws_of_batch(key: str, first: int) -> dict[str, np.ndarray]:
+        return store.target_draws(tasks[key, first])
 
     def draws(cell: Cell, replication: int) -> dict[str, np.ndarray]:
-        return store.target_draws(tasks[cell.key, replication])
+        task = tasks[cell.key, replication]
+        if cell.batch == 1:
+            return store.target_draws(task)
+        part = replication - task.replication
+        whole = draws_of_batch(cell.key, task.replication)
+        return {name: np.split(array, cell.batch)[part] for name, array in whole.items()}
 
     return Results(
         plan.profile,
         cells,
         metrics,
         load,
-        len(plan.tasks),
+        sum(len(task.replications) for task in plan.tasks),
         tuple(failures),
         draws,
         max(times, default=""),
@@ -65,7 +76,7 @@ def read_results(plan: Plan, store: Store) -> Results:
 
 
 def write_index(plan: Plan, store: Store, results: Results) -> None:
-    """Write ``STORE/EXPERIMENT/index.csv``: one row per finished fit, with metrics and cost."""
+    """Write ``STORE/EXPERIMENT/index.csv``: a row per finished replication."""
     write_text(store.root / plan.experiment.name / "index.csv", results.metrics.to_csv(index=False))
 
 
@@ -116,24 +127,33 @@ def _set_aside(plan: Plan, store: Store, error: DamagedTaskError) -> None:
     say(f"{plan.experiment.name}: {error}; moved to {place}, and left out until it is run again")
 
 
-def _row(task: Task, record: dict[str, Any]) -> dict[str, Any]:
+def _rows(task: Task, record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row for each replication of a fit, which share its cost equally."""
+
     def cost(kind: str) -> float:
         return float(
             sum(
                 sum(_as_list(record.get(f"{kind}_{phase}", 0)))
                 for phase in ("pilot", "warmup", "sampling")
             )
+            / task.cell.batch
         )
 
-    return {
-        "cell": task.cell.key,
-        **task.cell.factors,
-        "replication": task.replication,
-        "seed": task.seed,
-        "seconds": cost("seconds"),
-        "gradients": cost("gradients"),
-        **record["metrics"],
-    }
+    metrics = record["metrics"]
+    return [
+        {
+            "cell": task.cell.key,
+            **task.cell.factors,
+            "replication": replication,
+            "seed": task.seed,
+            "seconds": cost("seconds"),
+            "gradients": cost("gradients"),
+            **own,
+        }
+        for replication, own in zip(
+            task.replications, metrics if isinstance(metrics, list) else [metrics], strict=True
+        )
+    ]
 
 
 def _as_list(value: Any) -> list[float]:

@@ -20,6 +20,7 @@ from harness.experiment.job import Job, Outcome, SentProgram
 from harness.experiment.left_running import marked_run
 from harness.experiment.store import DamagedTaskError, Store
 from harness.experiment.workers import Workers
+from harness.fit import Fit
 from harness.plan.spec import Cell, Experiment, Profile, Task, tasks_of
 from harness.progress import Progress
 
@@ -337,7 +338,8 @@ class _Run:
         experiment, fit = self.plan.experiment, outcome.fit
         if experiment.condense is not None:
             fit = experiment.condense(task.cell, fit)
-        metrics = experiment.measure(task.cell, fit)
+        found = measured(experiment, task, fit)
+        metrics = found if task.cell.batch > 1 else found[0]
         if self.keep == "summaries":
             fit = fit.thinned(_DRAWS_IN_A_SUMMARY)
         facts = {"seconds_in_all": outcome.seconds, "kept": self.keep, "pid": os.getpid()}
@@ -349,6 +351,17 @@ class _Run:
         """Say how many fits are in the store."""
         done = self.counts["found"] + self.counts["finished"]
         return f"{done} of {len(self.plan.tasks)} fits"
+
+
+def measured(experiment: Experiment, task: Task, fit: Fit) -> list[dict[str, float]]:
+    """Measure each replication that a task's fit holds."""
+    found = [
+        dict(experiment.measure(task.cell, task.run_of(fit, each))) for each in task.replications
+    ]
+    if task.cell.batch > 1 and experiment.measure_batch is not None:
+        further = experiment.measure_batch(task.cell, fit)
+        found = [{**own, **more} for own, more in zip(found, further, strict=True)]
+    return found
 
 
 def _outcome(future: Future[Outcome]) -> Outcome:

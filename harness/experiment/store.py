@@ -19,7 +19,7 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -289,12 +289,18 @@ class Store:
             raise DamagedTaskError(task, str(error)) from error
 
     def write(
-        self, task: Task, fit: Fit, metrics: Mapping[str, float], facts: Mapping[str, Any]
+        self,
+        task: Task,
+        fit: Fit,
+        metrics: Mapping[str, float] | Sequence[Mapping[str, float]],
+        facts: Mapping[str, Any],
     ) -> None:
         """Write a task's fit with its metrics and everything that is needed to run it again.
 
         Parameters
         ----------
+        metrics
+            By name; of a batch, those of each replication.
         facts
             Further entries of the record: git revision, time spent, which draws were kept.
 
@@ -317,7 +323,7 @@ class Store:
                 "fit_sha256": _sha256(staging / FIT_NAME),
                 "fit_bytes": (staging / FIT_NAME).stat().st_size,
                 **fit.provenance(),
-                "metrics": dict(metrics),
+                "metrics": metrics,
                 "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "host_cores": os.cpu_count(),
                 **facts,

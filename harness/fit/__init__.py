@@ -8,6 +8,7 @@ weights; absent if the target itself was sampled), ``sample_stats`` (statistics 
 
 from harness.fit.build import build_fit, continued, evidence_attributes, pooled, reserved_names
 from harness.fit.fit import CHAINS_INTERACT, Fit, is_fit
+from harness.fit.parts import chain_evidence_attributes, chains_of, part_of
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws
 from harness.fit.weighting import Weighting, in_extended, target_draws
 
@@ -18,10 +19,13 @@ __all__ = [
     "TemperedDraws",
     "Weighting",
     "build_fit",
+    "chain_evidence_attributes",
+    "chains_of",
     "continued",
     "evidence_attributes",
     "in_extended",
     "is_fit",
+    "part_of",
     "pooled",
     "reserved_names",
     "target_draws",

@@ -43,6 +43,9 @@ class TemperedDraws:
         Whether the base is known to integrate to one, so that log Z can be estimated.
     base_mass
         Share of the base's mass that the path reaches; every estimate of log Z accounts for it.
+    log_mean_w1, log_mean_w0
+        Logs of the mean weights of each draw and those before it that thinning has left out, from
+        which log Z is estimated; None without thinning, where they are the draws' own.
     """
 
     delta: FloatArray
@@ -55,6 +58,8 @@ class TemperedDraws:
     ladder: bool
     normalised_base: bool
     base_mass: LogMass = WHOLE_BASE
+    log_mean_w1: FloatArray | None = None
+    log_mean_w0: FloatArray | None = None
 
     def log_evidence(self) -> LogEvidence:
         """Estimate log Z from all draws (see :func:`harness.evidence.log_evidence`).
@@ -67,7 +72,7 @@ class TemperedDraws:
         self._require_normalised_base()
         return self.base_mass.added_to(
             evidence.log_evidence(
-                self.log_w1, self.log_w0, log_zeta=self.log_zeta, log_g_ratio=self._log_g_ratio
+                *self._mean_weights, log_zeta=self.log_zeta, log_g_ratio=self._log_g_ratio
             )
         )
 
@@ -83,7 +88,7 @@ class TemperedDraws:
         """
         self._require_normalised_base()
         parts = evidence.log_evidence_by_parts(
-            self.log_w1, self.log_w0, log_zeta=self.log_zeta, log_g_ratio=self._log_g_ratio
+            *self._mean_weights, log_zeta=self.log_zeta, log_g_ratio=self._log_g_ratio
         )
         return parts + self.base_mass.value
 
@@ -109,6 +114,13 @@ class TemperedDraws:
         # Both sides start from the same cut base, so the gap between them does not change.
         forward, backward = map(self.base_mass.added_to, (both.forward, both.backward))
         return TwoSidedLogEvidence(forward, backward, both.gap)
+
+    @property
+    def _mean_weights(self) -> tuple[FloatArray, FloatArray]:
+        """Log weights of the target and of the base, means over what thinning has left out."""
+        if self.log_mean_w1 is None or self.log_mean_w0 is None:
+            return self.log_w1, self.log_w0
+        return self.log_mean_w1, self.log_mean_w0
 
     @property
     def _log_g_ratio(self) -> float:
@@ -182,6 +194,11 @@ def tempered_draws(
         ladder=ladder,
         normalised_base=across or bool(settings["normalised_base"]),
         base_mass=LogMass(*settings.get("base_mass", ())),
+        **{
+            name: extended[name].to_numpy()
+            for name in ("log_mean_w1", "log_mean_w0")
+            if name in extended
+        },
     )
 
 

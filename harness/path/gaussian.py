@@ -41,6 +41,12 @@ class GaussianBase:
         """Inverse of the Cholesky factor; computed once, as a base is evaluated at each step."""
         return np.asarray(np.linalg.inv(self.cholesky), dtype=np.float64)
 
+    @cached_property
+    def _log_det_and_constant(self) -> float:
+        """Log determinant of the covariance, and D log(2 pi)."""
+        log_det = 2 * np.log(np.diag(self.cholesky)).sum()
+        return float(log_det + self.mean.size * np.log(2 * np.pi))
+
     def whiten(self, points: npt.ArrayLike) -> FloatArray:
         """Return z such that point = mean + cholesky z; z is standard normal under the base.
 
@@ -63,14 +69,24 @@ class GaussianBase:
 
     def log_density(self, points: npt.ArrayLike) -> FloatArray:
         """Return the normalised log density at points of shape (..., D); shape (...)."""
-        squared = np.square(self.whiten(points)).sum(axis=-1)
-        log_det = 2 * np.log(np.diag(self.cholesky)).sum()
-        value: FloatArray = -0.5 * (squared + log_det + self.mean.size * np.log(2 * np.pi))
-        return value
+        return self._log_density(self.whiten(points))
 
     def log_density_gradient(self, points: npt.ArrayLike) -> FloatArray:
         """Return the gradient of :meth:`log_density` at points (..., D); shape (..., D)."""
+        return self._gradient(self.whiten(points))
+
+    def log_density_and_gradient(self, points: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return :meth:`log_density` and its gradient, which share most of the work."""
         z = self.whiten(points)
+        return self._log_density(z), self._gradient(z)
+
+    def _log_density(self, z: FloatArray) -> FloatArray:
+        """Log density at whitened points."""
+        value: FloatArray = -0.5 * (np.square(z).sum(axis=-1) + self._log_det_and_constant)
+        return value
+
+    def _gradient(self, z: FloatArray) -> FloatArray:
+        """Gradient of the log density with respect to points, at whitened ones."""
         gradient = -z.reshape(-1, self.mean.size) @ self._whitener
         return np.asarray(gradient, dtype=np.float64).reshape(z.shape)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,7 +16,7 @@ import pandas as pd
 from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
 from harness.errors import DataError
-from harness.fit import Fit
+from harness.fit import Fit, part_of
 from harness.forms.method import Method
 from harness.model import Model
 
@@ -59,11 +59,17 @@ class Cell:
     extras
         What the experiment's functions need in addition to the fit, such as held-out data; draws do
         not depend on it.
+    batch
+        How many of the replications run side by side in one fit, whose chains are divided equally
+        among them in order.  The settings give the number of chains of the whole batch.  Small
+        batches are dear, since all chains share the overhead of a step; a replication costs the
+        fit's time divided by ``batch``.
 
     Raises
     ------
     DataError
-        If models are given, but fewer than there are replications.
+        If models are given, but fewer than there are replications; or if batches do not divide the
+        replications, or hold replications with models of their own.
     """
 
     key: str
@@ -76,8 +82,18 @@ class Cell:
     replications: int
     models: tuple[Model, ...] = ()
     extras: Mapping[str, Any] = field(default_factory=dict)
+    batch: int = 1
 
     def __post_init__(self) -> None:
+        if self.batch < 1 or self.replications % self.batch:
+            raise DataError(
+                f"the {self.replications} replications of {self.key} cannot be run in batches of "
+                f"{self.batch}"
+            )
+        if self.batch > 1 and self.models:
+            raise DataError(
+                f"replications of {self.key} that run in one fit share a model; give them none"
+            )
         if 0 < len(self.models) < self.replications:
             raise DataError(
                 f"the {self.replications} replications of {self.key} need a model each, or one for "
@@ -104,7 +120,9 @@ class Cell:
             "settings": dict(self.settings),
             "nuts": self.nuts.identity(),
         }
-        return json.dumps(content, sort_keys=True, default=_plain)
+        # Left out otherwise, so that hashes of other cells stay as they were.
+        batch = {"batch": self.batch} if self.batch > 1 else {}
+        return json.dumps(content | batch, sort_keys=True, default=_plain)
 
 
 def _plain(setting: Any) -> Any:
@@ -120,7 +138,9 @@ def _plain(setting: Any) -> Any:
 
 @dataclass(frozen=True)
 class Task:
-    """One replication of a cell, named by a hash of everything that its draws depend on.
+    """One fit of a cell, named by a hash of everything that its draws depend on.
+
+    It holds one replication of the cell, or a batch of them.
 
     Attributes
     ----------
@@ -129,7 +149,7 @@ class Task:
     cell
         The cell.
     replication
-        Which of its runs, from 0.
+        Which of its runs, from 0; of a batch, the first.
     digest
         Hash of the program's text with its includes, the data, the settings, the seed and Stan's
         version.
@@ -144,6 +164,21 @@ class Task:
     def model(self) -> Model:
         """The model that the replication samples."""
         return self.cell.model_of(self.replication)
+
+    @property
+    def replications(self) -> range:
+        """All replications that its fit holds."""
+        return range(self.replication, self.replication + self.cell.batch)
+
+    def run_of(self, fit: Fit, replication: int) -> Fit:
+        """Return the chains of one of its replications as a fit of their own.
+
+        Raises
+        ------
+        DataError
+            If the chains cannot be divided; see :func:`harness.fit.part_of`.
+        """
+        return part_of(fit, replication - self.replication, self.cell.batch)
 
     @property
     def seed(self) -> int:
@@ -185,7 +220,7 @@ def tasks_of(
     for cell in cells:
         program = "" if cell.program is None else program_digests[cell.program]
         content = ""
-        for replication in range(cell.replications):
+        for replication in range(0, cell.replications, cell.batch):
             if replication == 0 or cell.models:
                 content = cell.content(replication)
             seed = task_seed(experiment, cell.key, replication)
@@ -328,12 +363,12 @@ class Results:
     cells
         Cells of the grid with at least two finished replications.
     metrics
-        One row per fit: ``cell``, the cell's factors, ``replication``, ``seed``, ``seconds``,
-        ``gradients`` and whatever the experiment measures.
+        One row per replication: ``cell``, the cell's factors, ``replication``, ``seed``,
+        ``seconds``, ``gradients`` and whatever the experiment measures.
     load
-        Reads the fit of a replication of a cell.
+        Reads the fit of a replication of a cell; of a batch, the replication's chains.
     planned
-        Number of tasks in the whole grid.
+        Number of replications in the whole grid.
     failures
         Tasks that failed.
     draws
@@ -369,7 +404,7 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Whether every task of the grid is finished."""
+        """Whether every replication of the grid is finished."""
         return len(self.metrics) == self.planned
 
 
@@ -391,7 +426,10 @@ class Experiment:
         Cells of a profile that need the user's own files, in the folder that ``--data-dir`` names;
         None if there are no such cells.
     measure
-        Metrics of one fit, by name.
+        Metrics of one replication's fit, by name.
+    measure_batch
+        Further metrics of the replications of a fit that holds several, a mapping each, from the
+        whole fit.
     condense
         Reduces a fit to what the experiment's functions need, before the fit is measured and kept,
         for fits with too many draws to keep.  None keeps all of a fit.
@@ -417,5 +455,6 @@ class Experiment:
     claims: Callable[[Results], list[Claim]]
     user_grid: Callable[[Profile, Path], tuple[Cell, ...]] | None = None
     condense: Callable[[Cell, Fit], Fit] | None = None
+    measure_batch: Callable[[Cell, Fit], Sequence[Mapping[str, float]]] | None = None
     processor_seconds: Mapping[Profile, float] = field(default_factory=dict)
     on_request: bool = False

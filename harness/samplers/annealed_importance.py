@@ -21,7 +21,7 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import LogEvidence, log_base_mass, log_mean_weight
-from harness.fit import Fit
+from harness.fit import Fit, chain_evidence_attributes
 from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
@@ -34,7 +34,7 @@ from harness.samplers.annealing import (
     require_reversal,
     step_sizes,
 )
-from harness.samplers.geometric_path import GeometricPath
+from harness.samplers.geometric_path import GeometricPath, Metric
 from harness.samplers.kernels import Hmc
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.result import weighted_fit
@@ -74,8 +74,10 @@ def annealed_importance(
     *,
     ladder: npt.ArrayLike,
     chains: int = 1000,
+    populations: int = 1,
     kernel: AnnealingKernel | None = None,
     step_size: float | None = None,
+    metric: Metric = "base",
     seed: int,
 ) -> Fit:
     """Sample a target by annealed importance sampling.
@@ -92,34 +94,42 @@ def annealed_importance(
     ladder
         Inverse temperatures, ascending from 0 to 1.
     chains
-        Number of chains.
+        Number of chains of each population.
+    populations
+        Number of independent runs that are made side by side, each with an estimate of its own.
     kernel
         Transition at each rung, by default :class:`~harness.samplers.kernels.Hmc`.  With
         :class:`~harness.samplers.kernels.PartialHmc`, which carries momenta along, this is
         Hamiltonian annealed importance sampling.
     step_size
-        Step size in units of the base's standard deviations; if not given, it is tuned along the
-        ladder in a separate pass.
+        Step size in units of the metric; if not given, it is tuned along the ladder in a separate
+        pass, which all populations share.
+    metric
+        ``base``, in which moves have the base's shape, or ``unit``, in which they are isotropic.
     seed
         Seed; the same seed gives the same fit.
 
     Returns
     -------
     Fit
-        The chains are independent, and become the draws of a single chain of the fit: ``extended``
-        holds the ends of all chains and ``log_w1``, their log weights.  Log Z is log zeta plus the
-        log of the mean weight.  Its error is the relative error of the mean weight, to first order.
+        The chains are independent, and those of a population become the draws of a single chain of
+        the fit: ``extended`` holds the ends of all chains and ``log_w1``, their log weights.  Log Z
+        is log zeta plus the log of the mean weight.  Its error is the relative error of the mean
+        weight, to first order.
         It is too small if a few weights dominate; the diagnosis warns of that by Pareto's k.  The
-        attribute ``rung_step_size`` holds each rung's step size.
+        attribute ``rung_step_size`` holds each rung's step size.  With several populations there is
+        an estimate of log Z from each, in the attribute ``chain_log_evidence``.
 
     Raises
     ------
     DataError
-        If the ladder is unusable, there are fewer than 2 chains, the base does not have the
-        target's dimension, or the target's density is not usable at draws of the base.
+        If the ladder is unusable, there are fewer than 2 chains or no population, the base does not
+        have the target's dimension, or the target's density is not usable at draws of the base.
     """
-    run = _Run(what, base, ladder, chains, kernel or Hmc(), step_size, seed)
-    return run.forward()
+    if populations < 1:
+        raise DataError(f"annealed importance sampling needs a population; got {populations}")
+    run = _Run(what, base, ladder, chains, kernel or Hmc(), step_size, seed, metric)
+    return run.forward(populations)
 
 
 def bidirectional(
@@ -183,12 +193,13 @@ class _Run:
         kernel: AnnealingKernel,
         step_size: float | None,
         seed: int,
+        metric: Metric = "base",
     ) -> None:
         self._ladder = checked_ladder(ladder)
         if chains < 2:
             raise DataError(f"annealed importance sampling needs 2 chains or more; got {chains}")
         self._chains, self._seed = chains, seed
-        self._path = GeometricPath(target_of(what), base)
+        self._path = GeometricPath(target_of(what), base, metric)
         rng = np.random.default_rng(seed)
         self._step_size = step_sizes(self._path, self._ladder, kernel, step_size, rng)
         self._walk = PathWalk(self._path, self._ladder, kernel, self._step_size, rng)
@@ -196,28 +207,38 @@ class _Run:
             "inverse_temperatures": self._ladder.tolist(),
             "kernel": repr(kernel),
             "step_size": step_size,
+            "metric": metric,
             "log_zeta": base.log_zeta,
         }
 
-    def forward(self) -> Fit:
-        start = self._walk.base(self._chains)
-        end, log_weight = anneal(self._walk, self._ladder, start, np.zeros(self._chains, bool))
+    def forward(self, populations: int = 1) -> Fit:
+        shape = populations, self._chains
+        number = populations * self._chains
+        start = self._walk.base(number)
+        end, log_weight = anneal(self._walk, self._ladder, start, np.zeros(number, bool))
         if not np.any(np.isfinite(log_weight)):
             raise DataError(
                 "no draw of the base lies within the target's support: choose a base inside it"
             )
-        rise = log_mean_weight(log_weight)
+        log_zeta = LogEvidence(self._path.base.log_zeta, 0.0)
+        found: dict[str, Any] = {"rung_step_size": self._step_size}
+        if populations > 1:
+            each = [log_zeta.plus(log_mean_weight(of)) for of in log_weight.reshape(shape)]
+            found |= chain_evidence_attributes(each)
         acceptance = end.acceptance / max(1, len(self._ladder) - 2)
         return weighted_fit(
             METHOD,
             self._path,
-            end.state.points[None],
-            {"log_w1": log_weight[None]},
+            end.state.points.reshape(*shape, -1),
+            {"log_w1": log_weight.reshape(shape)},
             settings=self._settings,
             seed=self._seed,
-            stats={"acceptance_rate": acceptance[None], "lp": end.state.log_gamma[None]},
-            log_evidence=LogEvidence(self._path.base.log_zeta + rise.value, rise.mcse),
-            found={"rung_step_size": self._step_size},
+            stats={
+                "acceptance_rate": acceptance.reshape(shape),
+                "lp": end.state.log_gamma.reshape(shape),
+            },
+            log_evidence=log_zeta.plus(log_mean_weight(log_weight)),
+            found=found,
         )
 
     def reverse(self, exact: FloatArray) -> FloatArray:
@@ -231,4 +252,5 @@ class _Run:
         return {
             "gradients_sampling": np.array([float(cost.gradients)]),
             "seconds_sampling": np.array([cost.seconds]),
+            "seconds_processor": cost.processor_seconds,
         }

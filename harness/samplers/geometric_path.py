@@ -7,7 +7,7 @@ and target apart, so that a change of inverse temperature costs no evaluation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from harness.evidence import LogMass, log_base_mass
 from harness.model.python_target import Target
 from harness.path.gaussian import GaussianBase
 from harness.samplers.cost import Cost
+
+Metric = Literal["base", "unit"]
+"""In what units kernels move: standard deviations of the base, along its axes, or those of x."""
 
 _MOST_TRIES = 200  # of a chain, for a starting point within the support
 _MASS_DRAWS = 4096  # of the base, for its mass within the target's support
@@ -100,6 +103,9 @@ class GeometricPath:
         What it ends in, at beta = 1.
     base
         What it starts from, at beta = 0, and the guess at log Z.
+    metric
+        ``base``: kernels propose moves of the base's shape, and HMC's mass matrix is the inverse of
+        the base's covariance; ``unit``: moves are isotropic, and the mass matrix is the identity.
 
     Attributes
     ----------
@@ -109,27 +115,43 @@ class GeometricPath:
     Raises
     ------
     DataError
-        If their dimensions differ.
+        If their dimensions differ, or there is no such metric.
 
     References
     ----------
     Graham and Storkey (2017), eq. 14.
     """
 
-    def __init__(self, target: Target, base: GaussianBase) -> None:
+    def __init__(self, target: Target, base: GaussianBase, metric: Metric = "base") -> None:
         if base.mean.size != target.dimension:
             raise DataError(
                 f"the base has dimension {base.mean.size}, the target {target.name} "
                 f"{target.dimension}"
             )
+        if metric not in get_args(Metric):
+            raise DataError(f"the metric is base or unit; got {metric!r}")
         self.target = target
         self.base = base
+        self.metric = metric
         self.cost = Cost()
         # Solved once: the base is evaluated with every step.
         self._whiten = np.linalg.inv(base.cholesky)
         self._log_scale = float(
             np.log(np.diag(base.cholesky)).sum() + 0.5 * base.mean.size * np.log(2 * np.pi)
         )
+
+    @property
+    def axes(self) -> FloatArray:
+        """Directions of the metric's units in x, as rows, shape (D, D)."""
+        return np.eye(self.base.mean.size) if self.metric == "unit" else self.base.cholesky.T
+
+    def moved_by(self, momentum: FloatArray) -> FloatArray:
+        """Return changes of x for vectors in the metric's units, both (n, D)."""
+        return momentum if self.metric == "unit" else momentum @ self.base.cholesky.T
+
+    def force(self, gradient: FloatArray) -> FloatArray:
+        """Return gradients with respect to coordinates in the metric's units, both (n, D)."""
+        return gradient if self.metric == "unit" else gradient @ self.base.cholesky
 
     def state(self, points: FloatArray) -> State:
         """Evaluate base and target, and count it as one gradient a chain."""
@@ -208,7 +230,9 @@ class GeometricPath:
         """Gradient of :meth:`log_density`, shape (n, D)."""
         beta = np.asarray(inv_temp, dtype=np.float64)[..., None]
         # Where the target's density is zero its gradient need not be a number.
-        own = np.where(beta > 0, state.log_gamma_gradient, 0.0)
+        own = state.log_gamma_gradient
+        if not np.all(beta > 0):
+            own = np.where(beta > 0, own, 0.0)
         slope: FloatArray = beta * own + (1 - beta) * state.log_base_gradient
         return slope
 

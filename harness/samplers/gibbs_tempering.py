@@ -18,7 +18,7 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
-from harness.samplers.geometric_path import GeometricPath
+from harness.samplers.geometric_path import GeometricPath, Metric
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.path_chains import PathChains, path_fit
 
@@ -31,9 +31,11 @@ def gibbs_tempering(
     chains: int = 64,
     draws: int = 1000,
     warmup: int = 500,
+    thin: int = 1,
     kernel: Kernel | None = None,
     bands: int = 16,
     step_size: float = 0.1,
+    metric: Metric = "base",
     starts: FloatArray | None = None,
     seed: int,
 ) -> Fit:
@@ -54,14 +56,19 @@ def gibbs_tempering(
         marginal.
     chains, draws, warmup
         Number of chains, which run side by side, iterations that are kept, and those before.
+    thin
+        Keep every k-th of the draws only, which saves memory.  Log Z is estimated from the weights
+        of all of them.
     kernel
         Moves of x; by default :class:`~harness.samplers.kernels.Hmc`.
     bands
         Number of bands of inverse temperatures.  Each holds equally many intervals between knots of
         log g; with only two knots, the bands are equally wide.
     step_size
-        Where tuning starts, in units of the base's standard deviations.  For a kernel without
-        tuning this is its width.
+        Where tuning starts, in units of the metric.  For a kernel without tuning this is its width,
+        and without warm-up the step size.
+    metric
+        ``base``, in which moves have the base's shape, or ``unit``, in which they are isotropic.
     starts
         Starting points of chains, (chains, D) in base coordinates; by default draws of the base.
     seed
@@ -77,15 +84,15 @@ def gibbs_tempering(
     Raises
     ------
     DataError
-        If a count is too small, the knots do not ascend from 0 to 1, or the density is zero at a
-        starting point.
+        If a count is too small, draws cannot be thinned so, the knots do not ascend from 0 to 1, or
+        the density is zero at a starting point.
     """
     if draws < 1 or warmup < 0:
         raise DataError(
             f"this needs one draw or more, and no negative warm-up; got {draws}, {warmup}"
         )
     runs = PathChains(
-        GeometricPath(target_of(what), base),
+        GeometricPath(target_of(what), base, metric),
         kernel or Hmc(),
         log_g=np.array(log_g, dtype=np.float64),
         ladder=False,
@@ -100,11 +107,14 @@ def gibbs_tempering(
     return path_fit(
         "gibbs_tempering",
         runs,
-        runs.sample(draws),
+        runs.sample(draws, thin),
         runs.path.base_mass(seed, chains, ladder=False),
         settings={
             "warmup": warmup,
+            "draws": draws,
+            "thin": thin,
             "step_size": step_size,
+            "metric": metric,
             "starts": None if starts is None else starts.tolist(),
         },
         seed=seed,

@@ -12,7 +12,6 @@ import numpy as np
 
 from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError
-from harness.evidence import inv_temp_log_conditionals
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
@@ -20,6 +19,7 @@ from harness.model.python_target import Target, function_target, target_of
 from harness.path.gaussian import GaussianBase, gaussian_base
 from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Hmc, StepSizes
+from harness.samplers.path_chains import end_weights, kept_draws
 from harness.samplers.result import weighted_fit
 
 METHOD = "joint_hmc"
@@ -50,7 +50,7 @@ def joint_density(target: LogDensity, path: GeometricPath) -> LogDensity:
     def density(points: FloatArray) -> tuple[FloatArray, FloatArray]:
         x, u = points[:, :-1], points[:, -1]
         log_gamma, gradient = target(x)
-        log_base, base_gradient = base.log_density(x), base.log_density_gradient(x)
+        log_base, base_gradient = base.log_density_and_gradient(x)
         beta = 1 / (1 + np.exp(-np.clip(u, -700, 700)))
         rise = log_gamma - base.log_zeta - log_base
         value = log_base + beta * rise - np.logaddexp(0, u) - np.logaddexp(0, -u)
@@ -68,6 +68,7 @@ def joint_hmc(
     chains: int = 10,
     draws: int = 1000,
     warmup: int = 500,
+    thin: int = 1,
     kernel: Hmc | None = None,
     step_size: float | None = None,
     seed: int,
@@ -83,6 +84,9 @@ def joint_hmc(
         normal ones.
     chains, draws, warmup
         Number of chains, which run side by side, iterations that are kept, and those before.
+    thin
+        Keep every k-th of the draws only, which saves memory.  Log Z is estimated from the weights
+        of all of them.
     kernel
         HMC; by default with 20 leapfrog steps, as published.
     step_size
@@ -98,8 +102,8 @@ def joint_hmc(
     Raises
     ------
     DataError
-        If a count is too small, the base does not have the target's dimension, or the target's
-        density is not usable at draws of the base.
+        If a count is too small, draws cannot be thinned so, the base does not have the target's
+        dimension, or the target's density is not usable at draws of the base.
     """
     if chains < 1 or draws < 1 or warmup < 0:
         raise DataError(
@@ -114,13 +118,17 @@ def joint_hmc(
     joint = GeometricPath(
         function_target(target.name, joint_density(target.log_density, path), dimension + 1),
         gaussian_base(np.zeros(dimension + 1), np.eye(dimension + 1)),
+        metric="unit",
     )
     start = path.start_at_base(rng, chains).points
     state = joint.start(np.hstack([start, rng.standard_normal((chains, 1))]))
     steps = StepSizes(1, step_size or 0.1, kernel.target_acceptance)
     group = np.zeros(chains, dtype=np.intp)
-    kept = np.empty((chains, draws, dimension + 1))
-    acceptance = np.empty((chains, draws))
+    number = kept_draws(draws, thin)
+    kept = np.empty((chains, number, dimension + 1))
+    acceptance = np.empty((chains, number))
+    log_gamma = np.empty((chains, number))
+    every_delta = np.empty((chains, draws))
     for iteration in range(warmup + draws):
         learning = iteration < warmup and step_size is None
         size = steps.current(group) if learning else steps.tuned(group)
@@ -128,20 +136,29 @@ def joint_hmc(
         state = moved.state
         if learning:
             steps.learn(group, moved.acceptance)
-        if iteration >= warmup:
-            kept[:, iteration - warmup] = state.points
-            acceptance[:, iteration - warmup] = moved.acceptance
+        if iteration < warmup:
+            continue
+        place = path.state(state.points[:, :-1])
+        every_delta[:, iteration - warmup] = path.delta(place)
+        draw, others = divmod(iteration + 1 - warmup, thin)
+        if others:
+            continue
+        draw -= 1
+        kept[:, draw] = state.points
+        acceptance[:, draw] = moved.acceptance
+        log_gamma[:, draw] = place.log_gamma
     x, u = kept[..., :-1], np.clip(kept[..., -1], -_LARGEST_U, _LARGEST_U)
-    flat = path.state(x.reshape(-1, dimension))
-    delta = path.delta(flat).reshape(chains, draws)
-    log_w1, log_w0 = inv_temp_log_conditionals(delta, _FLAT, ladder=False)
-    # Evaluating the kept draws again is not part of the run's cost.
+    # Evaluating the draws again, for Delta, is not counted among the gradients.
     path.cost.gradients = joint.cost.gradients + chains
     return weighted_fit(
         METHOD,
         path,
         np.ascontiguousarray(x),
-        {"inv_temp": 1 / (1 + np.exp(-u)), "delta": delta, "log_w1": log_w1, "log_w0": log_w0},
+        {
+            "inv_temp": 1 / (1 + np.exp(-u)),
+            "delta": every_delta[:, thin - 1 :: thin].copy(),
+            **end_weights(every_delta, number, _FLAT, ladder=False),
+        },
         settings={
             **path.base_settings(path.base_mass(seed, chains, ladder=False)),
             "log_g": _FLAT.tolist(),
@@ -150,11 +167,12 @@ def joint_hmc(
             "chains": chains,
             "draws": draws,
             "warmup": warmup,
+            "thin": thin,
             "step_size": step_size,
         },
         seed=seed,
         stats={
-            "lp": flat.log_gamma.reshape(chains, draws),
+            "lp": log_gamma,
             "acceptance_rate": acceptance,
         },
         found={"tuned_step_size": float(steps.tuned(group)[0])},

@@ -69,8 +69,8 @@ class Kernel(Protocol):
         Parameters
         ----------
         inv_temp, step_size
-            Of each chain, (n,), or one for all.  Step sizes are in units of the base's standard
-            deviations.
+            Of each chain, (n,), or one for all.  Step sizes are in units of the path's metric, by
+            default the base's standard deviations.
         """
 
 
@@ -81,7 +81,7 @@ def _check_target_acceptance(target: float) -> None:
 
 @dataclass(frozen=True)
 class Hmc:
-    """Hamiltonian Monte Carlo with jittered step sizes, whitened by the base.
+    """Hamiltonian Monte Carlo with jittered step sizes, in the path's metric.
 
     Attributes
     ----------
@@ -243,18 +243,17 @@ def _trajectory(
     step_size: FloatArray,
     leapfrog_steps: int,
 ) -> MovedWithMomentum:
-    """Follow Hamilton's equations, whitened by the base; acceptance is that of the end."""
+    """Follow Hamilton's equations in the path's metric; acceptance is that of the end."""
     step = step_size[:, None]
-    cholesky = path.base.cholesky
     before = path.log_density(state, inv_temp) - 0.5 * np.square(momentum).sum(axis=1)
     place = state
     # A trajectory that has gone astray overflows, and is refused.
     with np.errstate(over="ignore", invalid="ignore"):
-        momentum = momentum + 0.5 * step * (path.gradient(state, inv_temp) @ cholesky)
+        momentum = momentum + 0.5 * step * path.force(path.gradient(state, inv_temp))
         for left in reversed(range(leapfrog_steps)):
-            place = path.state(place.points + step * (momentum @ cholesky.T))
+            place = path.state(place.points + step * path.moved_by(momentum))
             kick = step if left else 0.5 * step
-            momentum = momentum + kick * (path.gradient(place, inv_temp) @ cholesky)
+            momentum = momentum + kick * path.force(path.gradient(place, inv_temp))
         after = path.log_density(place, inv_temp) - 0.5 * np.square(momentum).sum(axis=1)
         change = after - before  # from outside the support to outside it: not a number
     return MovedWithMomentum(place, momentum, _acceptance(change))
@@ -268,7 +267,7 @@ def _acceptance(log_ratio: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class RandomWalk:
-    """Random-walk Metropolis with Gaussian proposals of the base's shape.
+    """Random-walk Metropolis with Gaussian proposals of the shape of the path's metric.
 
     Attributes
     ----------
@@ -295,10 +294,10 @@ class RandomWalk:
         step_size: npt.ArrayLike,
         rng: np.random.Generator,
     ) -> Moved:
-        """Propose x + step L n, n standard normal and L the base's Cholesky factor."""
+        """Propose x + step L n, n standard normal and L the metric's Cholesky factor."""
         step = np.asarray(step_size, dtype=np.float64)[..., None]
         noise = rng.standard_normal(state.points.shape)
-        proposed = path.state(state.points + step * (noise @ path.base.cholesky.T))
+        proposed = path.state(state.points + step * path.moved_by(noise))
         acceptance = _acceptance(
             path.log_density(proposed, inv_temp) - path.log_density(state, inv_temp)
         )
@@ -308,7 +307,7 @@ class RandomWalk:
 
 @dataclass(frozen=True)
 class Slice:
-    """Univariate slice sampling along the base's whitened axes, one after the other (Neal 2003).
+    """Univariate slice sampling along the metric's axes, one after the other (Neal 2003).
 
     The interval is stepped out at random from either end, at most ``most_widths`` in all, and
     shrunk until a point on the slice is found.  Every move is accepted: its step size, the
@@ -357,8 +356,9 @@ class Slice:
         axes = np.tile(np.arange(dimension), (count, 1))
         if self.order == "random":
             axes = rng.permuted(axes, axis=1)
+        directions = path.axes
         for axis in axes.T:
-            state = self._along(path, state, path.base.cholesky.T[axis], beta, width, rng)
+            state = self._along(path, state, directions[axis], beta, width, rng)
         return Moved(state, np.ones(count))
 
     def _along(

@@ -37,6 +37,8 @@ class Draws(NamedTuple):
     """Acceptance probability of the move that led to x."""
     step_size: FloatArray
     """Step size of that move."""
+    every_delta: FloatArray
+    """Delta also of the draws that thinning leaves out, shape (chains, thin draws)."""
 
 
 class Tour(NamedTuple):
@@ -143,22 +145,35 @@ class PathChains:
             self.inv_temp = self._drawn()
         return delta.T
 
-    def sample(self, draws: int) -> Draws:
-        """Run chains with the step sizes that warm-up has tuned."""
+    def sample(self, draws: int, thin: int = 1) -> Draws:
+        """Run chains with the step sizes that warm-up has tuned, and keep every ``thin``-th draw.
+
+        Raises
+        ------
+        DataError
+            If the number of draws is not a multiple of ``thin``.
+        """
+        kept = kept_draws(draws, thin)
         chains, dimension = self.state.points.shape
-        points = np.empty((chains, draws, dimension))
-        inv_temp, delta, log_gamma, acceptance, step_size = np.empty((5, chains, draws))
-        for draw in range(draws):
+        points = np.empty((chains, kept, dimension))
+        inv_temp, delta, log_gamma, acceptance, step_size = np.empty((5, chains, kept))
+        every_delta = np.empty((chains, draws))
+        for iteration in range(draws):
             band = self.band(self.inv_temp)
             moved = self._move(band, learn=False)
             self.inv_temp = self._drawn()
+            every_delta[:, iteration] = self.path.delta(self.state)
+            draw, others = divmod(iteration + 1, thin)
+            if others:
+                continue
+            draw -= 1
             points[:, draw] = self.state.points
             inv_temp[:, draw] = self.inv_temp
-            delta[:, draw] = self.path.delta(self.state)
+            delta[:, draw] = every_delta[:, iteration]
             log_gamma[:, draw] = self.state.log_gamma
             acceptance[:, draw] = moved.acceptance
             step_size[:, draw] = self.steps.tuned(band)
-        return Draws(points, inv_temp, delta, log_gamma, acceptance, step_size)
+        return Draws(points, inv_temp, delta, log_gamma, acceptance, step_size, every_delta)
 
     def band(self, inv_temp: FloatArray) -> npt.NDArray[np.intp]:
         """Return the band of each inverse temperature, counted from 0 at the base."""
@@ -177,6 +192,53 @@ class PathChains:
     def _drawn(self) -> FloatArray:
         delta = self.path.delta(self.state)
         return draw_inv_temp(delta, self.log_g, self.rng, ladder=self.ladder)
+
+
+def end_weights(
+    every_delta: FloatArray, kept: int, log_g: FloatArray, *, ladder: bool
+) -> dict[str, FloatArray]:
+    """Return the weights of kept draws at both ends of the path, and their means over blocks.
+
+    Parameters
+    ----------
+    every_delta
+        Delta of all draws, shape (chains, draws).
+    kept
+        How many draws of each chain are kept, the last one of as many equal blocks.
+    log_g, ladder
+        As in :func:`harness.evidence.inv_temp_log_conditionals`.
+
+    Returns
+    -------
+    dict
+        ``log_w1`` and ``log_w0``, shape (chains, kept).  If draws are left out, there are also
+        ``log_mean_w1`` and ``log_mean_w0``, logs of the mean weights of blocks, so that log Z makes
+        use of all draws.
+    """
+    chains, draws = every_delta.shape
+    found = {}
+    for name, every in zip(
+        ("w1", "w0"), _end_log_weights(every_delta, log_g, ladder=ladder), strict=True
+    ):
+        blocks = every.reshape(chains, kept, draws // kept)
+        found[f"log_{name}"] = blocks[..., -1].copy()
+        if kept < draws:
+            mean = np.logaddexp.reduce(blocks, axis=-1) - np.log(draws // kept)
+            found[f"log_mean_{name}"] = np.asarray(mean, dtype=np.float64)
+    return found
+
+
+def kept_draws(draws: int, thin: int) -> int:
+    """Return how many of a chain's draws are kept if every ``thin``-th is.
+
+    Raises
+    ------
+    DataError
+        If the number of draws is not a multiple of ``thin``.
+    """
+    if thin < 1 or draws % thin:
+        raise DataError(f"{draws} draws cannot be thinned to every {thin}th: give a multiple")
+    return draws // thin
 
 
 def path_fit(
@@ -201,13 +263,13 @@ def path_fit(
     base_mass
         Share of the base's mass that the chains reach.
     """
-    log_w1, log_w0 = _end_log_weights(kept.delta, runs.log_g, ladder=runs.ladder)
     chains, draws = kept.delta.shape
+    weights = end_weights(kept.every_delta, draws, runs.log_g, ladder=runs.ladder)
     return weighted_fit(
         method,
         runs.path,
         kept.points,
-        {"inv_temp": kept.inv_temp, "delta": kept.delta, "log_w1": log_w1, "log_w0": log_w0},
+        {"inv_temp": kept.inv_temp, "delta": kept.delta, **weights},
         settings={
             **runs.path.base_settings(base_mass),
             "log_g": runs.log_g.tolist(),

@@ -156,5 +156,6 @@ def _attributes(
         "densities": path.cost.densities,
         "seconds_warmup": np.zeros(chains),
         "seconds_sampling": share * path.cost.seconds,
+        "seconds_processor": path.cost.processor_seconds,
         "harness_version": version("harness"),
     }

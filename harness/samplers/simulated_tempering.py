@@ -25,7 +25,7 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
-from harness.samplers.geometric_path import GeometricPath
+from harness.samplers.geometric_path import GeometricPath, Metric
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.ladders import checked_ladder
 from harness.samplers.path_chains import PathChains, Tour, path_fit
@@ -45,9 +45,11 @@ def simulated_tempering(
     chains: int = 10,
     draws: int = 1000,
     warmup: int = 500,
+    thin: int = 1,
     kernel: Kernel | None = None,
     bands: int = 16,
     step_size: float = 0.1,
+    metric: Metric = "base",
     starts: FloatArray | None = None,
     seed: int,
 ) -> Fit:
@@ -78,13 +80,18 @@ def simulated_tempering(
     chains, draws, warmup
         Number of chains, which run side by side, iterations that are kept, and those before.  Half
         of ``warmup`` is the tour; the rest comes after the pilot runs.
+    thin
+        Keep every k-th of the draws only, which saves memory.  Log Z is estimated from the weights
+        of all of them.
     kernel
         Moves of x; by default :class:`~harness.samplers.kernels.Hmc`.
     bands
         Number of bands of the ladder.  Each holds equally many rungs and has its own step size.
         There are at most as many bands as rungs.
     step_size
-        Where tuning starts, in units of the base's standard deviations.
+        Where tuning starts, in units of the metric; without warm-up and pilot runs, the step size.
+    metric
+        ``base``, in which moves have the base's shape, or ``unit``, in which they are isotropic.
     starts
         Starting points of chains, (chains, D) in base coordinates; by default draws of the base.
     seed
@@ -103,7 +110,7 @@ def simulated_tempering(
     ------
     DataError
         If the ladder does not ascend from 0 to 1, the log weights do not match it, a count is too
-        small, or the density is zero at a starting point.
+        small, draws cannot be thinned so, or the density is zero at a starting point.
     """
     rung = checked_ladder(ladder)
     if draws < 1 or min(warmup, pilots) < 0 or pilot_draws < 1:
@@ -118,7 +125,7 @@ def simulated_tempering(
             f"{given.shape}"
         )
     runs = PathChains(
-        GeometricPath(target_of(what), base),
+        GeometricPath(target_of(what), base, metric),
         kernel or Hmc(),
         log_g=np.column_stack([rung, np.zeros(rung.size) if given is None else given]),
         ladder=True,
@@ -138,7 +145,7 @@ def simulated_tempering(
             better = runs.log_g[:, 1] + change
             runs.log_g = np.column_stack([rung, better - better[0]])
     runs.warm_up(warmup - warmup // 2)
-    kept = runs.sample(draws)
+    kept = runs.sample(draws, thin)
     log_c = log_rung_probabilities(kept.delta, runs.log_g)
     log_normaliser = log_c - runs.log_g[:, 1]
     return path_fit(
@@ -150,7 +157,10 @@ def simulated_tempering(
             "pilots": 0 if given is not None else pilots,
             "pilot_draws": pilot_draws,
             "warmup": warmup,
+            "draws": draws,
+            "thin": thin,
             "step_size": step_size,
+            "metric": metric,
             "starts": None if starts is None else starts.tolist(),
         },
         seed=seed,
