@@ -351,6 +351,19 @@ def test_curves_and_equal_cost() -> None:
     assert theirs / mine == pytest.approx(3, rel=0.02)
 
 
+def test_errors_may_be_compared_at_either_end_of_what_both_reach() -> None:
+    """A method whose error falls faster is behind at first, and ahead at last."""
+    curves = part("curves")
+    results = synthetic("quick")
+    st = results.metrics["method"] == "ST"
+    for k, suffix in enumerate(SHARES):
+        results.metrics.loc[st, f"mean{suffix}"] *= 2.0 ** (2 - k)
+    pair = tuple(curves.of_family(results, "CT", name) for name in ("ST", "Gibbs CT"))
+    for cheapest, ratio in ((True, 4), (False, 0.25)):
+        found = curves.ratio_at_equal_cost(results, pair, "mean", "work", cheapest=cheapest)
+        assert found.value == pytest.approx(ratio, rel=0.05)
+
+
 def test_equal_cost_is_that_of_the_cheapest() -> None:
     """A run four times as dear is cut to a quarter, where its error is twice as large."""
     curves = part("curves")

@@ -65,7 +65,7 @@ EXPERIMENT = Experiment(
         "temperature and 100 chains; H-AIS, which is what the paper plots as AIS, has one step, "
         "500 chains and keeps part of its momenta. All runs on an instance are made side by side, "
         "and each counts a tenth of the time. Errors are judged on runs of ten chains; the "
-        "authors' program pools 55 on average, which a figure shows apart. Every 20th or 25th draw "
+        "authors' program pools 50 on average, which a figure shows apart. Every 20th or 25th draw "
         "is kept, but log Z makes use of all. Rows marked as ours are in neither paper. Our "
         "instance with d_b = 28 has d = 25: "
         "three eigenvalues of W + D are zero at the optimum, the paper has one."

@@ -224,8 +224,8 @@ def _dominates(
     """Judge whether all forms are below all rivals in all three errors, at equal cost.
 
     Errors are relative to the base's and averaged over instances, as in the paper's figure, and
-    compared at the largest cost that lies inside both curves.  Ratios to families in ``besides``
-    are told, and decide nothing.
+    compared at the largest cost that lies inside both curves.  The largest ratio at the smallest
+    such cost and those to families in ``besides`` are told, and decide nothing.
     """
 
     def judge(results: Results) -> Judged:
@@ -256,31 +256,47 @@ def _dominates(
         told = "; ".join(said) or "no cost lies inside both curves"
         return (
             f"Largest ratio at equal {unit}: {told}. All are below 1 on {wins} of {len(names)} "
-            f"instances.{_also(results, half, forms, besides, cost)}",
+            "instances."
+            + _largest(results, half, pairs, cost, "at the smallest cost in common", cheapest=True)
+            + "".join(
+                _largest(results, half, [(form, rival) for form in forms], cost, f"over {rival}")
+                for rival in besides
+            ),
             decision,
         )
 
     return judge
 
 
-def _also(
-    results: Results, half: str, forms: tuple[str, ...], besides: tuple[str, ...], cost: str
+def _largest(
+    results: Results,
+    half: str,
+    pairs: list[tuple[str, str]],
+    cost: str,
+    where: str,
+    *,
+    cheapest: bool = False,
 ) -> str:
-    """Tell the largest ratio to each further family."""
-    told = ""
-    for rival in besides:
-        found = [
-            (each.value, f"{each.told()} ({ERRORS[key]}, {form})")
-            for form in forms
-            for key in PAPER_CT
-            if isinstance(each := _relative(results, half, (form, rival), key, cost, None), Effect)
-        ]
-        told += f" Largest over {rival}: {max(found)[1]}." if found else ""
-    return told
+    """Tell the largest ratio of some pairs of families, over all errors."""
+    found = []
+    for pair in pairs:
+        for key in PAPER_CT:
+            each = _relative(results, half, pair, key, cost, None, cheapest=cheapest)
+            if isinstance(each, Effect):
+                said = f"{each.told()} ({ERRORS[key]}, {pair[0]} over {pair[1]})"
+                found.append((each.value, said))
+    return f" Largest {where}: {max(found)[1]}." if found else ""
 
 
 def _relative(
-    results: Results, half: str, pair: tuple[str, str], key: str, cost: str, instance: str | None
+    results: Results,
+    half: str,
+    pair: tuple[str, str],
+    key: str,
+    cost: str,
+    instance: str | None,
+    *,
+    cheapest: bool = False,
 ) -> Effect | Undecided:
     """Relative error of one family over another's at equal cost, on one instance or on all."""
     one, two = (
@@ -291,7 +307,7 @@ def _relative(
         ]
         for family in pair
     )
-    return ratio_at_equal_cost(results, (one, two), key, cost, relative=True)
+    return ratio_at_equal_cost(results, (one, two), key, cost, relative=True, cheapest=cheapest)
 
 
 def _joint_better(results: Results) -> Judged:

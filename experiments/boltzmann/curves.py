@@ -178,8 +178,11 @@ def ratio_at_equal_cost(
     cost: str,
     *,
     relative: bool = False,
+    cheapest: bool = False,
 ) -> Effect | Undecided:
     """Error of one group over that of another at the largest cost inside both curves.
+
+    If ``cheapest``, it is that at the smallest such cost.
 
     Returns
     -------
@@ -201,6 +204,8 @@ def ratio_at_equal_cost(
             f"longer runs of {names[short]}: its longest take {longest:,.3g} {unit}, the cheapest "
             f"of {names[1 - short]} {cheapest:,.3g}, so they cannot be compared at equal cost"
         )
+    if cheapest:
+        budget = float(max(one.cost[0], two.cost[0]))
     runs = min(len(runs_of(results, cells)) for cells in pair)
     se = float(np.hypot(one.log_se_at(budget), two.log_se_at(budget)))
     return Effect(one.at(budget) / two.at(budget), se, runs, ratio=True)

@@ -240,16 +240,18 @@ def pooled_curves(results: Results, half: str, name: str, whose: str) -> Figure 
     families = {family: of_family(results, half, family) for family in _PLOTTED}
     families = {family: cells for family, cells in families.items() if cells}
     runs = runs_of(results, [cell for cells in families.values() for cell in cells])
-    if "pooled_mean" not in runs:
+    if "pooled_mean" not in runs or runs["pooled_mean"].isna().all():
         return None
     image = _panels(results, families, PAPER_CT, relative=True, pooled=True)
+    batch = max(cell.batch for cells in families.values() for cell in cells)
     return Figure(
         name,
         f"The paper's rows{whose} with chains pooled as in the authors' program, not a comparison "
-        "of methods: its replication r of ST and of continuous tempering takes chains r to "
-        "10 (r + 1) of 100, 55 on average, at the cost of 10, and replications share most of their "
-        "chains, so that bands are too narrow. Particles of H-AIS are divided properly and "
-        "errors are those of the figure before. This is how the published curves come about.",
+        "of methods: its replication r, from 0, of ST and of continuous tempering takes 10 + 9r "
+        f"chains of {10 * batch}, {10 + 9 * (batch - 1) / 2:g} on average, at the cost of 10, and "
+        "replications share most of their chains, so that bands are too narrow. Particles of H-AIS "
+        "are divided properly and errors are those of the figure before. This is how the "
+        "published curves come about.",
         "Six charts of relative error against cost, chains pooled beyond their replication.",
         image,
     )
