@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_interval_masses_are_integrals() -> None:
         def density(beta: float, delta: float = delta) -> float:
             return float(np.exp(np.interp(beta, *log_g.T) - beta * delta - max(0.0, -delta)))
 
-        pieces = np.array([quad(density, *ends)[0] for ends in zip(log_g[:-1, 0], log_g[1:, 0])])
+        pieces = np.array([quad(density, *ends)[0] for ends in pairwise(log_g[:, 0])])
         np.testing.assert_allclose(
             inv_temp_interval_masses(delta, log_g), pieces / pieces.sum(), rtol=1e-6, atol=1e-12
         )
