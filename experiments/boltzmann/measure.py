@@ -26,7 +26,11 @@ ERRORS = {
 """What is estimated; an error of several numbers is their root mean square."""
 
 _PARTICLES = ("annealed_importance", "sequential_monte_carlo")
-"""Methods whose draws are particles of one pass, not iterations."""
+"""Methods whose draws are particles of one pass, not iterations.
+
+Those of annealed importance sampling are independent, so that a share of them is a shorter run.  In
+the continuous-tempering half its runs differ in their ladders instead.
+"""
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,7 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     base = cell.settings.get("base")
     if base is not None:
         found |= {f"base_{name}": error for name, error in base_errors(base, truth).items()}
-    shares = SHARES[-1:] if fit.tree.attrs["method"] in _PARTICLES else SHARES
-    for share in shares:
+    for share in _shares(cell, fit.tree.attrs["method"]):
         suffix = "" if share == 1 else f"_{SHARES.index(share)}"
         cost = cost_of(fit, share)
         part = fit.first_draws(max(1, round(share * fit.posterior.sizes["draw"])))
@@ -73,6 +76,11 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     if "diverging" in fit.sample_stats:
         found["divergences"] = float(fit.sample_stats["diverging"].sum())
     return found
+
+
+def _shares(cell: Cell, method: str) -> tuple[float, ...]:
+    independent = method == _PARTICLES[0] and str(cell.factors.get("half")).startswith("PE")
+    return SHARES if independent or method not in _PARTICLES else SHARES[-1:]
 
 
 def base_errors(base: GaussianBase, truth: Truth) -> dict[str, float]:
