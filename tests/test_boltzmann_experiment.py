@@ -249,6 +249,7 @@ def test_users_stored_relaxation(tmp_path: Path) -> None:
     )
     y = x @ q.T + relaxation.machine.biases
     expected = np.log(np.cosh(y)).sum(axis=1) - np.square(x).sum(axis=1) / 2
+    assert model.log_density is not None
     np.testing.assert_allclose(model.log_density(x)[0], expected, rtol=1e-10)
     np.savez(file, Q=q[:3], b=relaxation.machine.biases)
     with pytest.raises(DataError, match="has shape"):

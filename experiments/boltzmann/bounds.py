@@ -1,7 +1,8 @@
 """Bounds on the marginal density of the inverse temperature, from two divergences.
 
 With gamma / zeta on one end of the path, the base b on the other, and g = 1, the marginal density
-of beta is z(beta) / (C zeta^beta), where z(beta) is the mass of gamma^beta b^(1 - beta).  Graham and Storkey (2017) bound it from above by (Z / zeta)^beta / C, and from below by that times
+of beta is z(beta) / (C zeta^beta), where z(beta) is the mass of gamma^beta b^(1 - beta).  Graham
+and Storkey (2017) bound it from above by (Z / zeta)^beta / C, and from below by that times
 exp(-beta d_bt) (eqs. 23 and 40) and times exp(-(1 - beta) d_tb) (eq. 43), where d_bt and d_tb are
 the divergences from base to target and from target to base.  The better of the two lower bounds is
 worst where they cross, at exp(-d_bt d_tb / (d_bt + d_tb)).

@@ -91,11 +91,11 @@ def flat_g(chains: int, warmup: int, draws: int) -> Iterator[Row]:
     flat = {**run, "flat_intervals": INTERVALS}
     gibbs, joint = {"kernel": Hmc(5)}, {"kernel": Hmc(_STEPS)}
     yield Row(
-        "gibbs-flat", "Gibbs CT, adapted g", "Gibbs CT, flat", GIBBS_TEMPERING, flat | gibbs,
+        "gibbs-flat", "Gibbs CT, adapted g", "flat Gibbs CT", GIBBS_TEMPERING, flat | gibbs,
         ours=True,
     )  # fmt: skip
     yield Row("joint-g1", "Joint CT, HMC", "joint HMC", JOINT_HMC, run | joint, ours=True)
     yield Row(
-        "joint-flat", "Joint CT, HMC, adapted g", "joint HMC, flat", JOINT_HMC, flat | joint,
+        "joint-flat", "Joint CT, HMC, adapted g", "flat joint HMC", JOINT_HMC, flat | joint,
         ours=True,
     )  # fmt: skip

@@ -29,8 +29,8 @@ COLOUR = {
     "collapsed CT": "#4b0082",
     "fold": "#8b1a1a",
     "extended Hamiltonian": "#b8860b",
-    "Gibbs CT, flat": "#2f4f4f",
-    "joint HMC, flat": "#556b2f",
+    "flat Gibbs CT": "#2f4f4f",
+    "flat joint HMC": "#556b2f",
 }
 _OURS_LINE, _LINE = (0, (4, 2)), "solid"
 _SHOWN = 10_000
