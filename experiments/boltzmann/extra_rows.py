@@ -46,10 +46,10 @@ def public_range(numbers: Iterable[int], lowest: float, nuts: NutsSettings) -> I
 
 
 def other_moves(lowest: float, warmup: int, draws: int) -> Iterator[Row]:
-    """Moves other than NUTS on the pseudo-extended density of N = 2, ten chains each.
+    """Moves other than NUTS on the pseudo-extended density of N = 2, twenty chains each.
 
     A random walk has as many moves in an iteration as a trajectory has steps.  A sweep of slices
-    takes some fifteen times as many evaluations, so that it gets a fifteenth of the iterations.
+    takes some twenty times as many evaluations, so that it gets a twentieth of the iterations.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def other_moves(lowest: float, warmup: int, draws: int) -> Iterator[Row]:
     fixed = tuple((beta, beta) for beta in LADDER)
     told = " and ".join(f"{beta:g}" for beta in LADDER)
     hmc = Hmc(_STEPS, jitter=0.0)
-    few = {"warmup": max(2, warmup // 15), "draws": max(2, draws // 15), "step_size": 2.0}
+    few = {"warmup": max(2, warmup // 20), "draws": max(2, draws // 20), "step_size": 2.0}
     kinds: tuple[tuple[str, str, tuple[Range, ...], Kernel, dict[str, float]], ...] = (
         ("hmc", "HMC", whole, hmc, {}),
         ("walk", "random walk", whole, RandomWalk(), {"moves": _STEPS}),
@@ -73,7 +73,7 @@ def other_moves(lowest: float, warmup: int, draws: int) -> Iterator[Row]:
     for key, label, ranges, kernel, own in kinds:
         yield Row(
             f"pe-{key}-2", f"PE N=2, {label}", f"PE {key}", PSEUDO_EXTENDED_MOVES,
-            {"ranges": ranges, "kernel": kernel, "chains": 10, "warmup": warmup, "draws": draws}
+            {"ranges": ranges, "kernel": kernel, "chains": 20, "warmup": warmup, "draws": draws}
             | own,
             number=2, needs_base=False, ours=True,
         )  # fmt: skip
@@ -85,17 +85,19 @@ def flat_g(chains: int, warmup: int, draws: int) -> Iterator[Row]:
     Parameters
     ----------
     chains, warmup, draws
-        Of each row.
+        Of Gibbs continuous tempering; by HMC, whose trajectories are longer, there are half as many
+        chains.
     """
-    run = {"chains": chains, "warmup": warmup, "draws": draws}
-    flat = {**run, "flat_intervals": INTERVALS}
-    gibbs, joint = {"kernel": Hmc(5)}, {"kernel": Hmc(_STEPS)}
+    run = {"warmup": warmup, "draws": draws}
+    gibbs = {**run, "chains": chains, "kernel": Hmc(5)}
+    joint = {**run, "chains": max(1, chains // 2), "kernel": Hmc(_STEPS)}
+    flat = {"flat_intervals": INTERVALS}
     yield Row(
-        "gibbs-flat", "Gibbs CT, adapted g", "flat Gibbs CT", GIBBS_TEMPERING, flat | gibbs,
+        "gibbs-flat", "Gibbs CT, adapted g", "flat Gibbs CT", GIBBS_TEMPERING, gibbs | flat,
         ours=True,
     )  # fmt: skip
-    yield Row("joint-g1", "Joint CT, HMC", "joint HMC", JOINT_HMC, run | joint, ours=True)
+    yield Row("joint-g1", "Joint CT, HMC", "joint HMC", JOINT_HMC, joint, ours=True)
     yield Row(
-        "joint-flat", "Joint CT, HMC, adapted g", "flat joint HMC", JOINT_HMC, flat | joint,
+        "joint-flat", "Joint CT, HMC, adapted g", "flat joint HMC", JOINT_HMC, joint | flat,
         ours=True,
     )  # fmt: skip

@@ -115,7 +115,7 @@ def pe_rows(instance: Instance, size: Size) -> Iterator[tuple[Row, int]]:
         yield row, size.replications if n <= 5 else size.long_replications
     few = [n for n in size.pseudo_samples if n <= 5]
     for row in public_range(few, LOWEST, nuts):
-        yield row, size.replications
+        yield row, size.long_replications
     warmup, draws = size.tempering
     ten = {"chains": 10, "draws": draws, "warmup": warmup}
     ladder = uniform_ladder(size.rungs)
@@ -154,7 +154,7 @@ def pe_rows(instance: Instance, size: Size) -> Iterator[tuple[Row, int]]:
     for row in our_rows(size):
         yield row, size.replications
     for row in (
-        *other_moves(LOWEST, warmup, draws),
+        *other_moves(LOWEST, warmup, draws // 2),
         *flat_g(64, size.draws_each // 4, size.draws_each),
     ):
         yield row, size.long_replications

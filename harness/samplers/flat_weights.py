@@ -20,6 +20,7 @@ from harness.errors import DataError
 from harness.evidence import inv_temp_interval_masses
 
 _FAST = 0.6  # exponent of the gain in the first stage, t^-0.6
+_LARGEST_STEP = 1.0  # nats
 
 
 class FlatWeights:
@@ -34,8 +35,9 @@ class FlatWeights:
     share
         Share of each part, positive with a sum of one, shape (K,).
     iterations
-        Number of iterations to come.  In the first half the gain is at least of order t^-0.6, so
-        that even weights that are far off get near; then it falls like 1 / t.
+        Number of iterations to come.  The gain is one until every part has been seen, with a total
+        probability of its share; then it falls like t^-0.6 in the first half, so that weights that
+        are far off get near, and like 1 / t after it (Tan 2017, eq. 12).  No step exceeds one nat.
 
     Attributes
     ----------
@@ -48,21 +50,27 @@ class FlatWeights:
             raise DataError(f"shares are positive and add up to one; got {share.tolist()}")
         self._share = share
         self._first = iterations // 2
-        self._done = 0
+        self._done = self._falling = 0  # iterations, and those in which the gain fell
+        self._seen = np.zeros(share.size)
         self.value = np.zeros(share.size)
 
     def learn(self, probability: FloatArray) -> None:
         """Take in the probabilities of the parts given each chain's x, shape (n, K)."""
-        self._done += 1
-        excess = probability.mean(axis=0) / self._share - 1
-        self.value = self.value - self._gain() * excess
+        mean = probability.mean(axis=0)
+        self._seen += mean
+        step = self._gain() * (mean / self._share - 1)
+        step *= _LARGEST_STEP / max(_LARGEST_STEP, float(np.abs(step).max()))
+        self.value = self.value - step
         self.value = self.value - self.value[0]
 
     def _gain(self) -> float:
-        """Gain of this iteration (Tan 2017, eq. 12), so small that no step exceeds one nat."""
-        beyond = self._done - self._first
-        slow = 1 / (beyond + max(self._first, 1) ** _FAST) if beyond > 0 else self._done**-_FAST
-        return float(min(self._share.min(), slow))
+        """Gain of this iteration."""
+        self._done += 1
+        if np.any(self._seen < self._share):
+            return 1.0
+        self._falling += 1
+        slow = min(max(0, self._done - self._first), self._falling)
+        return float(1 / (slow + (self._falling - slow) ** _FAST))
 
 
 class FlatInvTemp:
