@@ -531,7 +531,7 @@ def test_claims_state_what_was_measured() -> None:
     hmc = re.search(r"HMC ([\d.]+) and ([\d.]+);", found["hmc-worst"].measured)
     assert hmc is not None
     assert [float(number) for number in hmc.groups()] == pytest.approx([2.0, 2.0], rel=0.02)
-    assert "Below AIS and CT at equal gradients: PE N=10 yes, largest ratio 0." in (
+    assert "shares of its particles: PE N=10 yes, largest ratio 0." in (
         found["pe-and-st-best"].measured
     )
     assert "All are below 1 on 3 of 3 instances" in found["ct-below-ais"].measured

@@ -127,7 +127,8 @@ def _pe_and_st(results: Results) -> Judged:
     return (
         f"RMSE of E[x] and E[xx′] of whole runs: {largest.label} {_both(results, largest)}, "
         f"ST {_both(results, better[1])}; AIS {_both(results, others[0])}, "
-        f"CT {_both(results, others[1])}. Below AIS and CT at equal gradients: {'; '.join(said)}.",
+        f"CT {_both(results, others[1])}. Below AIS and CT at equal gradients, shorter runs of AIS "
+        f"being shares of its particles: {'; '.join(said)}.",
         all_hold(decisions),
     )
 

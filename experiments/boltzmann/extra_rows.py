@@ -85,12 +85,12 @@ def flat_g(chains: int, warmup: int, draws: int) -> Iterator[Row]:
     Parameters
     ----------
     chains, warmup, draws
-        Of Gibbs continuous tempering; by HMC, whose trajectories are longer, there are half as many
-        chains.
+        Of Gibbs continuous tempering; joint HMC, whose trajectories are four times as long, has half
+        as many chains and draws.
     """
-    run = {"warmup": warmup, "draws": draws}
-    gibbs = {**run, "chains": chains, "kernel": Hmc(5)}
-    joint = {**run, "chains": max(1, chains // 2), "kernel": Hmc(_STEPS)}
+    gibbs = {"chains": chains, "warmup": warmup, "draws": draws, "kernel": Hmc(5)}
+    half = {"chains": max(1, chains // 2), "warmup": warmup, "draws": max(1, draws // 2)}
+    joint = {**half, "kernel": Hmc(_STEPS)}
     flat = {"flat_intervals": INTERVALS}
     yield Row(
         "gibbs-flat", "Gibbs CT, adapted g", "flat Gibbs CT", GIBBS_TEMPERING, gibbs | flat,

@@ -28,8 +28,9 @@ ERRORS = {
 _PARTICLES = ("annealed_importance", "sequential_monte_carlo")
 """Methods whose draws are particles of one pass, not iterations.
 
-Those of annealed importance sampling are independent, so that a share of them is a shorter run.  In
-the continuous-tempering half its runs differ in their ladders instead.
+Those of annealed importance sampling are independent, so that a share of them is a shorter run; of
+the pass that tunes its step sizes the same share is counted, as if fewer chains had tuned them,
+which favours it.  In the continuous-tempering half its runs differ in their ladders instead.
 """
 
 

@@ -113,8 +113,8 @@ def pe_rows(instance: Instance, size: Size) -> Iterator[tuple[Row, int]]:
             f"pe-{n}", f"PE N={n}", "PE", PSEUDO_EXTENDED, settings, nuts, n, needs_base=False
         )
         yield row, size.replications if n <= 5 else size.long_replications
-    few = [n for n in size.pseudo_samples if n <= 5]
-    for row in public_range(few, LOWEST, nuts):
+    numbers = (2, 5) if size.draws >= 10_000 else (2,)
+    for row in public_range(numbers, LOWEST, nuts):
         yield row, size.long_replications
     warmup, draws = size.tempering
     ten = {"chains": 10, "draws": draws, "warmup": warmup}
