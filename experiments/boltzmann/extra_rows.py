@@ -85,7 +85,7 @@ def flat_g(chains: int, warmup: int, draws: int) -> Iterator[Row]:
     Parameters
     ----------
     chains, warmup, draws
-        Of Gibbs continuous tempering; joint HMC, whose trajectories are four times as long, has half
+        Of Gibbs continuous tempering; joint HMC, with trajectories four times as long, has half
         as many chains and draws.
     """
     gibbs = {"chains": chains, "warmup": warmup, "draws": draws, "kernel": Hmc(5)}
