@@ -21,6 +21,7 @@ from harness.errors import DataError
 from harness.evidence import LogG
 from harness.folders import shipped
 from harness.forms.continuous_tempering import tempering_data
+from harness.forms.pseudo_extended import PseudoExtended
 from harness.model import Model
 from harness.models.boltzmann import BoltzmannMachine, generate, relax
 from harness.models.boltzmann_mean_field import mean_field_base
@@ -144,8 +145,9 @@ def pseudo_extended_reference(
     zeta = given.get("log_zeta", 0.0) if base is None else base.log_zeta
     x, start, total = u[: D * num].reshape(num, D), log_g[0][0], 0.0
     if inv_temp is None:
-        beta = into_box(u[D * num :], start, 1)
-        total += log_box_jacobian(u[D * num :], start, 1)
+        end = given.get("highest_inv_temp", 1)
+        beta = into_box(u[D * num :], start, end)
+        total += log_box_jacobian(u[D * num :], start, end)
         correlation = given.get("g_correlation", 0.0)
         if correlation:
             z = norm.ppf((beta - start) / (1 - start))
@@ -174,6 +176,45 @@ def test_pseudo_extended(name: str, num: int, inv_temp: Any) -> None:
     assert density.dimension == D * num + (num if inv_temp is None else 0)
     assert_density(
         density, lambda u: pseudo_extended_reference(u, num, inv_temp, given), seed=num, points=4
+    )
+
+
+BELOW_ONE: dict[str, dict[str, Any]] = {
+    "pure": {"log_g": LATE, "highest_inv_temp": 0.9},
+    "base, knotted g, Beta pi": {
+        "base": BASE, "log_g": KNOTTED, "pi_shape": (3.0, 1.5), "highest_inv_temp": 0.65,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BELOW_ONE)
+@pytest.mark.parametrize("num", [1, 3])
+def test_pseudo_extended_below_one(name: str, num: int) -> None:
+    given = BELOW_ONE[name]
+    given = given | {"log_pi": LATE} if name == "pure" else given
+    data = {**MODEL.data, **pseudo_extended_data(MODEL, num, **given)}
+    density = StanDensity(MODEL.program("pseudo_extended_below_one"), data)
+    assert_density(
+        density, lambda u: pseudo_extended_reference(u, num, None, given), seed=num, points=4
+    )
+
+
+def test_which_inverse_temperatures_may_end_below_one() -> None:
+    assert PseudoExtended().program == "pseudo_extended"
+    assert PseudoExtended(highest_inv_temp=0.9).program == "pseudo_extended_below_one"
+    assert "highest_inv_temp" not in pseudo_extended_data(MODEL, 2, base=BASE)
+    for wrong, message in (
+        ({"log_g": LATE, "highest_inv_temp": 0.1}, "start at 0.1"),
+        ({"log_g": LATE, "highest_inv_temp": 1.1}, "up to 1"),
+        ({"inv_temp": 0.5, "highest_inv_temp": 0.9}, "without a correlation"),
+        ({"log_g": LATE, "g_correlation": 0.2, "highest_inv_temp": 0.9}, "without a correlation"),
+    ):
+        with pytest.raises(DataError, match=message):
+            pseudo_extended_data(MODEL, 2, **wrong)
+    refused(
+        MODEL,
+        "pseudo_extended_below_one",
+        pseudo_extended_data(unaware(MODEL), 2, highest_inv_temp=0.9),
     )
 
 
@@ -351,6 +392,9 @@ def test_pure_tempering_in_one_dimension_has_finite_mass() -> None:
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "pseudo_extended": pseudo_extended_data(MODEL, 3, **PSEUDO_EXTENDED["everything"]),
+    "pseudo_extended_below_one": pseudo_extended_data(
+        MODEL, 3, **BELOW_ONE["base, knotted g, Beta pi"]
+    ),
     "collapsed_pseudo_extended": {
         **path_data(MODEL, BASE, log_g=KNOTTED),
         **{"N": 3, "ladder": 0},
@@ -384,11 +428,15 @@ def test_generated_quantities(variant: str) -> None:
     beta = draw["inv_temp"]
     assert np.all((beta > 0) & (beta < 1))
     assert np.ptp(beta) > 0.1
-    if variant == "pseudo_extended":
-        settings = PSEUDO_EXTENDED["everything"]
+    if variant.startswith("pseudo_extended"):
+        ends = variant != "pseudo_extended"
+        assert not ends or beta.max() < 0.65
+        settings = BELOW_ONE["base, knotted g, Beta pi"] if ends else PSEUDO_EXTENDED["everything"]
+        log_g, g_shape = settings["log_g"], settings.get("g_shape", (1, 1))
         log_q = beta * (one - BASE.log_zeta) + (1 - beta) * zero
-        log_q = log_q + log_density_of(beta, LATE, settings["g_shape"])
-        expected = one + log_density_of(beta, LATE, settings["pi_shape"]) - log_q
+        log_q = log_q + log_density_of(beta, log_g, g_shape)
+        log_pi = settings.get("log_pi", UNIFORM)
+        expected = one + log_density_of(beta, log_pi, settings["pi_shape"]) - log_q
     else:
         mass = np.vectorize(lambda each: log_integral(each, KNOTTED, ladder=False))(delta)
         expected = one - zero - mass

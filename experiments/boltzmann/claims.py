@@ -111,27 +111,38 @@ def _most(ratios: list[Effect]) -> str:
 
 
 def _pe_and_st(results: Results) -> Judged:
+    """Judge both halves of the claim, PE's and ST's, and say what each comes to."""
     largest = max(of_family(results, "PE", "PE"), key=lambda cell: cell.factors["N"])
     better, others = (largest, _one(results, "ST")), (_one(results, "AIS"), _one(results, "CT"))
-    ratios: list[Effect] = []
+    said: list[str] = []
     decisions: list[Decision] = []
-    for cell in better:
+    for cell, name in zip(better, (largest.label, "ST"), strict=True):
+        ratios: list[Effect] = []
+        own: list[Decision] = []
         for other in others:
             for key in MOMENTS:
                 pair = [[] if each is None else [each] for each in (cell, other)]
                 found = ratio_at_equal_cost(results, (pair[0], pair[1]), key, "work")
                 if isinstance(found, Undecided):
-                    decisions.append(found)
+                    own.append(found)
                     continue
                 ratios.append(found)
-                decisions.append(found.lies(below=1, of=8))
-    largest_ratio = f" Largest ratio to AIS's or CT's at equal gradients: {_most(ratios)}."
+                own.append(found.lies(below=1, of=8))
+        largest_ratio = f", largest ratio {_most(ratios)}" if ratios else ""
+        said.append(f"{name} {_word(all_hold(own))}{largest_ratio}")
+        decisions += own
     return (
         f"RMSE of E[x] and E[xx′] of whole runs: {largest.label} {_both(results, largest)}, "
         f"ST {_both(results, better[1])}; AIS {_both(results, others[0])}, "
-        f"CT {_both(results, others[1])}.{largest_ratio if ratios else ''}",
+        f"CT {_both(results, others[1])}. Below AIS and CT at equal gradients, shorter runs of AIS "
+        f"being shares of its particles: {'; '.join(said)}.",
         all_hold(decisions),
     )
+
+
+def _word(decision: Decision) -> str:
+    """Write whether one part of a claim holds."""
+    return "undecided" if isinstance(decision, Undecided) else "yes" if decision else "no"
 
 
 def _fixed(results: Results) -> list[tuple[float, Cell]]:

@@ -12,7 +12,7 @@ from harness.report.style import COLOURS, INK, new_figure, to_image
 from .curves import PAPER_CT, Curve, curve, efficiency_of, of_family, of_half, runs_of
 from .instances import exact_relaxation
 from .measure import ERRORS, true_covariance
-from .tables import CT_HALVES, PE_HALVES
+from .tables import CT_HALVES, PE_HALVES, suffix_of
 
 COLOUR = {
     "PE": COLOURS[0],
@@ -29,6 +29,8 @@ COLOUR = {
     "collapsed CT": "#4b0082",
     "fold": "#8b1a1a",
     "extended Hamiltonian": "#b8860b",
+    "flat Gibbs CT": "#2f4f4f",
+    "flat joint HMC": "#556b2f",
 }
 _OURS_LINE, _LINE = (0, (4, 2)), "solid"
 _SHOWN = 10_000
@@ -41,7 +43,7 @@ def figures(results: Results) -> list[Figure]:
     """All figures for which there are results."""
     made: list[Figure | None] = []
     for half, whose in PE_HALVES.items():
-        suffix = "-authors" if "authors" in half else ""
+        suffix = suffix_of(half)
         made += [
             projection(results, half, f"projection{suffix}", whose),
             boxes(results, half, f"boxes{suffix}", whose),
@@ -50,7 +52,7 @@ def figures(results: Results) -> list[Figure]:
             cost_curves(results, half, f"cost{suffix}", whose),
         ]
     for half, whose in CT_HALVES.items():
-        suffix = "-authors" if "authors" in half else ""
+        suffix = suffix_of(half)
         made += [
             relative_curves(results, half, f"relative{suffix}", whose),
             pooled_curves(results, half, f"relative-pooled{suffix}", whose),

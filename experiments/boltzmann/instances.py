@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.model import Model
 from harness.models.boltzmann import (
@@ -34,6 +35,8 @@ AUTHORS_CT = tuple(f"params_and_moms_{i}.npz" for i in range(10))
 """Files of the continuous-tempering authors' ten instances: arrays ``weights``, ``biases``."""
 AUTHORS_PE = "pe_paper_params_and_moms_d28.npz"
 """File of the pseudo-extended authors' instance, with the same arrays."""
+AUTHORS_STORED = "pe_paper_relaxations_d28.npz"
+"""File of the relaxation that their program reads, of another machine: arrays ``Q``, ``b``."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,11 @@ class Instance:
 
 def made(name: str, machine: BoltzmannMachine) -> Instance:
     """Relax a machine and fit its base."""
-    relaxation = relax(machine)
+    return fitted(name, relax(machine))
+
+
+def fitted(name: str, relaxation: BoltzmannRelaxation) -> Instance:
+    """Fit the base of a relaxation."""
     base = mean_field_base(relaxation, np.random.default_rng(_BASE_SEED))
     return Instance(name, relaxation, base)
 
@@ -102,17 +109,48 @@ def users_instance(name: str, path: Path) -> Instance:
     DataError
         If the file cannot be read, lacks an array, or holds no Boltzmann machine.
     """
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            weights, biases = (
-                np.asarray(stored[key], dtype=np.float64) for key in ("weights", "biases")
-            )
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(
-            f"{path} is not an archive with the arrays 'weights' and 'biases' ({error})"
-        ) from None
+    weights, biases = _arrays(path, "weights", "biases")
     np.fill_diagonal(weights, 0)
     return made(name, BoltzmannMachine((weights + weights.T) / 2, biases))
+
+
+def users_relaxation(name: str, path: Path) -> Instance:
+    """Read a relaxation of the user's, with its own choice of Q.
+
+    Parameters
+    ----------
+    name
+        Name of the instance.
+    path
+        NumPy archive with ``Q`` (d_b, d) and ``b`` (d_b,).
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, lacks an array, or their shapes do not belong together.
+    """
+    q, biases = _arrays(path, "Q", "b")
+    if q.ndim != 2 or biases.shape != q.shape[:1]:
+        raise DataError(
+            f"{path}: 'Q' has shape (d_b, d) and 'b' (d_b,); got {q.shape} and {biases.shape}"
+        )
+    return fitted(name, relaxation_of(q, biases))
+
+
+def _arrays(path: Path, *names: str) -> tuple[FloatArray, ...]:
+    """Read arrays from a NumPy archive.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read or lacks one.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return tuple(np.asarray(stored[name], dtype=np.float64) for name in names)
+    except (OSError, ValueError, KeyError) as error:
+        needed = " and ".join(f"'{name}'" for name in names)
+        raise DataError(f"{path} is not an archive with the arrays {needed} ({error})") from None
 
 
 def exact_relaxation(model: Model) -> ExactRelaxation:

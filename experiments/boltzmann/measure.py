@@ -26,7 +26,12 @@ ERRORS = {
 """What is estimated; an error of several numbers is their root mean square."""
 
 _PARTICLES = ("annealed_importance", "sequential_monte_carlo")
-"""Methods whose draws are particles of one pass, not iterations."""
+"""Methods whose draws are particles of one pass, not iterations.
+
+Those of annealed importance sampling are independent, so that a share of them is a shorter run; of
+the pass that tunes its step sizes the same share is counted, as if fewer chains had tuned them,
+which favours it.  In the continuous-tempering half its runs differ in their ladders instead.
+"""
 
 
 @dataclass(frozen=True)
@@ -58,8 +63,7 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     base = cell.settings.get("base")
     if base is not None:
         found |= {f"base_{name}": error for name, error in base_errors(base, truth).items()}
-    shares = SHARES[-1:] if fit.tree.attrs["method"] in _PARTICLES else SHARES
-    for share in shares:
+    for share in _shares(cell, fit.tree.attrs["method"]):
         suffix = "" if share == 1 else f"_{SHARES.index(share)}"
         cost = cost_of(fit, share)
         part = fit.first_draws(max(1, round(share * fit.posterior.sizes["draw"])))
@@ -97,6 +101,11 @@ def pooled_as_plotted(cell: Cell, fit: Fit) -> list[dict[str, float]]:
             }
         )
     return found
+
+
+def _shares(cell: Cell, method: str) -> tuple[float, ...]:
+    independent = method == _PARTICLES[0] and str(cell.factors.get("half")).startswith("PE")
+    return SHARES if independent or method not in _PARTICLES else SHARES[-1:]
 
 
 def base_errors(base: GaussianBase, truth: Truth) -> dict[str, float]:

@@ -34,6 +34,7 @@ from harness.samplers.sequential_monte_carlo import SEQUENTIAL_MONTE_CARLO
 from harness.samplers.simulated_tempering import SIMULATED_TEMPERING
 
 from .cells import Row
+from .extra_rows import flat_g, other_moves, public_range
 from .figure_two import figure_two
 from .instances import Instance, ct_instance, pe_instance
 
@@ -90,7 +91,7 @@ _TENTHS = tuple(round(0.1 * k, 1) for k in range(1, 10))
 SIZES: dict[Profile, Size] = {
     "smoke": Size((2,), (0.5,), 100, 100, 2, 2, 2, 100, 20, 20, (40, 20), 1, 200, 2),
     "quick": Size(
-        (2, 5, 10), (0.1, 0.5, 0.9), 500, 2500, 6, 3, 16, 400, 64, 200, (100, 250), 3, 2500, 3,
+        (2, 5, 10), (0.1, 0.5, 0.9), 500, 2500, 6, 3, 16, 400, 512, 200, (100, 250), 3, 2500, 3,
     ),
     "paper": Size(
         (2, 5, 10, 15, 20), _TENTHS, 1000, 10_000, 10, 10, 16, 2000, 1000, 1000, (500, 1000), 10,
@@ -108,6 +109,9 @@ def pe_rows(instance: Instance, size: Size) -> Iterator[tuple[Row, int]]:
             f"pe-{n}", f"PE N={n}", "PE", PSEUDO_EXTENDED, settings, nuts, n, needs_base=False
         )
         yield row, size.replications if n <= 5 else size.long_replications
+    numbers = (2, 5) if size.draws >= 10_000 else (2,)
+    for row in public_range(numbers, LOWEST, nuts):
+        yield row, size.long_replications
     warmup, draws = size.tempering
     ten = {"chains": 10, "draws": draws, "warmup": warmup}
     ladder = uniform_ladder(size.rungs)
@@ -145,6 +149,11 @@ def pe_rows(instance: Instance, size: Size) -> Iterator[tuple[Row, int]]:
     yield Row("hmc", "HMC", "HMC", PLAIN_NUTS, {}, nuts, needs_base=False), size.replications
     for row in our_rows(size):
         yield row, size.replications
+    for row in (
+        *other_moves(LOWEST, warmup, draws // 2),
+        *flat_g(64, size.draws_each // 4, size.draws_each),
+    ):
+        yield row, size.long_replications
     yield folded(instance, size), size.replications
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from harness.plan.spec import Results, Table
+from harness.plan.spec import Cell, Results, Table
 
+from .bounds import bounds_of
 from .curves import (
     PAPER_CT,
     curve,
@@ -19,9 +20,14 @@ from .curves import (
 )
 from .measure import ERRORS
 
-PE_HALVES = {"PE": "", "PE authors": " of the authors' instance"}
+PE_HALVES = {
+    "PE": "",
+    "PE authors": " of the authors' instance",
+    "PE stored": " of the relaxation that the authors' program reads",
+}
 CT_HALVES = {"CT": "", "CT authors": " of the authors' instances"}
 BASE_ALONE = "Base alone, no sampling (ours)"
+_BOUNDED = 3  # instances of a half, whose bounds are alike
 EVIDENCE = ("PE base", "PE pilot", "collapsed PE", "CT", "collapsed CT", "Gibbs CT", "PT", "fold")
 """Families whose log Z is compared; those of pseudo-extended MCMC first."""
 
@@ -31,7 +37,7 @@ def tables(results: Results) -> list[Table]:
     made: list[Table] = []
     for half, whose in PE_HALVES.items():
         if of_half(results, half):
-            suffix = "-authors" if "authors" in half else ""
+            suffix = suffix_of(half)
             made += [
                 errors_table(results, half, f"errors{suffix}", whose),
                 efficiency_table(results, half, f"efficiency{suffix}", whose),
@@ -40,12 +46,19 @@ def tables(results: Results) -> list[Table]:
             made += [] if evidence is None else [evidence]
     for half, whose in CT_HALVES.items():
         if of_half(results, half):
-            suffix = "-authors" if "authors" in half else ""
+            suffix = suffix_of(half)
             made += [
                 relative_table(results, half, f"relative{suffix}", whose),
                 instances_table(results, half, f"relative-by-instance{suffix}", whose),
             ]
-    return made
+    bounds = bounds_table(results)
+    return [*made, *([] if bounds is None else [bounds])]
+
+
+def suffix_of(half: str) -> str:
+    """What the names of a half's tables and figures end in."""
+    _, *whose = half.split()
+    return "".join(f"-{word}" for word in whose)
 
 
 def errors_table(results: Results, half: str, name: str, whose: str) -> Table:
@@ -186,6 +199,36 @@ def instances_table(results: Results, half: str, name: str, whose: str) -> Table
         name,
         f"Errors of whole runs relative to the base's{whose}, by instance.",
         pd.DataFrame(rows).sort_values("instance", kind="stable").set_index(["instance", "method"]),
+    )
+
+
+def bounds_table(results: Results) -> Table | None:
+    """What bounds the marginal density of beta on the first instances of each half."""
+    cells: dict[tuple[str, str], Cell] = {}
+    for cell in results.cells:
+        if "base" in cell.settings:
+            cells.setdefault((cell.factors["half"], cell.factors["instance"]), cell)
+    halves = dict.fromkeys(half for half, _ in cells)
+    few = [key for half in halves for key in [k for k in cells if k[0] == half][:_BOUNDED]]
+    if not few:
+        return None
+    rows = {}
+    for key in few:
+        cell = cells[key]
+        found = bounds_of(cell.model, cell.settings["base"])
+        rows[key[1]] = {
+            "log Z − log ζ": _three(found.log_ratio),
+            "from base to target": _three(found.base_to_target),
+            "from target to base": _plus_minus(found.target_to_base, found.target_to_base_se),
+            "deepest fall": _three(found.deepest),
+        }
+    return Table(
+        "bounds",
+        "What bounds the density of β under continuous tempering with g = 1 (Graham and Storkey, "
+        "eqs. 23, 40, 43), in nats: its logarithm is at most the line from 0 to log Z − log ζ, up "
+        "to a constant, and the two Kullback-Leibler divergences bound how far it falls below: "
+        "by no more than the last column where both bounds allow most.",
+        pd.DataFrame(rows).T.rename_axis("instance"),
     )
 
 

@@ -33,6 +33,7 @@ from harness.evidence.combination import CombinedLogEvidence, combined_log_evide
 from harness.evidence.conditionals import (
     LogG,
     draw_inv_temp,
+    inv_temp_interval_masses,
     inv_temp_log_conditionals,
     log_path_weight,
     times_delta,
@@ -110,6 +111,7 @@ __all__ = [
     "effective_number",
     "effective_pseudo_samples",
     "expectation",
+    "inv_temp_interval_masses",
     "inv_temp_log_conditionals",
     "joined_evidence",
     "joined_halves",

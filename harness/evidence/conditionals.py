@@ -104,10 +104,36 @@ def log_path_weight(
     height = value - times_delta(knot - inv_temp, _checked(delta, ladder=ladder))
     if ladder:
         return np.asarray(-np.logaddexp.reduce(height, axis=-1), dtype=np.float64)
-    step = np.abs(np.diff(height, axis=-1))
-    log_mass = np.maximum(height[..., :-1], height[..., 1:]) + np.log(np.diff(knot))
-    weight: FloatArray = -np.logaddexp.reduce(log_mass + _log_decay(step), axis=-1)
-    return weight
+    return np.asarray(
+        -np.logaddexp.reduce(_log_interval_masses(height, knot), axis=-1), dtype=np.float64
+    )
+
+
+def inv_temp_interval_masses(delta: npt.ArrayLike, log_g: LogG | FloatArray) -> FloatArray:
+    """Return the probabilities, given x, that beta lies between two knots of log g.
+
+    Parameters
+    ----------
+    delta
+        Delta(x), finite, of any shape (...).
+    log_g
+        K knots of a log g that is linear between them, with g zero outside them.
+
+    Returns
+    -------
+    FloatArray
+        Shape (..., K - 1), with a sum of one.
+
+    Raises
+    ------
+    DataError
+        If the knots do not ascend, or a number is not finite.
+    """
+    knot, value = _knots(log_g, 2)
+    height = value - times_delta(knot, _checked(delta, ladder=False))
+    log_mass = _log_interval_masses(height, knot)
+    mass = np.exp(log_mass - log_mass.max(axis=-1, keepdims=True))
+    return np.asarray(mass / mass.sum(axis=-1, keepdims=True), dtype=np.float64)
 
 
 def draw_inv_temp(
@@ -150,8 +176,7 @@ def draw_inv_temp(
     if ladder:
         return np.asarray(knot[draw_index(height, rng)], dtype=np.float64)
     rise, width = np.diff(height, axis=-1), np.diff(knot)
-    log_mass = np.maximum(height[..., :-1], height[..., 1:]) + np.log(width)
-    interval = draw_index(log_mass + _log_decay(np.abs(rise)), rng)
+    interval = draw_index(_log_interval_masses(height, knot), rng)
     slope = np.take_along_axis(rise, interval[..., None], axis=-1)[..., 0]
     # A place in the interval, 0 at its higher end, with density proportional to exp(-size place).
     size, uniform = np.abs(slope), rng.random(slope.shape)
@@ -188,6 +213,28 @@ def times_delta(inv_temp: FloatArray, delta: FloatArray) -> FloatArray:
     far = np.where(inv_temp == 0, 0.0, np.copysign(np.inf, inv_temp))
     near = inv_temp * np.where(finite, delta, 0.0)[..., None]
     return np.where(finite[..., None], near, far)
+
+
+def _log_interval_masses(height: FloatArray, knot: FloatArray) -> FloatArray:
+    """Return logs of integrals of the exponential of a function that is linear between knots.
+
+    Parameters
+    ----------
+    height
+        Its values at the knots, shape (..., K).
+    knot
+        Shape (K,).
+
+    Returns
+    -------
+    FloatArray
+        Shape (..., K - 1).
+    """
+    highest = np.maximum(height[..., :-1], height[..., 1:])
+    masses: FloatArray = (
+        highest + np.log(np.diff(knot)) + _log_decay(np.abs(np.diff(height, axis=-1)))
+    )
+    return masses
 
 
 def _log_decay(a: FloatArray) -> FloatArray:

@@ -158,7 +158,8 @@ def tempered_draws(
     ------
     DataError
         If the run's draws do not follow a path: the target itself was sampled, inverse
-        temperatures were fixed or tied to each other, or there is a single pseudo-sample.
+        temperatures were fixed, tied to each other or kept within a part of the path, or there is
+        a single pseudo-sample.
     """
     if extended is None or not follows_path(extended):
         raise DataError(f"a {method} fit has no draws along a path from a base to the target")
@@ -168,6 +169,12 @@ def tempered_draws(
             "run with inv_temp=None"
         )
     log_g: LogG = [(float(beta), float(value)) for beta, value in settings["log_g"]]
+    whole = [log_g[0][0], log_g[-1][0]]
+    if any(list(each) != whole for each in settings.get("inv_temp_ranges", ())):
+        raise DataError(
+            "the inverse temperatures of some pseudo-samples were kept within a part of the path, "
+            "so the draws do not follow all of it: give all of them the whole range"
+        )
     ladder = bool(settings.get("ladder", False))
     shape = (*("chain", "draw"), *((PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in extended.sizes else ()))
     delta, inv_temp = (

@@ -19,6 +19,9 @@ from harness.forms.method import form_method
 from harness.model import Model
 from harness.path.data import TemperedPath, knots, require_finite_mass
 
+BELOW_ONE = "pseudo_extended_below_one"
+"""Variant of a model's programs whose inverse temperatures end below 1."""
+
 Shape = tuple[float, float]
 """(a, b) of a factor beta^(a - 1) (1 - beta)^(b - 1) in a density of inverse temperatures."""
 
@@ -92,6 +95,9 @@ class PseudoExtended(_PseudoSamples):
     log_pi, pi_shape
         The same for pi(beta), the density of the chosen pseudo-sample's inverse temperature;
         uniform if not given.
+    highest_inv_temp
+        Where sampled inverse temperatures end, both under g and under pi.  Below 1 it needs the
+        model's program ``pseudo_extended_below_one``, and log Z cannot be estimated.
     """
 
     num_pseudo_samples: int = 2
@@ -100,9 +106,15 @@ class PseudoExtended(_PseudoSamples):
     g_correlation: float = 0.0
     log_pi: LogG | None = None
     pi_shape: Shape = (1.0, 1.0)
+    highest_inv_temp: float = 1.0
 
     name = "pseudo_extended"
     label = "Pseudo-extended"
+
+    @property
+    def program(self) -> str:
+        """The model's program, which is another one if inverse temperatures end below 1."""
+        return self.name if self.highest_inv_temp == 1 else BELOW_ONE
 
     @property
     def points(self) -> int:
@@ -117,8 +129,10 @@ class PseudoExtended(_PseudoSamples):
         DataError
             If N < 1, a fixed value lies outside [0, 1], a ladder does not have N values, a shape is
             not positive or makes a density infinite at a fixed value, the correlation is out of its
-            range, pi and g start at different inverse temperatures, or pseudo-samples that share
-            parameters are given a Gaussian base; see also :func:`harness.path.data.path_data`.
+            range, pi and g start at different inverse temperatures, inverse temperatures end below
+            where they start, or below 1 although they are fixed or have a correlation, or
+            pseudo-samples that share parameters are given a Gaussian base; see also
+            :func:`harness.path.data.path_data`.
         """
         path = path or TemperedPath()
         num, inv_temp = self.num_pseudo_samples, self.inv_temp
@@ -156,6 +170,18 @@ class PseudoExtended(_PseudoSamples):
             )
         if self.g_correlation and inv_temp is not None:
             raise DataError("fixed inverse temperatures have no correlation")
+        highest = self.highest_inv_temp
+        if not start < highest <= 1:
+            raise DataError(
+                f"inverse temperatures start at {start:g}, so they end above it and up to 1; got "
+                f"{highest}"
+            )
+        if highest < 1:
+            if self.g_correlation or inv_temp is not None:
+                raise DataError(
+                    "inverse temperatures that end below 1 are sampled without a correlation"
+                )
+            data["highest_inv_temp"] = float(highest)
         return data | {
             "sample_inv_temp": int(inv_temp is None),
             "fixed_inv_temp": ladder,
@@ -171,7 +197,10 @@ class PseudoExtended(_PseudoSamples):
         """Return what a fit records about the form and its path, as plain values."""
         num, log_pi = self.num_pseudo_samples, self.log_pi
         fixed = None if self.inv_temp is None else _checked_ladder(num, self.inv_temp).tolist()
-        return path.settings(model) | {
+        kept = path.settings(model)
+        if self.highest_inv_temp < 1:
+            kept["inv_temp_ranges"] = [[kept["log_g"][0][0], self.highest_inv_temp]] * num
+        return kept | {
             "num_pseudo_samples": num,
             "inv_temp": fixed,
             "g_shape": list(self.g_shape),
@@ -263,4 +292,5 @@ def _axis_first(model: Model, inits: Inits) -> Inits:
 
 
 PSEUDO_EXTENDED = form_method(PseudoExtended)
+PSEUDO_EXTENDED_BELOW_ONE = form_method(PseudoExtended, program=BELOW_ONE)
 COLLAPSED_PSEUDO_EXTENDED = form_method(CollapsedPseudoExtended)

@@ -70,6 +70,7 @@ METHODS: dict[str, MethodStyle] = {
     "equi_energy": MethodStyle("Equi-energy sampler", "#117733", "d"),
     "repelling_attracting": MethodStyle("Repelling-attracting Metropolis", "#661100", "8"),
     "joint_hmc": MethodStyle("Joint tempering by HMC", "#1B7837", "1"),
+    "pseudo_extended_moves": MethodStyle("Pseudo-extended, other moves", "#CC3311", "2"),
     "path_sampling": MethodStyle("Path sampling", "#6699CC", "H"),
     "nested_sampling": MethodStyle("Nested sampling", "#0B775E", "P"),
     "simple_monte_carlo": MethodStyle("Simple Monte Carlo", "#7570B3", "."),

@@ -18,9 +18,11 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
+from harness.samplers.flat_weights import FlatInvTemp
 from harness.samplers.geometric_path import GeometricPath, Metric
 from harness.samplers.kernels import Hmc, Kernel
 from harness.samplers.path_chains import PathChains, path_fit
+from harness.samplers.simulated_tempering import integrated_log_weights
 
 
 def gibbs_tempering(
@@ -37,6 +39,7 @@ def gibbs_tempering(
     step_size: float = 0.1,
     metric: Metric = "base",
     starts: FloatArray | None = None,
+    flat_intervals: int = 0,
     seed: int,
 ) -> Fit:
     """Sample (x, beta), alternating moves of x given beta with exact draws of beta given x.
@@ -71,6 +74,10 @@ def gibbs_tempering(
         ``base``, in which moves have the base's shape, or ``unit``, in which they are isotropic.
     starts
         Starting points of chains, (chains, D) in base coordinates; by default draws of the base.
+    flat_intervals
+        If positive, warm-up adapts log g on so many even intervals until beta's marginal density
+        is flat (:mod:`harness.samplers.flat_weights`); it starts from an integral over the tour,
+        not from ``log_g``, and stays fixed after warm-up.
     seed
         Seed.
 
@@ -102,8 +109,14 @@ def gibbs_tempering(
         chains=chains,
         rng=np.random.default_rng(seed),
     )
-    runs.tour(warmup // 2)
-    runs.warm_up(warmup - warmup // 2)
+    tour, free = runs.tour(warmup // 2), warmup - warmup // 2
+    flat = None
+    if flat_intervals:
+        knot = np.linspace(0, 1, flat_intervals + 1)
+        start = np.column_stack([knot, integrated_log_weights(knot, tour)])
+        flat = FlatInvTemp(start, flat_intervals, free)
+        runs.log_g = flat.log_g
+    runs.warm_up(free, flat)
     return path_fit(
         "gibbs_tempering",
         runs,
@@ -116,6 +129,7 @@ def gibbs_tempering(
             "step_size": step_size,
             "metric": metric,
             "starts": None if starts is None else starts.tolist(),
+            "flat_intervals": flat_intervals,
         },
         seed=seed,
         found={},

@@ -17,6 +17,7 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, function_target, target_of
 from harness.path.gaussian import GaussianBase, gaussian_base
+from harness.samplers.flat_weights import FlatInvTemp
 from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Hmc, StepSizes
 from harness.samplers.path_chains import end_weights, kept_draws
@@ -27,11 +28,13 @@ _FLAT = np.array([[0.0, 0.0], [1.0, 0.0]])
 _LARGEST_U = 30.0  # beta = logistic(u) differs from 0 and 1 by 1e-13 there
 
 
-def joint_density(target: LogDensity, path: GeometricPath) -> LogDensity:
-    """Make the log density of (x, u), with its gradient; beta = 1 / (1 + exp(-u)) and g = 1.
+def joint_density(
+    target: LogDensity, path: GeometricPath, log_g: FloatArray | None = None
+) -> LogDensity:
+    """Make the log density of (x, u), with its gradient; beta = 1 / (1 + exp(-u)).
 
-    log p(x, u) = beta (log gamma - log zeta) + (1 - beta) log b + log beta + log(1 - beta), where
-    the last two terms are the Jacobian (Graham and Storkey 2017, eq. 16).
+    log p(x, u) = beta (log gamma - log zeta) + (1 - beta) log b + log g(beta) + log beta +
+    log(1 - beta), where the last two terms are the Jacobian (Graham and Storkey 2017, eq. 16).
 
     Parameters
     ----------
@@ -39,6 +42,9 @@ def joint_density(target: LogDensity, path: GeometricPath) -> LogDensity:
         Log densities (n,) and gradients (n, D) of gamma at points (n, D).
     path
         The path, whose base is used.
+    log_g
+        Knots of log g, shape (K, 2), linear between them, with beta from 0 to 1; g = 1 if not
+        given.
 
     Returns
     -------
@@ -46,6 +52,7 @@ def joint_density(target: LogDensity, path: GeometricPath) -> LogDensity:
         Log densities and gradients at points (n, D + 1), whose last coordinate is u.
     """
     base = path.base
+    rise_of_g = None if log_g is None else np.diff(log_g[:, 1]) / np.diff(log_g[:, 0])
 
     def density(points: FloatArray) -> tuple[FloatArray, FloatArray]:
         x, u = points[:, :-1], points[:, -1]
@@ -55,6 +62,10 @@ def joint_density(target: LogDensity, path: GeometricPath) -> LogDensity:
         rise = log_gamma - base.log_zeta - log_base
         value = log_base + beta * rise - np.logaddexp(0, u) - np.logaddexp(0, -u)
         slope = beta * (1 - beta) * rise + 1 - 2 * beta
+        if log_g is not None and rise_of_g is not None:
+            value = value + np.interp(beta, *log_g.T)
+            interval = np.searchsorted(log_g[1:-1, 0], beta, side="right")
+            slope = slope + beta * (1 - beta) * rise_of_g[interval]
         along = beta[:, None] * gradient + (1 - beta)[:, None] * base_gradient
         return value, np.hstack([along, slope[:, None]])
 
@@ -71,6 +82,7 @@ def joint_hmc(
     thin: int = 1,
     kernel: Hmc | None = None,
     step_size: float | None = None,
+    flat_intervals: int = 0,
     seed: int,
 ) -> Fit:
     """Sample (x, u) together by HMC with an identity mass matrix.
@@ -91,13 +103,17 @@ def joint_hmc(
         HMC; by default with 20 leapfrog steps, as published.
     step_size
         In units of x and of u, which share it; if not given, warm-up tunes it.
+    flat_intervals
+        If positive, warm-up adapts log g on so many even intervals until beta's marginal density
+        is flat (:mod:`harness.samplers.flat_weights`), and log g stays fixed from then on.
+        Otherwise g = 1.
     seed
         Seed; the same seed gives the same fit.
 
     Returns
     -------
     Fit
-        A fit like that of a continuously tempered run with g = 1.
+        A fit like that of a continuously tempered run.
 
     Raises
     ------
@@ -114,9 +130,15 @@ def joint_hmc(
     target = target_of(what)
     path, rng = GeometricPath(target, base), np.random.default_rng(seed)
     dimension = target.dimension
+    learned = FlatInvTemp(_FLAT, flat_intervals, warmup) if flat_intervals else None
+    log_g = _FLAT if learned is None else learned.log_g
+
+    def density(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return joint_density(target.log_density, path, None if learned is None else log_g)(points)
+
     # The joint density is the far end of another path, whose base only provides the unit metric.
     joint = GeometricPath(
-        function_target(target.name, joint_density(target.log_density, path), dimension + 1),
+        function_target(target.name, density, dimension + 1),
         gaussian_base(np.zeros(dimension + 1), np.eye(dimension + 1)),
         metric="unit",
     )
@@ -136,6 +158,10 @@ def joint_hmc(
         state = moved.state
         if learning:
             steps.learn(group, moved.acceptance)
+        if learned is not None and iteration < warmup:
+            learned.learn(path.delta(path.state(state.points[:, :-1])))
+            log_g = learned.log_g
+            state = joint.state(state.points)  # whose density is another one now
         if iteration < warmup:
             continue
         place = path.state(state.points[:, :-1])
@@ -148,8 +174,9 @@ def joint_hmc(
         acceptance[:, draw] = moved.acceptance
         log_gamma[:, draw] = place.log_gamma
     x, u = kept[..., :-1], np.clip(kept[..., -1], -_LARGEST_U, _LARGEST_U)
-    # Evaluating the draws again, for Delta, is not counted among the gradients.
-    path.cost.gradients = joint.cost.gradients + chains
+    # Evaluating the draws again, for Delta, is not counted among the gradients; learning log g is.
+    for_g = chains * warmup if learned is not None else 0
+    path.cost.gradients = joint.cost.gradients + chains + for_g
     return weighted_fit(
         METHOD,
         path,
@@ -157,11 +184,11 @@ def joint_hmc(
         {
             "inv_temp": 1 / (1 + np.exp(-u)),
             "delta": every_delta[:, thin - 1 :: thin].copy(),
-            **end_weights(every_delta, number, _FLAT, ladder=False),
+            **end_weights(every_delta, number, log_g, ladder=False),
         },
         settings={
             **path.base_settings(path.base_mass(seed, chains, ladder=False)),
-            "log_g": _FLAT.tolist(),
+            "log_g": log_g.tolist(),
             "ladder": False,
             "kernel": repr(kernel),
             "chains": chains,
@@ -169,6 +196,7 @@ def joint_hmc(
             "warmup": warmup,
             "thin": thin,
             "step_size": step_size,
+            "flat_intervals": flat_intervals,
         },
         seed=seed,
         stats={

@@ -17,6 +17,7 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import LogMass, draw_inv_temp, inv_temp_log_conditionals
 from harness.fit import Fit
+from harness.samplers.flat_weights import FlatInvTemp
 from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.kernels import Kernel, Moved, StepSizes
 from harness.samplers.result import weighted_fit
@@ -136,12 +137,24 @@ class PathChains:
         seen = total[0] > 0
         return Tour(total[1, seen] / total[0, seen], total[2, seen] / total[0, seen])
 
-    def warm_up(self, iterations: int) -> FloatArray:
-        """Run chains and tune their step sizes; return Delta, shape (chains, iterations)."""
+    def warm_up(self, iterations: int, flat: FlatInvTemp | None = None) -> FloatArray:
+        """Run chains and tune their step sizes; return Delta, shape (chains, iterations).
+
+        Parameters
+        ----------
+        iterations
+            Number of iterations.
+        flat
+            If given, a log g that learns to make beta's marginal density flat; the chains follow
+            it, and keep it as it is in the end.
+        """
         delta = np.empty((iterations, len(self.inv_temp)))
         for iteration in range(iterations):
             self._move(self.band(self.inv_temp), learn=True)
             delta[iteration] = self.path.delta(self.state)
+            if flat is not None:
+                flat.learn(delta[iteration])
+                self.log_g = flat.log_g
             self.inv_temp = self._drawn()
         return delta.T
 

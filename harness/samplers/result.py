@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -45,6 +45,13 @@ class Sampled(Protocol):
     @property
     def cost(self) -> Cost:
         """Evaluations so far."""
+
+
+class Spent(NamedTuple):
+    """A target, and what sampling it has cost, where no path knows both."""
+
+    target: Named
+    cost: Cost
 
 
 def plain_fit(
@@ -136,6 +143,43 @@ def weighted_fit(
         | dict(found or {}),
         weighting="across draws",
         pseudo_samples=False,
+    )
+
+
+def pseudo_sample_fit(
+    method: str,
+    path: Sampled,
+    points: FloatArray,
+    extended: Mapping[str, FloatArray],
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+    stats: Mapping[str, FloatArray],
+    found: Mapping[str, Any] | None = None,
+) -> Fit:
+    """Return a fit of pseudo-samples, of which one is chosen in each draw.
+
+    Parameters
+    ----------
+    points
+        Pseudo-samples in base coordinates, shape (chains, draws, N, D).
+    extended
+        ``log_weight``, ``inv_temp`` and ``delta``, each (chains, draws, N).
+    method, path, settings, seed, stats, found
+        The same as for :func:`plain_fit`; a gradient counts as one of all N pseudo-samples.
+    """
+    parameters = {
+        name: np.moveaxis(np.asarray(value), 2, -1)
+        for name, value in path.target.parameters(points).items()
+    }
+    rng = np.random.default_rng(seed)
+    return build_fit(
+        posterior=target_draws(parameters, extended["log_weight"], "within draws", rng),
+        extended={**parameters, **extended},
+        sample_stats=dict(stats),
+        constant_data=path.target.data,
+        attrs=_attributes(method, path, points.shape[0], settings, seed) | dict(found or {}),
+        weighting="within draws",
     )
 
 
