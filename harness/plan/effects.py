@@ -1,8 +1,8 @@
-"""Effect sizes with their intervals, and what they decide about a claim."""
+"""Errors over runs, effect sizes with their intervals, and what they decide about a claim."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, inf, isfinite, log
 from statistics import NormalDist
@@ -10,6 +10,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from harness.arrays import FloatArray
 from harness.errors import DataError
 
 _ALPHA = 0.05
@@ -133,6 +134,76 @@ def mean_effect(values: npt.ArrayLike) -> Effect:
     return Effect(float(array.mean()), se, array.size)
 
 
+@dataclass(frozen=True)
+class Rmse:
+    """A root mean squared error over independent runs.
+
+    Attributes
+    ----------
+    value
+        The root mean squared error.
+    se
+        Its standard error; infinite if there is one run.
+    runs
+        How many runs it rests on.
+    """
+
+    value: float
+    se: float
+    runs: int
+
+    @property
+    def log_se(self) -> float:
+        """Standard error of its logarithm; 0 of an error that is zero in two runs or more."""
+        return self.se / self.value if self.value > 0 else self.se
+
+
+def rmse(errors: npt.ArrayLike) -> Rmse:
+    """Return the root mean squared error over runs, with its standard error by the delta method.
+
+    With m the mean of R squared errors and s their standard deviation, the standard error is
+    s / sqrt(R) / (2 sqrt(m)).
+
+    Parameters
+    ----------
+    errors
+        Estimate minus truth, shape (R,); or (R, K) for K coordinates, whose squared errors are
+        averaged.
+
+    Raises
+    ------
+    DataError
+        If there are no runs.
+    """
+    squared = squared_errors(errors)
+    root = float(np.sqrt(squared.mean()))
+    if len(squared) < 2:
+        return Rmse(root, inf, 1)
+    if root == 0:
+        return Rmse(0.0, 0.0, len(squared))
+    return Rmse(root, float(squared.std(ddof=1) / np.sqrt(len(squared)) / (2 * root)), len(squared))
+
+
+def squared_errors(errors: npt.ArrayLike) -> FloatArray:
+    """Return the squared error of every run, averaged over its coordinates, shape (R,).
+
+    Parameters
+    ----------
+    errors
+        Estimate minus truth, shape (R,) or (R, K).
+
+    Raises
+    ------
+    DataError
+        If there are no runs.
+    """
+    array = np.asarray(errors, dtype=np.float64)
+    if len(array) == 0:
+        raise DataError("an error over runs needs runs; there are none")
+    squared: FloatArray = np.square(array.reshape(len(array), -1)).mean(axis=1)
+    return squared
+
+
 def error_ratio(errors: npt.ArrayLike, reference: npt.ArrayLike) -> Effect:
     """Root mean squared error of one method over that of another, from independent runs of both.
 
@@ -150,26 +221,11 @@ def error_ratio(errors: npt.ArrayLike, reference: npt.ArrayLike) -> Effect:
     DataError
         If there are no runs.
     """
-    (one, se_one, runs), (two, se_two, others) = map(_root, (errors, reference))
-    if two == 0:
-        return Effect(inf if one else 1.0, inf, min(runs, others), ratio=True)
-    return Effect(one / two, float(np.hypot(se_one, se_two)), min(runs, others), ratio=True)
-
-
-def _root(errors: npt.ArrayLike) -> tuple[float, float, int]:
-    """Root mean squared error, the standard error of its logarithm, and the number of runs."""
-    array = np.asarray(errors, dtype=np.float64)
-    if len(array) == 0:
-        raise DataError("an error over runs needs runs; there are none")
-    squared = np.square(array.reshape(len(array), -1)).mean(axis=1)
-    mean = float(squared.mean())
-    if mean == 0 or len(squared) < 2:
-        return float(np.sqrt(mean)), 0.0 if len(squared) > 1 else inf, len(squared)
-    return (
-        float(np.sqrt(mean)),
-        float(squared.std(ddof=1) / np.sqrt(len(squared)) / (2 * mean)),
-        (len(squared)),
-    )
+    one, two = rmse(errors), rmse(reference)
+    runs = min(one.runs, two.runs)
+    if two.value == 0:
+        return Effect(inf if one.value else 1.0, inf, runs, ratio=True)
+    return Effect(one.value / two.value, float(np.hypot(one.log_se, two.log_se)), runs, ratio=True)
 
 
 def share(successes: int, runs: int) -> tuple[float, float, float]:
@@ -197,6 +253,41 @@ def share(successes: int, runs: int) -> tuple[float, float, float]:
     middle = (found + z**2 / (2 * runs)) / (1 + z**2 / runs)
     reach = z / (1 + z**2 / runs) * np.sqrt(found * (1 - found) / runs + z**2 / (4 * runs**2))
     return found, float(max(0.0, middle - reach)), float(min(1.0, middle + reach))
+
+
+def each_lies(
+    effects: Sequence[Effect], *, above: float = -inf, below: float = inf
+) -> list[Decision]:
+    """Decide for each of several effects, for a claim that holds if all of them do.
+
+    That all of them lie between the bounds is decided by each one's own interval: a claim about
+    all of them is wrong only if it is wrong about one, so that intervals need not be widened
+    (intersection-union test, Berger 1982).  That one of them lies beyond is decided by an interval
+    that is widened for their number, because any of them may do so by chance.
+
+    Parameters
+    ----------
+    effects
+        The effects.
+    above, below
+        The bounds; see :meth:`Effect.lies`.
+
+    Returns
+    -------
+    list
+        A decision for each, for :func:`all_hold`.
+
+    References
+    ----------
+    Berger, R. L. (1982). Multiparameter hypothesis testing and acceptance sampling. Technometrics
+    24, 295-300.
+    """
+
+    def decide(effect: Effect) -> Decision:
+        found = effect.lies(above=above, below=below)
+        return effect.lies(above=above, below=below, of=len(effects)) if found is False else found
+
+    return [decide(effect) for effect in effects]
 
 
 def all_hold(decisions: Iterable[Decision]) -> Decision:
