@@ -1,8 +1,8 @@
-"""What the mixture's claims are about: a row's errors over another's, or over the published ones."""
+"""What claims are about: errors of a row over another's, or over the published ones."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -102,7 +102,9 @@ def cost_ratio(
     )
 
 
-def comparison(results: Results, part: str = TABLE_1) -> pd.DataFrame:
+def comparison(
+    results: Results, part: str = TABLE_1, methods: Collection[str] = ()
+) -> pd.DataFrame:
     """Our RMSE beside the published one, a row per cell of a table and moment.
 
     Parameters
@@ -111,6 +113,8 @@ def comparison(results: Results, part: str = TABLE_1) -> pd.DataFrame:
         Results.
     part
         Table 1 or 2 of the paper.
+    methods
+        Methods of its rows; all of them if empty.
 
     Returns
     -------
@@ -118,7 +122,10 @@ def comparison(results: Results, part: str = TABLE_1) -> pd.DataFrame:
         As :func:`.frames.rmse`, with ``published``, ``ratio``, and ``difference``: the logarithm of
         the ratio in its standard errors (see :func:`over_published`).
     """
-    ours = rmse_of_cells(results, cells_of(results, part))
+    cells = cells_of(results, part)
+    ours = rmse_of_cells(
+        results, [each for each in cells if not methods or each.factors["method"] in methods]
+    )
     if ours.empty:
         return ours
     fixed = part == TABLE_2

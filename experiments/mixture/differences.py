@@ -14,7 +14,6 @@ from harness.models.gaussian_mixture import GaussianMixture, Scenario, kou_mixtu
 from harness.plan.effects import Effect
 
 from .frames import preprint, printed_truth, published
-from .grid import SCENARIOS
 from .measures import MOMENTS, exact_moments, moments_of
 from .public_program import BOX, BOX_OF_A_IN_2019, foreign_density, missing_constant
 
@@ -82,31 +81,29 @@ def errors_of_the_printed_truth() -> pd.DataFrame:
 
 
 def offsets() -> pd.DataFrame:
-    """What the preprint's means are off by, and what weights without the constant add.
+    """What the preprint's means in (b) are off by, and what weights without the constant add.
 
-    A row a scenario, number of pseudo-samples and moment: ``offset`` of the printed mean from the
-    exact value and ``shift`` by the weights, with standard errors.
+    A row a number of pseudo-samples and moment: ``offset`` of the printed mean from the exact
+    value and ``shift`` by the weights, with standard errors.
     """
     frame = preprint()
-    frame = frame[frame["method"] == "PE"]
+    frame = frame[(frame["method"] == "PE") & (frame["scenario"] == "b")]
+    own = frame.set_index(["N", "moment"])
     rows = []
-    for scenario in SCENARIOS:
-        own = frame[frame["scenario"] == scenario].set_index(["N", "moment"])
-        for number in sorted(own.index.unique("N")):
-            shift = missing_constant(scenario, int(number))
-            for place, name in enumerate(MOMENTS):
-                mean, sd = own.loc[(number, name), ["mean", "sd"]]
-                rows.append(
-                    {
-                        "scenario": scenario,
-                        "N": int(number),
-                        "moment": name,
-                        "offset": mean - exact_moments(scenario)[name],
-                        "offset_se": sd / np.sqrt(_PREPRINT_RUNS),
-                        "shift": shift.value[place],
-                        "shift_se": shift.se[place],
-                    }
-                )
+    for number in sorted({int(n) for n, _ in own.index}):
+        shift = missing_constant(number)
+        for place, name in enumerate(MOMENTS):
+            mean, sd = (float(own[each][number, name]) for each in ("mean", "sd"))
+            rows.append(
+                {
+                    "N": number,
+                    "moment": name,
+                    "offset": mean - exact_moments("b")[name],
+                    "offset_se": sd / np.sqrt(_PREPRINT_RUNS),
+                    "shift": shift.value[place],
+                    "shift_se": shift.se[place],
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -116,7 +113,7 @@ def share_explained(moments: tuple[str, ...]) -> Effect:
     Weighted least squares of the offsets on the shifts through the origin, over N and moments.
     """
     frame = offsets()
-    frame = frame[(frame["scenario"] == "b") & frame["moment"].isin(moments)]
+    frame = frame[frame["moment"].isin(moments)]
     variance = frame["offset_se"] ** 2 + frame["shift_se"] ** 2
     information = float((frame["shift"] ** 2 / variance).sum())
     slope = float((frame["shift"] * frame["offset"] / variance).sum()) / information
@@ -124,10 +121,10 @@ def share_explained(moments: tuple[str, ...]) -> Effect:
 
 
 def foreign_weights() -> pd.DataFrame:
-    """Bias of E[x] by (a)'s density in (b)'s weights, and the errors that Table 2 prints.
+    """Bias of E[X1] by (a)'s density in (b)'s weights, and the errors that Table 2 prints.
 
-    A row a low inverse temperature and moment, at the largest N: ``bias`` with its standard error
-    and ``published``.  No error can be smaller than the bias.
+    A row a low inverse temperature, at the largest N: ``bias`` with its standard error and
+    ``published``.  No error can be smaller than the bias.
     """
     table = published(2)
     table = table[(table["scenario"] == "b") & (table["N"] == _LARGEST)]
@@ -135,14 +132,12 @@ def foreign_weights() -> pd.DataFrame:
     rows = []
     for inv_temp in _LOW_INV_TEMPS:
         shift = foreign_density(inv_temp, _LARGEST)
-        for place, name in enumerate(("x1", "x2")):
-            rows.append(
-                {
-                    "inv_temp": inv_temp,
-                    "moment": name,
-                    "bias": float(shift.value[place]),
-                    "se": float(shift.se[place]),
-                    "published": float(printed[inv_temp, name]),
-                }
-            )
+        rows.append(
+            {
+                "inv_temp": inv_temp,
+                "bias": float(shift.value[0]),
+                "se": float(shift.se[0]),
+                "published": float(printed[inv_temp, "x1"]),
+            }
+        )
     return pd.DataFrame(rows)

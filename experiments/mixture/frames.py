@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -71,7 +72,7 @@ def rmse(results: Results, cells: Sequence[Cell] | None = None) -> pd.DataFrame:
 
 def published(table: int = 1) -> pd.DataFrame:
     """Table 1 or 2 of the paper: RMSE by method, N, inverse temperature, scenario and moment."""
-    frame = pd.read_csv(shipped("experiments") / "published" / "mixture_rmse.csv")
+    frame = _read("mixture_rmse.csv")
     chosen = frame[frame["table"] == table].copy()
     chosen["N"] = chosen["num_pseudo_samples"].fillna(1).astype(int)
     long = chosen.melt(
@@ -85,11 +86,17 @@ def published(table: int = 1) -> pd.DataFrame:
 
 def preprint() -> pd.DataFrame:
     """Table 1 of the preprint: mean and standard deviation of estimates over 20 runs."""
-    frame = pd.read_csv(shipped("experiments") / "published" / "mixture_preprint.csv")
+    frame = _read("mixture_preprint.csv").copy()
     frame["N"] = frame.pop("num_pseudo_samples").fillna(1).astype(int)
     return frame
 
 
+@cache
+def _read(name: str) -> pd.DataFrame:
+    return pd.read_csv(shipped("experiments") / "published" / name)
+
+
+@cache
 def printed_truth(scenario: Scenario) -> dict[str, float]:
     """Moments that the preprint prints as a scenario's truth."""
     frame = preprint()

@@ -6,8 +6,8 @@ program gives to its draws can be tried without a Markov chain.
 
 Two traits of the public program are tried.  Its weights leave out the density's constant
 1 / (2 pi), which is in its Stan programs, so that they are off by (2 pi)^(1 - beta_i), which
-differs between pseudo-samples.  And its loop over fixed inverse temperatures weights scenario (b)
-with scenario (a)'s density.
+differs between pseudo-samples: it is tried in scenario (b).  And its loop over fixed inverse
+temperatures weights scenario (b) with scenario (a)'s density.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ BOX_OF_A_IN_2019 = (-10.0, 10.0)
 LOWEST_OF_2019 = 0.001
 """Lowest inverse temperature in the program of 2019; that of 2017 starts at 0."""
 
-_DRAWS = 40_000
+_DRAWS, _DRAWS_FIXED = 20_000, 8000
 # Inverse temperatures of the tempered draws, close to each other where they are low.
 _EDGES = np.concatenate([[0.0], np.geomspace(1e-5, 1.0, 60)])
-_FINE: dict[Scenario, float] = {"a": 0.04, "b": 0.08}
-_ROUND = (-3.0, 13.0)
+_INNER, _CELL = (-3.0, 13.0), 0.08
 
 
 @dataclass(frozen=True)
@@ -53,21 +52,21 @@ class Shift:
     se: FloatArray
 
 
-def missing_constant(scenario: Scenario, num_pseudo_samples: int) -> Shift:
-    """Shift by weights without the constant, with sampled inverse temperatures.
+@cache
+def missing_constant(num_pseudo_samples: int) -> Shift:
+    """Shift in scenario (b) by weights without the constant, with sampled inverse temperatures.
 
     Parameters
     ----------
-    scenario
-        Scenario.
     num_pseudo_samples
         Number N of pseudo-samples.
     """
-    x, inv_temp = _sampled(scenario, num_pseudo_samples)
-    log_ratio = (1 - inv_temp) * _log_gamma(scenario, x)
+    x, inv_temp = _sampled(num_pseudo_samples)
+    log_ratio = (1 - inv_temp) * _log_gamma("b", x)
     return _shift(x, log_ratio, log_ratio + (1 - inv_temp) * np.log(2 * np.pi))
 
 
+@cache
 def foreign_density(inv_temp: float, num_pseudo_samples: int) -> Shift:
     """Shift in scenario (b) by weights with (a)'s density, at a fixed inverse temperature.
 
@@ -78,7 +77,7 @@ def foreign_density(inv_temp: float, num_pseudo_samples: int) -> Shift:
     num_pseudo_samples
         Number N of pseudo-samples.
     """
-    x = _fixed("b", inv_temp, num_pseudo_samples)
+    x = _fixed(inv_temp, num_pseudo_samples)
     right, wrong = ((1 - inv_temp) * _log_gamma(scenario, x) for scenario in ("b", "a"))
     return _shift(x, right, wrong)
 
@@ -99,13 +98,10 @@ def _log_gamma(scenario: Scenario, x: FloatArray) -> FloatArray:
     return density
 
 
-@cache
-def _sampled(scenario: Scenario, num: int) -> tuple[FloatArray, FloatArray]:
+def _sampled(num: int) -> tuple[FloatArray, FloatArray]:
     """Pseudo-samples (T, N, 2) with inverse temperatures (T, N); the target's comes first."""
     rng = np.random.default_rng(num)
-    middle = (_EDGES[1:] + _EDGES[:-1]) / 2
-    grid = _grid(scenario)
-    mass = grid.totals(tuple(middle)) * np.diff(_EDGES)
+    grid, middle, mass = _grid(), (_EDGES[1:] + _EDGES[:-1]) / 2, _masses()
     count = rng.multinomial(_DRAWS * (num - 1), mass / mass.sum())
     tempered = np.concatenate(
         [grid.draw(beta, n, rng) for beta, n in zip(middle, count, strict=True)]
@@ -114,19 +110,18 @@ def _sampled(scenario: Scenario, num: int) -> tuple[FloatArray, FloatArray]:
     inv_temp = np.repeat(middle, count)[order].reshape(_DRAWS, num - 1)
     own = rng.uniform(0, 1, (_DRAWS, 1))
     x = tempered[order].reshape(_DRAWS, num - 1, 2)
-    return _with_target(scenario, x, rng), np.concatenate([own, inv_temp], axis=1)
+    return _with_target(x, rng), np.concatenate([own, inv_temp], axis=1)
 
 
-def _fixed(scenario: Scenario, inv_temp: float, num: int) -> FloatArray:
+def _fixed(inv_temp: float, num: int) -> FloatArray:
     """Pseudo-samples at one inverse temperature, (T, N, 2); the target's comes first."""
     rng = np.random.default_rng(num)
-    few = _DRAWS // 8
-    x = _grid(scenario).draw(inv_temp, few * (num - 1), rng)
-    return _with_target(scenario, x.reshape(few, num - 1, 2), rng)
+    x = _grid().draw(inv_temp, _DRAWS_FIXED * (num - 1), rng)
+    return _with_target(x.reshape(_DRAWS_FIXED, num - 1, 2), rng)
 
 
-def _with_target(scenario: Scenario, x: FloatArray, rng: np.random.Generator) -> FloatArray:
-    mixture = kou_mixture(scenario)
+def _with_target(x: FloatArray, rng: np.random.Generator) -> FloatArray:
+    mixture = kou_mixture("b")
     which = rng.choice(len(mixture.weight), len(x), p=mixture.weight)
     noise = rng.standard_normal((len(x), 2))
     own = mixture.mean[which] + mixture.sd[which, None] * noise
@@ -134,26 +129,18 @@ def _with_target(scenario: Scenario, x: FloatArray, rng: np.random.Generator) ->
 
 
 class _Grid:
-    """The tempered density on cells that fill the box, fine where the modes are."""
+    """Scenario (b), tempered, on cells that fill the box, fine where the modes are."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        fine = np.arange(_ROUND[0], _ROUND[1], _FINE[scenario])
+    def __init__(self) -> None:
+        fine = np.arange(_INNER[0], _INNER[1], _CELL)
         left, right = np.linspace(BOX[0], fine[0], 120), np.linspace(fine[-1], BOX[1], 120)
         self._edges = np.concatenate([left[:-1], fine, right[1:]])
         centre = (self._edges[1:] + self._edges[:-1]) / 2
         self._log_gamma = np.concatenate(
-            [
-                _log_gamma(scenario, np.stack(np.broadcast_arrays(x, centre), axis=-1))
-                for x in centre
-            ]
+            [_log_gamma("b", np.stack(np.broadcast_arrays(x, centre), axis=-1)) for x in centre]
         )
         width = np.diff(self._edges)
         self._area = np.outer(width, width).ravel()
-
-    @cache
-    def totals(self, inv_temps: tuple[float, ...]) -> FloatArray:
-        """Whole mass of gamma^beta at several inverse temperatures."""
-        return np.array([self.mass(beta).sum() for beta in inv_temps])
 
     def mass(self, inv_temp: float) -> FloatArray:
         """Mass of gamma^beta in every cell, cells in one row."""
@@ -170,5 +157,13 @@ class _Grid:
 
 
 @cache
-def _grid(scenario: Scenario) -> _Grid:
-    return _Grid(scenario)
+def _grid() -> _Grid:
+    return _Grid()
+
+
+@cache
+def _masses() -> FloatArray:
+    """Mass of the tempered density between neighbouring inverse temperatures."""
+    grid, middle = _grid(), (_EDGES[1:] + _EDGES[:-1]) / 2
+    found: FloatArray = np.array([grid.mass(beta).sum() for beta in middle]) * np.diff(_EDGES)
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
 from harness.plan.spec import Results, Table
@@ -52,9 +51,9 @@ def _table_one(results: Results) -> Table:
 
 
 _DIFFERENCE = (
-    "the difference of their logarithms in standard errors. The published error is taken to be as "
-    "uncertain as ours, which for this is measured from the truth that the preprint prints: in (b), "
-    "E[X²], that is another one."
+    "the difference of their logarithms in standard errors. For it the published error is taken "
+    "to be as uncertain as ours, and ours is measured from the truth that the preprint prints, "
+    "which for E[X²] in (b) is another one."
 )
 
 
@@ -131,8 +130,9 @@ def _trials(results: Results, labels: Mapping[str, str]) -> Table:
     cells = [c for c in cells_of(results, TABLE_1) if c.key[2:] in of_trial.values()]
     frame = rmse(results, [*cells, *cells_of(results, TRIALS)])
     frame["ours"] = _with_error(frame)
-    table = published().assign(row=lambda rows: rows["method"].map(of_trial))
-    table = table[table["N"].isin([1, 2])].set_index(["row", "scenario", "moment"])["published"]
+    rows = published().assign(row=lambda each: each["method"].map(of_trial))
+    rows = rows[rows["N"].isin([1, 2])]
+    table = rows.set_index(["row", "scenario", "moment"])["published"]
     frame["published"] = [
         f"{table['pt' if cell[2:].startswith('pt') else 'pe-2', scenario, moment]:.2f}"
         for cell, scenario, moment in frame[["cell", "scenario", "moment"]].itertuples(index=False)
@@ -151,21 +151,17 @@ def _weights() -> Table:
     frame = offsets()
     shown = pd.DataFrame(
         {
-            "scenario": frame["scenario"],
             "N": frame["N"],
             "moment": frame["moment"].map(MOMENTS),
-            "exact": [
-                round(exact_moments(s)[m], 3)
-                for s, m in frame[["scenario", "moment"]].itertuples(index=False)
-            ],
+            "exact": frame["moment"].map(exact_moments("b")).round(3),
             "preprint's mean minus exact": _pairs(frame["offset"], frame["offset_se"]),
             "added by weights without the constant": _pairs(frame["shift"], frame["shift_se"]),
         }
-    ).set_index("scenario")
+    ).set_index("N")
     return Table(
         "weights",
-        "What the preprint's mean estimates are off by, ± standard errors over its 20 runs, and "
-        "what weights add that leave out the constant 1 / (2π) of the density, as those of the "
+        "What the preprint's mean estimates in (b) are off by, ± standard errors over its 20 runs, "
+        "and what weights add that leave out the constant 1 / (2π) of the density, as those of the "
         "public program do: by independent draws of the pseudo-extended target, without our runs.",
         shown,
     )
