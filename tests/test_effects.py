@@ -144,6 +144,20 @@ def test_several_parts() -> None:
     assert all_hold([OPEN, OPEN, Undecided("more")]) == Undecided("20 runs; more")
 
 
+def test_of_several_parts_the_largest_number_of_runs_counts_or_the_smallest() -> None:
+    few, many = Effect(0.5, 1.0, 10).lies(below=0.0), Effect(0.4, 1.0, 10).lies(below=0.0)
+    assert isinstance(few, Undecided)
+    assert isinstance(many, Undecided)
+    # (1.96 / 0.5)^2 and (1.96 / 0.4)^2 times as many.
+    assert (few.runs, many.runs) == (154, 241)
+    assert all_hold([few, many, few, True]) == many
+    assert any_holds([many, few, False]) == few
+    assert all_hold([few, OPEN, many]) == Undecided(f"{OPEN.needs}; {many.needs}")
+    assert all_hold([few, Effect(1e-9, 1.0, 10).lies(below=0.0)]) == Undecided(
+        "far more runs than anybody can afford: the effect is as large as the bound"
+    )
+
+
 def test_shares_have_wilsons_interval() -> None:
     """The interval's ends solve |p - s| = z sqrt(p (1 - p) / n) for p."""
     found, low, high = share(3, 20)

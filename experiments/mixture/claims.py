@@ -152,7 +152,7 @@ def _as_published(results: Results, methods: tuple[str, ...]) -> Judged:
 def _with_published(decision: Decision) -> Decision:
     """Say of what is undecided that the published runs would have to be more as well."""
     if isinstance(decision, Undecided):
-        return Undecided(f"{decision.needs}, ours and the published ones alike")
+        return Undecided(f"{decision.needs}, ours and the published ones alike", decision.runs)
     return decision
 
 

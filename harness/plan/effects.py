@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from math import ceil, exp, inf, isfinite, log
 from statistics import NormalDist
 
@@ -26,9 +26,12 @@ class Undecided:
     ----------
     needs
         What would decide it, as words that follow "To decide it would take".
+    runs
+        The number of runs that ``needs`` names, to compare parts of a claim; 0 if it names none.
     """
 
     needs: str
+    runs: float = field(default=0.0, compare=False)
 
 
 Decision = bool | Undecided
@@ -102,16 +105,18 @@ class Effect:
         if low > above and high < below:
             return True
         crossed = [bound for bound in (above, below) if low <= bound <= high]
-        return Undecided(self._runs_to_leave(crossed, (high, low)))
+        return self._runs_to_leave(crossed, (high, low))
 
-    def _runs_to_leave(self, bounds: list[float], interval: tuple[float, float]) -> str:
+    def _runs_to_leave(self, bounds: list[float], interval: tuple[float, float]) -> Undecided:
         scale = log if self.ratio else float
         high, low = (scale(end) for end in interval)
         distance = min(abs(scale(bound) - scale(self.value)) for bound in bounds)
         runs = inf if distance == 0 else self.runs * ((high - low) / 2 / distance) ** 2
         if runs > _MOST_RUNS:
-            return "far more runs than anybody can afford: the effect is as large as the bound"
-        return f"some {max(ceil(runs), self.runs + 1):,} runs where there are {self.runs}"
+            words = "far more runs than anybody can afford: the effect is as large as the bound"
+            return Undecided(words, inf)
+        number = max(ceil(runs), self.runs + 1)
+        return Undecided(f"some {number:,} runs where there are {self.runs}", number)
 
 
 def mean_effect(values: npt.ArrayLike) -> Effect:
@@ -293,22 +298,31 @@ def each_lies(
 def all_hold(decisions: Iterable[Decision]) -> Decision:
     """Decide a claim that holds if all its parts do.
 
-    One part that does not hold settles it.  Otherwise every part that is undecided must be decided.
+    One part that does not hold settles it.  Otherwise every part that is undecided must be decided,
+    so that the one counts that needs the most runs.
     """
     found = list(decisions)
     if any(each is False for each in found):
         return False
-    return _first_undecided(found) or True
+    return _undecided(found, max) or True
 
 
 def any_holds(decisions: Iterable[Decision]) -> Decision:
-    """Decide a claim that holds if one of its parts does."""
+    """Decide a claim that holds if one of its parts does.
+
+    If it is undecided, the part counts that needs the fewest runs.
+    """
     found = list(decisions)
     if any(each is True for each in found):
         return True
-    return _first_undecided(found) or False
+    return _undecided(found, min) or False
 
 
-def _first_undecided(found: list[Decision]) -> Undecided | None:
-    needs = [each.needs for each in found if isinstance(each, Undecided)]
-    return Undecided("; ".join(dict.fromkeys(needs))) if needs else None
+def _undecided(found: list[Decision], chosen: Callable[[list[float]], float]) -> Undecided | None:
+    """What undecided parts need together: the chosen number of runs, and what is no number."""
+    parts = [each for each in found if isinstance(each, Undecided)]
+    if not parts:
+        return None
+    runs = chosen([each.runs for each in parts if each.runs] or [0.0])
+    needs = [each.needs for each in parts if each.runs in (0.0, runs)]
+    return Undecided("; ".join(dict.fromkeys(needs)), runs)
