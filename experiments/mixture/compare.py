@@ -91,7 +91,7 @@ def cost_ratio(
         What is paid: seconds, or evaluations of the target, warm-up and pilot included.
     """
     error = ratio(results, key, other, moments)
-    spent = [_runs(results, each)[unit].to_numpy(float) for each in (key, other)]
+    spent = [_measured(results, each, unit) for each in (key, other)]
     mean = [float(each.mean()) for each in spent]
     variance = [np.square(each.std(ddof=1) / each.mean()) / len(each) for each in spent]
     return Effect(
@@ -165,14 +165,17 @@ def _errors(
     truth: Mapping[str, float] | None = None,
 ) -> FloatArray:
     """Errors of a cell's runs, (R, K); of several moments in units of the target's spread."""
-    scenario, runs = scenario_of(key), _runs(results, key)
+    scenario = scenario_of(key)
     exact = truth or exact_moments(scenario)
     unit = spread(scenario) if len(moments) > 1 else dict.fromkeys(moments, 1.0)
     found: FloatArray = np.stack(
-        [(runs[name].to_numpy(float) - exact[name]) / unit[name] for name in moments], axis=1
+        [(_measured(results, key, name) - exact[name]) / unit[name] for name in moments], axis=1
     )
     return found
 
 
-def _runs(results: Results, key: str) -> pd.DataFrame:
-    return results.metrics[results.metrics["cell"] == key]
+def _measured(results: Results, key: str, name: str) -> FloatArray:
+    """One metric of a cell's runs, shape (R,); far quicker than taking their rows."""
+    own = results.metrics["cell"].to_numpy() == key
+    found: FloatArray = results.metrics[name].to_numpy(dtype=np.float64)[own]
+    return found
