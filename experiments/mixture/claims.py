@@ -166,10 +166,11 @@ def _peers(results: Results) -> Judged:
 
 def _parallel_tempering(results: Results) -> Judged:
     measured, decision = _as_published(results, ("PT",))
+    modes = results.metrics.groupby("cell")["modes_visited"].mean()
     return (
         f"{measured} Ours tunes its random walks in warm-up, swaps in every iteration and begins "
-        "at a Gaussian, so that all its runs reach all modes; in some of the published runs PT did "
-        "not, as the paper says.",
+        f"at a Gaussian; its runs found {modes['a-pt']:.1f} of 20 modes in (a) and "
+        f"{modes['b-pt']:.1f} in (b), where the paper says that some of its runs left modes out.",
         decision,
     )
 
