@@ -54,7 +54,7 @@ class Size:
     inv_temps, fixed_pseudo_samples, fixed_replications
         Fixed inverse temperatures of Table 2, its N and runs.
     ours
-        Runs of the rows that are not the paper's, and of the trials at fixed settings.
+        Runs of the rows that are not the paper's.
     """
 
     pseudo_samples: tuple[int, ...]

@@ -129,7 +129,7 @@ def _with_target(x: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 class _Grid:
-    """Scenario (b), tempered, on cells that fill the box, fine where the modes are."""
+    """Scenario (b), tempered, as constant on cells that fill the box, fine where the modes are."""
 
     def __init__(self) -> None:
         fine = np.arange(_INNER[0], _INNER[1], _CELL)
