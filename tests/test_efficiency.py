@@ -8,23 +8,7 @@ import numpy as np
 import pytest
 
 from harness.errors import DataError
-from harness.experiment.efficiency import efficiency, rmse
-
-
-def test_rmse_and_its_error_by_hand() -> None:
-    found = rmse([3.0, 1.0, -1.0, 3.0])
-    assert found.value == pytest.approx(math.sqrt(5))  # squares 9, 1, 1, 9
-    assert found.se == pytest.approx(math.sqrt(64 / 3) / 2 / (2 * math.sqrt(5)))
-    assert rmse([[1.0, 3.0], [1.0, 3.0]]).value == pytest.approx(math.sqrt(5))
-    assert rmse([0.0, 0.0]).se == 0
-
-
-def test_the_error_of_the_rmse_is_honest() -> None:
-    rng = np.random.default_rng(1)
-    found = [rmse(rng.normal(size=40)) for _ in range(2000)]
-    spread = np.std([one.value for one in found])
-    # The delta method is good to about 1 / R here; the spread of 2,000 is known to 1.6%.
-    assert np.mean([one.se for one in found]) == pytest.approx(spread, rel=0.06)
+from harness.experiment.efficiency import efficiency
 
 
 def test_means_of_independent_draws_are_worth_their_number() -> None:
@@ -49,7 +33,7 @@ def test_without_gradients_there_is_no_rate_of_them() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(DataError, match="two or more"):
-        rmse([1.0])
+    with pytest.raises(DataError, match="two runs or more"):
+        efficiency([1.0], 1.0, [1.0], [1.0])
     with pytest.raises(DataError, match="as many"):
         efficiency([1.0, 2.0], 1.0, [1.0], [1.0])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from importlib import import_module
+from statistics import NormalDist
 from typing import Any, Never
 
 import numpy as np
@@ -12,7 +14,9 @@ import pytest
 
 from harness.arrays import FloatArray
 from harness.fit import Fit, build_fit
+from harness.model.python_target import function_target
 from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
+from harness.path import gaussian_base
 from harness.plan import spec
 from harness.plan.catalogue import load_experiment
 from harness.plan.spec import (
@@ -26,6 +30,7 @@ from harness.plan.spec import (
     task_seed,
     tasks_of,
 )
+from harness.samplers.geometric_path import GeometricPath
 
 EXPERIMENT = load_experiment("mixture")
 MOMENTS = ("x1", "x2", "x1_squared", "x2_squared")
@@ -33,7 +38,10 @@ MOMENTS = ("x1", "x2", "x1_squared", "x2_squared")
 
 PARTS = [
     import_module(f"experiments.mixture.{name}")
-    for name in ("grid", "measures", "frames", "differences", "claims")
+    for name in (
+        *("grid", "measures", "frames", "compare", "public_program", "differences", "untuned"),
+        *("figures", "claims"),
+    )
 ]
 
 
@@ -89,6 +97,48 @@ def test_grid_of_each_profile(
             assert (cell.nuts.chains, cell.nuts.draws) == (1, draws)
             if cell.method.name == "pseudo_extended":
                 assert cell.settings["num_pseudo_samples"] == cell.factors["N"]
+
+
+def test_the_paper_profile_has_all_rows_of_both_tables() -> None:
+    whole = EXPERIMENT.grid("paper")
+    fixed = [cell for cell in whole if cell.factors["part"] == "table 2"]
+    assert {(c.factors["scenario"], c.factors["N"], c.factors["inv_temp"]) for c in fixed} == {
+        (scenario, n, round(0.1 * k, 1))
+        for scenario in "ab"
+        for n in (2, 5, 10, 20)
+        for k in range(1, 10)
+    }
+    for cell in fixed:
+        assert (cell.replications, cell.nuts.draws, cell.nuts.chains) == (20, 50_000, 1)
+        assert cell.settings == {
+            "num_pseudo_samples": cell.factors["N"],
+            "inv_temp": cell.factors["inv_temp"],
+        }
+    first = {c.factors["method"] for c in whole if c.factors["part"] == "table 1"}
+    assert first == {"RAM", "EE", "PT", "HMC", "PE"}
+    quick = {c.key for c in EXPERIMENT.grid("quick") if c.factors["part"] == "table 2"}
+    assert quick == {f"{s}-pe-2-fixed-{k}" for s in "ab" for k in (1, 2, 5, 9)}
+
+
+def test_trials_change_one_thing() -> None:
+    cells = {cell.key: cell for cell in EXPERIMENT.grid("quick")}
+    for scenario in "ab":
+        own, box, wide = (cells[f"{scenario}-{key}"] for key in ("pe-2", "pe-2-box", "pe-2-wide"))
+        assert own.settings == box.settings
+        assert {
+            k for k, v in own.model.data.items() if not np.array_equal(v, box.model.data[k])
+        } == {
+            "lower_bound",
+            "upper_bound",
+        }
+        assert wide.model.data == own.model.data
+        assert wide.settings["log_g"] == ((0.001, 0.0), (1.0, 0.0))
+        tuned, fixed = (cells[f"{scenario}-{key}"] for key in ("pt", "pt-untuned"))
+        assert fixed.settings["ladder"] == tuned.settings["ladder"]
+        assert 10 * fixed.settings["draws"] == tuned.settings["draws"]
+        assert fixed.settings["kernel"].moves == 10
+        # In units of the base, whose standard deviation is 20.
+        assert 20 * fixed.settings["kernel"].scale == pytest.approx(0.25)
 
 
 # Seeds
@@ -226,26 +276,31 @@ def no_fit(cell: Cell, replication: int) -> Never:
     raise AssertionError(f"no fit of {cell.key}, {replication} is needed")
 
 
+def skipped(cell: Cell) -> bool:
+    """Most rows of Table 2, so that tests take less time."""
+    beta = cell.factors["inv_temp"]
+    return beta is not None and (beta not in (0.1, 0.2, 0.5, 0.9) or cell.factors["N"] in (5, 10))
+
+
 def synthetic(
     profile: Profile,
-    rmse: dict[str, float],
+    rmse: Mapping[str, float | dict[str, float]],
     modes: dict[str, float],
     *,
     spread: float = 0.0,
     seed: int = 0,
 ) -> Results:
-    """Return results whose every moment of a cell is off by the given RMSE, times 1 + spread."""
+    """Return results whose moments of a cell are off by its RMSE, or theirs, times 1 + spread."""
     rng = np.random.default_rng(seed)
-    cells = EXPERIMENT.grid(profile)
-    table = member("preprint")()
-    table = table[(table["scenario"] == "b") & (table["method"].isin(["PE", "HMC"]))]
-    printed = table.set_index(["N", "moment"])["mean"]
+    cells = tuple(cell for cell in EXPERIMENT.grid(profile) if not skipped(cell))
     rows = []
     for cell in cells:
         truth = member("exact_moments")(cell.factors["scenario"])
+        given = rmse[cell.key]
+        size = given if isinstance(given, dict) else dict.fromkeys(MOMENTS, given)
         for replication in range(cell.replications):
             error = {
-                name: rmse[cell.key] * rng.choice([-1, 1]) * (1 + spread * rng.normal())
+                name: size[name] * (-1) ** replication * (1 + spread * rng.normal())
                 for name in MOMENTS
             }
             rows.append(
@@ -256,20 +311,19 @@ def synthetic(
                     "seconds": float(cell.factors["N"] ** 2),
                     "seconds_before": 0.25 * cell.factors["N"] ** 2,
                     "gradients": 1000,
-                    "evaluations": 1000.0,
-                    "evaluations_before": 200.0,
+                    "evaluations": 250.0 * cell.factors["N"] ** 2,
+                    "evaluations_before": 50.0 * cell.factors["N"] ** 2,
                     "divergences": 0.0,
                     "modes_visited": modes[cell.key],
-                    "log_z": rmse[cell.key],
-                    "log_z_mcse": rmse[cell.key],
+                    "log_z": size["x1"],
+                    "log_z_mcse": size["x1"],
                     **{name: truth[name] + error[name] for name in MOMENTS},
                     **{f"{name}_mcse": 3.0 if replication % 2 else 4.0 for name in MOMENTS},
                     **{
-                        f"{name}_{part}": truth[name] + size * error[name]
+                        f"{name}_{part}": truth[name] + times * error[name]
                         for name in ("x1", "x2")
-                        for part, size in (("sixteenth", 4), ("quarter", 2))
+                        for part, times in (("sixteenth", 4), ("quarter", 2))
                     },
-                    **{f"{name}_mistaken": printed[cell.factors["N"], name] for name in MOMENTS},
                 }
             )
     return Results(profile, cells, pd.DataFrame(rows), no_fit, planned=len(rows))
@@ -330,14 +384,95 @@ def test_published_table() -> None:
     assert value["PT", 1, "a", "x2_squared"] == 2.89
 
 
+def test_published_table_two() -> None:
+    """All 72 rows of fixed inverse temperatures; a few numbers read off the paper again."""
+    table = member("published")(2)
+    assert len(table) == 72 * 4
+    value = table.set_index(["inv_temp", "N", "scenario", "moment"])["published"]
+    assert not value.index.duplicated().any()
+    for key, known in (
+        ((0.1, 2, "a", "x2_squared"), 12.43),
+        ((0.3, 5, "b", "x1_squared"), 0.28),
+        ((0.6, 20, "a", "x1"), 2.12),
+        ((0.8, 2, "b", "x2_squared"), 5.88),
+        ((0.9, 20, "b", "x2"), 0.13),
+    ):
+        assert value[key] == known
+
+
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_cell_meets_its_published_numbers(profile: Profile) -> None:
+@pytest.mark.parametrize("part", ["table 1", "table 2"])
+def test_every_cell_meets_its_published_numbers(profile: Profile, part: str) -> None:
     results = synthetic(profile, constant(profile, 0.1), constant(profile, 20))
-    joined = member("comparison")(results)
-    mine = [cell for cell in results.cells if cell.factors["part"] == "table 1"]
+    joined = member("comparison")(results, part)
+    mine = [cell for cell in results.cells if cell.factors["part"] == part]
     assert len(joined) == 4 * len(mine)
+    if joined.empty:
+        assert profile == "smoke"
+        return
     assert joined["published"].notna().all()
-    np.testing.assert_allclose(joined["ratio"] * joined["published"], 0.1)
+    # In (a) the truth that the preprint prints is the exact one, to its decimals.
+    own = joined[joined["scenario"] == "a"]
+    np.testing.assert_allclose(own["ratio"] * own["published"], 0.1, atol=6e-4)
+
+
+# Effects
+
+
+def test_spread_is_that_of_draws() -> None:
+    rng = np.random.default_rng(9)
+    for scenario in ("a", "b"):
+        x = draw(kou_mixture("a" if scenario == "a" else "b"), 400_000, rng)
+        both = np.concatenate([x, x**2], axis=1)
+        # Flat-topped distributions: their standard deviation is known to less than 1 / sqrt(2 n).
+        expected = list(member("spread")(scenario).values())
+        np.testing.assert_allclose(both.std(axis=0), expected, rtol=4 / np.sqrt(2 * 400_000))
+
+
+def test_errors_of_two_cells_by_hand() -> None:
+    results = synthetic("quick", constant("quick", 0.1) | {"a-pe-5": 0.3}, constant("quick", 20))
+    found = member("ratio")(results, "a-pe-5", "a-pe-2")
+    assert found.value == pytest.approx(3)
+    assert found.ratio
+    for column in member("columns")(results, "a-pe-2", "a-pe-5"):
+        assert column.value == pytest.approx(1 / 3)
+    # N=5 takes 25 seconds and 6,250 evaluations, N=2 4 and 1,000.
+    for unit in ("seconds", "evaluations"):
+        cost = member("cost_ratio")(results, "a-pe-5", "a-pe-2", ("x1", "x2"), unit)
+        assert cost.value == pytest.approx(9 * 6.25)
+        assert cost.se == pytest.approx(0, abs=1e-9)
+
+
+def test_costs_that_vary_widen_the_interval() -> None:
+    results = synthetic("paper", constant("paper", 0.1), constant("paper", 20), spread=0.3)
+    own = results.metrics["cell"] == "a-pe-5"
+    before = member("cost_ratio")(results, "a-pe-5", "a-pe-2", ("x1",), "seconds")
+    results.metrics.loc[own, "seconds"] = np.where(np.arange(own.sum()) % 2, 20.0, 30.0)
+    after = member("cost_ratio")(results, "a-pe-5", "a-pe-2", ("x1",), "seconds")
+    assert after.value == pytest.approx(before.value)
+    # 20 values 20 and 30: standard deviation 5 sqrt(20 / 19), of a mean of 25.
+    relative = 5 * np.sqrt(20 / 19) / 25 / np.sqrt(20)
+    assert after.se == pytest.approx(np.hypot(before.se, relative))
+
+
+def test_published_errors_are_as_uncertain_as_ours_and_rounded() -> None:
+    results = synthetic("paper", constant("paper", 0.03), constant("paper", 20), spread=0.3)
+    errors = results.metrics.loc[results.metrics["cell"] == "a-pe-5", "x1"] - 4.478
+    squared = np.square(errors)
+    mine = squared.std() / np.sqrt(20) / (2 * squared.mean())
+    found = member("over_published")(results, "a-pe-5", {"x1": 0.04})
+    assert found.value == pytest.approx(np.sqrt(squared.mean()) / 0.04)
+    # Twenty runs each; 0.04 stands for anything from 0.035 to 0.045.
+    assert found.se == pytest.approx(np.sqrt(2 * mine**2 + (0.01 / 0.04) ** 2 / 12))
+
+
+def test_second_moments_in_b_are_measured_as_the_published_were() -> None:
+    results = synthetic("paper", constant("paper", 0.1), constant("paper", 20))
+    gap = member("exact_moments")("b")["x2_squared"] - 31.378
+    found = member("over_published")(results, "b-pe-5", {"x2_squared": 0.36})
+    # Half of the runs are 0.1 above the exact value, half below.
+    squared = ((gap + 0.1) ** 2 + (gap - 0.1) ** 2) / 2
+    assert found.value == pytest.approx(np.sqrt(squared) / 0.36)
 
 
 # Claims
@@ -354,27 +489,38 @@ def verdicts(results: Results) -> dict[str, Verdict]:
     return {key: claim.verdict for key, claim in claims(results).items()}
 
 
-GOOD = {"hmc": 2.0, "pe-2": 0.04, "pe-5": 0.015, "pe-10": 0.012, "pe-20": 0.010}
-GOOD |= {"ram": 0.03, "ee": 0.05, "pt": 0.08, "pe-2-narrow": 2.0, "pe-2-wide": 0.05}
-GOOD |= {"pe-2-gaussian": 0.03, "pe-2-flat": 0.03, "cpe-2": 0.02, "smc": 0.05}
-GOOD |= {"ct": 0.005, "fold": 0.001, "fold-is": 0.0005, "pt-hmc": 0.01}
+OURS = {"pe-2-gaussian": 0.03, "pe-2-flat": 0.03, "cpe-2": 0.02, "smc": 0.05}
+OURS |= {"ct": 0.005, "fold": 0.001, "fold-is": 0.0005, "pt-hmc": 0.01}
+LIKE = {"pe-2-wide": "pe-2", "pe-2-box": "pe-2", "pt-untuned": "pt"}
+# In (b) the published errors of PE N=2 are more than 1.5 times those of RAM.
+BETWEEN = {"b-pe-2": 0.75, "b-pe-2-wide": 0.75, "b-pe-2-box": 0.75, "b-ram": 1.3}
+BETWEEN |= {"b-pe-5": 0.9}
 
 
-def good(cell: Cell) -> float:
-    """Error of a cell as it should be; of fixed inverse temperatures by scenario."""
-    beta = cell.factors["inv_temp"]
-    if beta is None:
-        return GOOD[cell.key.split("-", 1)[1]]
-    if cell.factors["scenario"] == "a":
-        return 0.7 if beta == 0.1 else 2.5
-    return 0.02 if beta == 0.1 else 0.3
+def published_errors(cell: Cell) -> dict[str, float]:
+    """Published RMSE of a cell, by moment; of a trial that of the row that it tries."""
+    scenario, _, name = cell.key.partition("-")
+    beta, number = cell.factors["inv_temp"], cell.factors["N"]
+    table = member("published")(1 if beta is None else 2)
+    own = table[(table["scenario"] == scenario) & (table["N"] == number)]
+    method = LIKE.get(name, name).split("-")[0].upper()
+    own = own[own["method"] == method]
+    own = own if beta is None else own[own["inv_temp"] == beta]
+    assert len(own) == 4
+    return dict(zip(own["moment"], own["published"], strict=True))
 
 
-def errors_like(profile: Profile, **changed: float) -> dict[str, float]:
-    """RMSE by cell as the paper would have them; changes as ``b_hmc=0.3``."""
-    table = {cell.key: good(cell) for cell in EXPERIMENT.grid(profile)}
-    table["b-hmc"] = 0.5
-    return table | {key.replace("_", "-"): value for key, value in changed.items()}
+def errors_like(profile: Profile, **changed: float) -> dict[str, float | dict[str, float]]:
+    """RMSE by cell as the paper has them; changes as ``b_hmc=0.3``, times what they were."""
+    table: dict[str, float | dict[str, float]] = {}
+    for cell in EXPERIMENT.grid(profile):
+        times = changed.get(cell.key.replace("-", "_"), 1.0) * BETWEEN.get(cell.key, 1.0)
+        if cell.factors["part"] == "ours":
+            table[cell.key] = times * OURS[cell.key[2:]]
+        else:
+            published = published_errors(cell)
+            table[cell.key] = {name: times * value for name, value in published.items()}
+    return table
 
 
 def modes_like(profile: Profile, **changed: float) -> dict[str, float]:
@@ -384,97 +530,125 @@ def modes_like(profile: Profile, **changed: float) -> dict[str, float]:
 
 def test_claims_when_all_is_as_published() -> None:
     results = synthetic("paper", errors_like("paper"), modes_like("paper"))
-    assert len(KEYS) == 16
+    assert len(KEYS) == 20
     assert verdicts(results) == dict.fromkeys(KEYS, "reproduced")
 
 
+BEST = "best-number best-number-by-evaluations"
+
+
 @pytest.mark.parametrize(
-    ("claim", "errors", "modes"),
+    ("fail", "errors", "modes"),
     [
         ("modes-of-a", {}, {"a_hmc": 12.0}),
         ("modes-of-a", {}, {"a_pe_2": 15.0}),
-        ("hmc-in-b", {"b_hmc": 2.5}, {}),
-        ("hmc-in-b", {"b_hmc": 0.03}, {}),
-        ("more-pseudo-samples", {"a_pe_5": 0.05}, {}),
-        ("more-pseudo-samples", {"b_pe_5": 0.028, "b_pe_2": 0.025}, {}),
-        ("table-1-pe", {"b_pe_20": 0.02}, {}),
-        ("table-1-peers", {"b_ee": 0.2}, {}),
-        ("pe-as-good-as-peers", {"a_ram": 0.02}, {}),
-        ("best-number", {"a_pe_10": 0.002}, {}),
-        ("table-2-b", {"b_pe_2_fixed_1": 0.06}, {}),
-        ("table-2-a", {"a_pe_2_fixed_5": 0.9}, {}),
-        ("range-of-beta", {"a_pe_2_narrow": 0.05}, {}),
-        ("range-of-beta", {"a_pe_2_wide": 0.2}, {}),
-        ("fold-above-pt", {"a_pt_hmc": 0.0008}, {}),
-        ("importance-above-fold", {"b_fold_is": 0.002}, {}),
+        ("hmc-in-b", {"b_hmc": 20.0}, {}),
+        ("hmc-in-b", {"b_hmc": 0.05}, {}),
+        ("more-pseudo-samples table-1-pe", {"a_pe_20": 10.0}, {}),
+        ("table-1-pe", {"b_pe_10": 3.0}, {}),
+        ("table-1-pe", {"a_pe_5": 0.5}, {}),
+        ("table-1-peers", {"b_ee": 4.0}, {}),
+        ("table-1-peers", {"b_ee": 0.5}, {}),
+        ("table-1-pt", {"b_pt": 4.0}, {}),
+        ("table-1-pt pe-as-good-as-peers", {"b_pt": 0.2}, {}),
+        ("pt-untuned", {"a_pt_untuned": 0.3}, {}),
+        ("pe-as-good-as-peers table-1-peers", {"a_ram": 0.4}, {}),
+        (f"{BEST} table-1-pe", {"a_pe_10": 0.2}, {}),
+        ("table-2-b", {"b_pe_2_fixed_1": 3.0}, {}),
+        ("table-2-b", {"b_pe_2_fixed_9": 0.05}, {}),
+        ("table-2-a", {"a_pe_2_fixed_5": 0.5}, {}),
+        ("table-2-a", {"a_pe_20_fixed_5": 0.5}, {}),
+        ("range-of-beta", {"a_pe_2_wide": 3.0}, {}),
+        ("range-of-beta", {"a_pe_2_wide": 0.3}, {}),
+        ("box", {"b_pe_2_box": 3.0}, {}),
+        ("fold-above-pt", {"a_pt_hmc": 0.05}, {}),
+        ("importance-above-fold", {"b_fold_is": 4.0}, {}),
     ],
 )
-def test_each_claim_can_fail_alone(
-    claim: str, errors: dict[str, float], modes: dict[str, float]
-) -> None:
+def test_each_claim_can_fail(fail: str, errors: dict[str, float], modes: dict[str, float]) -> None:
     results = synthetic("paper", errors_like("paper", **errors), modes_like("paper", **modes))
     expected: dict[str, Verdict] = dict.fromkeys(KEYS, "reproduced")
-    assert claim in expected
-    expected[claim] = "not reproduced"
-    assert verdicts(results) == expected
+    failing = fail.split()
+    assert set(failing) <= set(expected)
+    assert verdicts(results) == expected | dict.fromkeys(failing, "not reproduced")
+
+
+def test_the_best_number_hangs_on_the_unit_of_cost() -> None:
+    results = synthetic("paper", errors_like("paper"), modes_like("paper"))
+    many = results.metrics["cell"].isin(["a-pe-20", "b-pe-20"])
+    results.metrics.loc[many, "evaluations"] = 50.0
+    found = verdicts(results)
+    assert found["best-number"] == "reproduced"
+    assert found["best-number-by-evaluations"] == "not reproduced"
 
 
 def test_our_best_row_must_be_ten_times_the_papers() -> None:
-    ours = ("ct", "cpe_2", "pe_2_flat", "pe_2_gaussian", "fold")
+    ours = ("ct", "cpe-2", "pe-2-flat", "pe-2-gaussian", "fold")
     # PE N=2 takes 4 seconds and so does what has N=2 here, the others 1: equal errors are a
     # factor 4, errors of 0.7 times a factor 4 / 0.49 = 8.2.
     for size, verdict in ((0.7, "not reproduced"), (0.6, "reproduced")):
-        errors = errors_like("quick", **{f"b_{key}": size * 0.04 for key in ours})
+        errors = errors_like("quick") | {f"b-{key}": size * 0.04 for key in ours} | {"b-pe-2": 0.04}
         results = synthetic("quick", errors, modes_like("quick"))
         assert verdicts(results)["ten-times"] == verdict
 
 
-def test_noise_beyond_the_published_factor_is_not_held_against_us() -> None:
-    """Ten runs without error and ten with 2.4 times the published RMSE are 1.7 +- 0.19 of it."""
-    published = member("published")()
-    row = published[(published["method"] == "PE") & (published["N"] == 20)]
-    known = row[(row["scenario"] == "b") & (row["moment"] == "x2")]["published"].iloc[0]
-    results = synthetic("paper", errors_like("paper"), modes_like("paper"))
-    one = (results.metrics["cell"] == "b-pe-20") & (results.metrics["replication"] % 2 == 0)
-    truth = member("exact_moments")("b")["x2"]
-    for size, verdict in ((2.4, "reproduced"), (3.6, "not reproduced")):
-        results.metrics.loc[results.metrics["cell"] == "b-pe-20", "x2"] = truth
-        results.metrics.loc[one, "x2"] = truth + size * known
-        frame = member("comparison")(results).set_index(["cell", "moment"])
-        assert frame["ratio"]["b-pe-20", "x2"] == pytest.approx(size / np.sqrt(2), rel=1e-6)
-        assert verdicts(results)["table-1-pe"] == verdict
+@pytest.mark.parametrize(
+    ("claim", "errors"),
+    [
+        ("table-1-pe", {"a_pe_5": 1.4}),
+        ("table-1-peers", {"a_ee": 1.4}),
+        ("table-1-pt", {"a_pt": 0.75}),
+        ("pe-as-good-as-peers", {"a_ram": 0.65}),
+        ("table-2-b", {"b_pe_2_fixed_1": 1.1}),
+        ("table-2-a", {"a_pe_2_fixed_5": 0.75}),
+        ("box", {"b_pe_2_box": 1.4}),
+        ("importance-above-fold", {"b_fold_is": 1.9}),
+    ],
+)
+def test_what_noise_leaves_open_is_undecided(claim: str, errors: dict[str, float]) -> None:
+    """Errors near a bound, of normal size: an RMSE of 20 runs is then known to 16 %."""
+    results = synthetic("paper", errors_like("paper", **errors), modes_like("paper"))
+    truth = {scenario: member("exact_moments")(scenario) for scenario in "ab"}
+    # Quantiles of the normal distribution, in an order of its own for each moment.
+    normal = np.array([NormalDist().inv_cdf((k + 0.5) / 20) for k in range(20)])
+    normal /= np.sqrt(np.mean(normal**2))
+    for key, rows in results.metrics.groupby("cell"):
+        for place, name in enumerate(MOMENTS):
+            error = np.sqrt(np.mean((rows[name] - truth[str(key)[0]][name]) ** 2))
+            order = np.random.default_rng(place).permutation(20)
+            results.metrics.loc[rows.index, name] = truth[str(key)[0]][name] + error * normal[order]
+    found = claims(results)[claim]
+    assert found.verdict == "undecided"
+    assert "To decide it would take some" in found.measured
 
 
 def test_claims_that_a_profile_cannot_judge_are_not_run() -> None:
     smoke = synthetic("smoke", errors_like("smoke"), modes_like("smoke"))
+    no_runs = {"printed-truth", "constant-of-weights", "weights-of-table-2"}
     assert verdicts(smoke) == dict.fromkeys(KEYS, "not run")
     quick = synthetic("quick", errors_like("quick"), modes_like("quick"))
-    # The published rows take the paper's draws, the best N one with 10.
-    waiting: dict[str, Verdict] = dict.fromkeys(("table-1-pe", "table-1-peers"), "undecided")
-    waiting["best-number"] = "not run"
-    assert set(waiting) < set(KEYS)
+    # The published rows take the paper's draws, the best N one with 10 and 20.
+    waiting: dict[str, Verdict] = dict.fromkeys(
+        ("table-1-peers", "table-1-pt", "pt-untuned"), "undecided"
+    )
+    waiting |= dict.fromkeys(("table-1-pe", *BEST.split()), "not run")
+    assert set(waiting) | no_runs < set(KEYS)
     assert verdicts(quick) == dict.fromkeys(KEYS, "reproduced") | waiting
 
 
 def test_claims_whose_cells_are_missing_are_not_run() -> None:
     whole = synthetic("paper", errors_like("paper"), modes_like("paper"))
+    pe = {"more-pseudo-samples", "table-1-pe", *BEST.split()}
     for missing, lost in (
-        ("a-hmc", {"modes-of-a", "hmc-in-b"}),
-        ("b-pe-5", {"more-pseudo-samples", "table-1-pe", "best-number", "mistaken-weights"}),
+        ("a-hmc", {"modes-of-a", "hmc-in-b", "table-2-a"}),
+        ("b-pe-5", pe),
+        ("b-pe-20", pe - {"more-pseudo-samples"}),
         (
             "a-pe-2",
-            {
-                "modes-of-a",
-                "more-pseudo-samples",
-                "table-1-pe",
-                "pe-as-good-as-peers",
-                "best-number",
-                "mistaken-weights",
-                "range-of-beta",
-                "ten-times",
-            },
+            {*pe, "modes-of-a", "pe-as-good-as-peers", "range-of-beta", "box", "ten-times"},
         ),
         ("b-ram", {"table-1-peers", "pe-as-good-as-peers"}),
+        ("b-pt", {"table-1-pt", "pe-as-good-as-peers", "pt-untuned"}),
         ("a-fold", {"ten-times", "fold-above-pt", "importance-above-fold"}),
     ):
         part = dataclasses.replace(
@@ -490,10 +664,12 @@ def test_claims_whose_cells_are_missing_are_not_run() -> None:
 def test_claims_state_what_was_measured() -> None:
     stated = claims(synthetic("paper", errors_like("paper"), modes_like("paper")))
     assert (
-        "HMC found 3.0 of 20 modes, PE N=2 20.0 (20 runs of 50,000 draws)"
-        in stated["modes-of-a"].measured
+        "HMC found 3.0 [3.0, 3.0] of 20 modes, where fewer than half are asked; PE N=2 found all "
+        "20 in 20 of 20 runs" in stated["modes-of-a"].measured
     )
-    assert "HMC 2.00 in (a), 0.50 in (b); PE N=2 0.04 in (b)" in stated["hmc-in-b"].measured
+    # 0.27 / 2.69 is the smallest ratio of HMC's columns, 4.80 / 33.65 the largest.
+    assert "HMC in (b) over HMC in (a) 0.10 [0.10, 0.10] to 0.14" in stated["hmc-in-b"].measured
+    assert "swaps in every iteration" in stated["table-1-pt"].measured
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -508,7 +684,7 @@ def test_tables_have_a_row_for_each_cell(profile: Profile) -> None:
         wanted = [c.label for c in results.cells if c.factors["part"] == part]
         assert not wanted or set(wanted) <= set(made[name].frame.index)
     if profile != "smoke":
-        rest = {"efficiency", "ranges", "weights", "printed-truth"}
+        rest = {"efficiency", "trials", "weights", "printed-truth"}
         assert set(made) == {"found", "cost", *parts.values(), *rest}
         assert list(made["ours"].frame.index[-2:]) == ["the base alone (a)", "the base alone (b)"]
     for table in made.values():
@@ -527,25 +703,82 @@ def test_figures_are_drawn_from_metrics() -> None:
         assert figure.alt_text
 
 
+def test_the_seventh_figure_has_both_units() -> None:
+    results = synthetic("quick", errors_like("quick"), modes_like("quick"), spread=0.3)
+    figure = member("error_times_cost")(results)
+    assert figure.name == "error-times-cost"
+    assert len(figure.image) > 5000
+    cell = next(cell for cell in results.cells if cell.key == "a-pe-5")
+    flat = synthetic("quick", constant("quick", 0.1), constant("quick", 20))
+    for unit, cost in (("seconds", 25), ("evaluations", 6250)):
+        value, bar = member("_cost_of_error")(flat, cell, ("x1", "x2"), unit)
+        assert value == pytest.approx(0.01 * cost)
+        assert bar == pytest.approx(0, abs=1e-9)
+
+
 # What explains differences
 
 
 def test_the_printed_truth_takes_variances_for_standard_deviations() -> None:
-    printed, narrow = member("printed_truth")(), member("narrow_truth")()
+    printed, narrow = member("printed_truth")("b"), member("narrow_truth")()
     for name in MOMENTS:
         assert narrow[name] == pytest.approx(printed[name], abs=6e-4)
     assert abs(printed["x2_squared"] - member("exact_moments")("b")["x2_squared"]) > 0.1
 
 
-def test_moments_in_the_published_box_by_simulation() -> None:
+def test_moments_in_a_box_by_simulation() -> None:
     rng = np.random.default_rng(8)
     x = draw(kou_mixture("b"), 400_000, rng)
-    inside = x[np.all(np.abs(x) < 10, axis=1)]
-    boxed = member("boxed_truth")()
+    inside = x[np.all(np.abs(x) < 9, axis=1)]
+    boxed = member("boxed_truth")("b", (-9.0, 9.0))
     both = np.concatenate([inside, inside**2], axis=1)
     error = both.std(axis=0) / np.sqrt(len(both))
     for name, mean, se in zip(MOMENTS, both.mean(axis=0), error, strict=True):
         assert abs(boxed[name] - mean) < 4.5 * se
+
+
+def test_draws_of_the_extended_target_estimate_the_truth_by_right_weights() -> None:
+    """Weights gamma^(1 - beta) are right only if the tempered draws are of gamma^beta."""
+    rng = np.random.default_rng(11)
+    x, inv_temp = member("_sampled")(5)
+    for points, beta in ((x, inv_temp), (member("_fixed")(0.2, 5), np.array(0.2))):
+        log_weight = (1 - beta) * member("_log_gamma")("b", points)
+        weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        # One pseudo-sample of each, chosen by its weight, is an exact draw of the target.
+        place = (weight.cumsum(axis=1) < rng.random((len(weight), 1))).sum(axis=1)
+        chosen = points[np.arange(len(points)), place]
+        both = np.concatenate([chosen, chosen**2], axis=1)
+        off = both.mean(axis=0) - np.array(list(member("exact_moments")("b").values()))
+        assert np.all(np.abs(off) < 4.5 * both.std(axis=0) / np.sqrt(len(both)))
+
+
+def test_a_shift_by_hand() -> None:
+    x = np.array([[[1.0, 0.0], [3.0, 2.0]], [[1.0, 0.0], [3.0, 2.0]]])
+    right, wrong = np.zeros((2, 2)), np.log([[1.0, 3.0], [1.0, 3.0]])
+    # Weights 1/2 and 1/2 against 1/4 and 3/4.
+    found = member("_shift")(x, right, wrong)
+    np.testing.assert_allclose(found.value, [0.5, 0.5, 2.0, 1.0])
+    np.testing.assert_allclose(found.se, 0, atol=1e-12)
+
+
+def test_untuned_walks_go_with_the_root_of_the_temperature() -> None:
+    """A random walk of step s on N(0, 1) is accepted with probability 2 / pi atan(2 / s)."""
+
+    def standard(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return -0.5 * (points**2).sum(axis=1), -points
+
+    flat = gaussian_base([0.0], [[1e8]])
+    path = GeometricPath(function_target("normal", standard, 1), flat)
+    rng, kernel = np.random.default_rng(12), member("UntunedWalks")(1.5e-4, 4)
+    inv_temp = np.repeat([1.0, 0.1], 4000)
+    start = (rng.standard_normal(8000) / np.sqrt(inv_temp))[:, None]
+    # The kernel's steps are in the base's standard deviations, 10,000.
+    acceptance = kernel.move(path, path.state(start), inv_temp, 99.0, rng).acceptance
+    assert kernel.target_acceptance == 1
+    for own in (acceptance[:4000], acceptance[4000:]):
+        error = own.std() / np.sqrt(4000)
+        assert own.mean() == pytest.approx(2 / np.pi * np.arctan(2 / 1.5), abs=4 * error)
 
 
 def extended_fit(inv_temp: FloatArray, x: FloatArray) -> Fit:
@@ -566,24 +799,6 @@ def extended_fit(inv_temp: FloatArray, x: FloatArray) -> Fit:
     )
 
 
-def test_mistaken_weights_by_hand() -> None:
-    rng = np.random.default_rng(5)
-    x, inv_temp = rng.normal(5, 0.3, (1, 12, 2, 3)), rng.uniform(size=(1, 12, 3))
-    fit = extended_fit(inv_temp, x)
-    expected = np.zeros(4)
-    for t in range(12):
-        weight = np.array(
-            [
-                np.exp(kou_mixture("a").log_density(x[0, t, :, i])) ** (1 - inv_temp[0, t, i])
-                for i in range(3)
-            ]
-        )
-        weight /= weight.sum()
-        point = (weight * x[0, t]).sum(axis=1), (weight * x[0, t] ** 2).sum(axis=1)
-        expected += np.concatenate(point) / 12
-    np.testing.assert_allclose(member("mistaken_moments")(fit), expected, rtol=1e-10)
-
-
 def test_cost_counts_every_pseudo_sample_and_the_pilot_once() -> None:
     rng = np.random.default_rng(5)
     fit = extended_fit(rng.uniform(size=(1, 12, 3)), rng.normal(size=(1, 12, 2, 3)))
@@ -595,7 +810,8 @@ def test_cost_counts_every_pseudo_sample_and_the_pilot_once() -> None:
 
 
 def test_more_draws_for_less_error_is_a_better_efficiency() -> None:
-    results = synthetic("quick", errors_like("quick"), modes_like("quick"))
+    errors = constant("quick", 0.1) | {"a-ct": 0.005, "a-pe-2": 0.04}
+    results = synthetic("quick", errors, constant("quick", 20))
     frame = member("efficiencies")(results).set_index("cell")
     # Var / error^2 / second, with two coordinates that are off by the same.
     variance = member("variance")("a")

@@ -1,4 +1,4 @@
-"""Why published numbers differ from the exact ones: traits of the published code, each tried.
+"""Why published numbers differ from the exact ones: traits of the public program, each tried.
 
 The preprint prints what it took for the truth, and means and standard deviations over runs, so
 that much can be checked with no run.
@@ -10,21 +10,16 @@ import numpy as np
 import pandas as pd
 from scipy.stats import truncnorm
 
-from harness.models.gaussian_mixture import GaussianMixture, kou_mixture
-from harness.plan.spec import Results
+from harness.models.gaussian_mixture import GaussianMixture, Scenario, kou_mixture
+from harness.plan.effects import Effect
 
-from .frames import cells_of, preprint, published, rmse, runs_of
-from .grid import RANGE, TABLE_1
+from .frames import preprint, printed_truth, published
 from .measures import MOMENTS, exact_moments, moments_of
+from .public_program import BOX, BOX_OF_A_IN_2019, foreign_density, missing_constant
 
-_PUBLISHED_BOX = (-10.0, 10.0)
-
-
-def printed_truth() -> dict[str, float]:
-    """Moments that the preprint prints as scenario (b)'s truth."""
-    frame = preprint()
-    rows = frame[(frame["method"] == "Truth") & (frame["scenario"] == "b")]
-    return dict(zip(rows["moment"], rows["mean"], strict=True))
+_PREPRINT_RUNS = 20
+_LARGEST = 20
+_LOW_INV_TEMPS = (0.1, 0.2)
 
 
 def narrow_truth() -> dict[str, float]:
@@ -34,18 +29,38 @@ def narrow_truth() -> dict[str, float]:
     return moments_of(narrow.truth)
 
 
-def boxed_truth() -> dict[str, float]:
-    """Moments of scenario (b) cut off at the published code's box, [-10, 10]^2."""
-    mixture = kou_mixture("b")
+def boxed_truth(scenario: Scenario, box: tuple[float, float]) -> dict[str, float]:
+    """Moments of a scenario cut off at a square box.
+
+    Parameters
+    ----------
+    scenario
+        Scenario.
+    box
+        Lower and upper side, the same in both coordinates.
+    """
+    mixture = kou_mixture(scenario)
     scale = mixture.sd[:, None]
-    low, high = ((edge - mixture.mean) / scale for edge in _PUBLISHED_BOX)
+    low, high = ((edge - mixture.mean) / scale for edge in box)
     part = truncnorm(low, high, loc=mixture.mean, scale=scale)
     whole = truncnorm(-np.inf, np.inf, loc=mixture.mean, scale=scale)
-    inside = whole.cdf(_PUBLISHED_BOX[1]) - whole.cdf(_PUBLISHED_BOX[0])
+    inside = whole.cdf(box[1]) - whole.cdf(box[0])
     weight = mixture.weight * np.asarray(inside).prod(axis=1)
     weight = weight / weight.sum()
     both = np.concatenate([weight @ part.mean(), weight @ (part.var() + part.mean() ** 2)])
     return dict(zip(MOMENTS, both.tolist(), strict=True))
+
+
+def box_effects() -> dict[Scenario, float]:
+    """Largest change of a moment by the public program's smallest box, by scenario."""
+    boxes: dict[Scenario, tuple[float, float]] = {"a": BOX_OF_A_IN_2019, "b": BOX}
+    return {
+        scenario: max(
+            abs(value - exact_moments(scenario)[name])
+            for name, value in boxed_truth(scenario, box).items()
+        )
+        for scenario, box in boxes.items()
+    }
 
 
 def errors_of_the_printed_truth() -> pd.DataFrame:
@@ -56,7 +71,7 @@ def errors_of_the_printed_truth() -> pd.DataFrame:
     """
     frame = preprint()
     frame = frame[(frame["scenario"] == "b") & (frame["method"] == "PE")].copy()
-    printed, exact = printed_truth(), exact_moments("b")
+    printed, exact = printed_truth("b"), exact_moments("b")
     for name, truth in (("printed", printed), ("exact", exact)):
         offset = frame["mean"] - frame["moment"].map(truth)
         frame[f"against_{name}"] = np.sqrt(frame["sd"] ** 2 + offset**2)
@@ -65,48 +80,64 @@ def errors_of_the_printed_truth() -> pd.DataFrame:
     return joined[joined["moment"].isin(["x1_squared", "x2_squared"])]
 
 
-def mistaken_weights(results: Results) -> pd.DataFrame:
-    """Mean estimates in scenario (b) by right weights and by (a)'s, beside the preprint's means.
+def offsets() -> pd.DataFrame:
+    """What the preprint's means in (b) are off by, and what weights without the constant add.
 
-    A row a number of pseudo-samples and moment, with standard errors over runs; ``shift`` is
-    the difference that the mistake makes run by run.
+    A row a number of pseudo-samples and moment: ``offset`` of the printed mean from the exact
+    value and ``shift`` by the weights, with standard errors.
     """
-    means = preprint().rename(columns={"mean": "preprint", "sd": "preprint_sd"})
+    frame = preprint()
+    frame = frame[(frame["method"] == "PE") & (frame["scenario"] == "b")]
+    own = frame.set_index(["N", "moment"])
     rows = []
-    for cell in cells_of(results, TABLE_1):
-        if cell.factors["scenario"] != "b" or cell.factors["method"] != "PE":
-            continue
-        runs = runs_of(results, cell)
-        for name in MOMENTS:
-            row = {"method": "PE", "N": cell.factors["N"], "scenario": "b", "moment": name}
-            for label, column in (("right", name), ("mistaken", f"{name}_mistaken")):
-                values = runs[column].to_numpy()
-                row[label] = values.mean()
-                row[f"{label}_se"] = values.std(ddof=1) / np.sqrt(len(values))
-            shift = (runs[f"{name}_mistaken"] - runs[name]).to_numpy()
-            row |= {"shift": shift.mean(), "shift_se": shift.std(ddof=1) / np.sqrt(len(shift))}
-            rows.append(row | {"exact": exact_moments("b")[name]})
-    frame = pd.DataFrame(rows)
-    return (
-        frame
-        if frame.empty
-        else frame.merge(
-            means, on=["method", "N", "scenario", "moment"], how="left", validate="one_to_one"
+    for number in sorted({int(n) for n, _ in own.index}):
+        shift = missing_constant(number)
+        for place, name in enumerate(MOMENTS):
+            mean, sd = (float(own[each][number, name]) for each in ("mean", "sd"))
+            rows.append(
+                {
+                    "N": number,
+                    "moment": name,
+                    "offset": mean - exact_moments("b")[name],
+                    "offset_se": sd / np.sqrt(_PREPRINT_RUNS),
+                    "shift": shift.value[place],
+                    "shift_se": shift.se[place],
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def share_explained(moments: tuple[str, ...]) -> Effect:
+    """How much of the predicted shift the preprint's means in scenario (b) show; 1 if all of it.
+
+    Weighted least squares of the offsets on the shifts through the origin, over N and moments.
+    """
+    frame = offsets()
+    frame = frame[frame["moment"].isin(moments)]
+    variance = frame["offset_se"] ** 2 + frame["shift_se"] ** 2
+    information = float((frame["shift"] ** 2 / variance).sum())
+    slope = float((frame["shift"] * frame["offset"] / variance).sum()) / information
+    return Effect(slope, information**-0.5, _PREPRINT_RUNS)
+
+
+def foreign_weights() -> pd.DataFrame:
+    """Bias of E[X1] by (a)'s density in (b)'s weights, and the errors that Table 2 prints.
+
+    A row a low inverse temperature, at the largest N: ``bias`` with its standard error and
+    ``published``.  No error can be smaller than the bias.
+    """
+    table = published(2)
+    table = table[(table["scenario"] == "b") & (table["N"] == _LARGEST)]
+    printed = table.set_index(["inv_temp", "moment"])["published"]
+    rows = []
+    for inv_temp in _LOW_INV_TEMPS:
+        shift = foreign_density(inv_temp, _LARGEST)
+        rows.append(
+            {
+                "inv_temp": inv_temp,
+                "bias": float(shift.value[0]),
+                "se": float(shift.se[0]),
+                "published": float(printed[inv_temp, "x1"]),
+            }
         )
-    )
-
-
-def ranges(results: Results) -> pd.DataFrame:
-    """RMSE of PE N=2 with beta in [0, 1] and in the published code's ranges, and the published."""
-    cells = [c for c in cells_of(results, TABLE_1) if c.key.endswith("pe-2")]
-    frame = rmse(results, [*cells, *cells_of(results, RANGE)])
-    if frame.empty:
-        return frame
-    table = published()
-    table = table[(table["method"] == "PE") & (table["N"] == 2)]
-    return frame.merge(
-        table[["scenario", "moment", "published"]],
-        on=["scenario", "moment"],
-        how="left",
-        validate="many_to_one",
-    )
+    return pd.DataFrame(rows)

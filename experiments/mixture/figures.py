@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from harness.models.gaussian_mixture import kou_mixture
-from harness.plan.spec import Figure, Results
+from harness.plan.effects import rmse
+from harness.plan.spec import Cell, Figure, Results
 from harness.report.style import COLOURS, method_style, new_figure, to_image
 
-from .frames import at_equal_cost, cells_of, comparison, runs_of
+from .compare import FIRST, SECOND, Unit, comparison
+from .frames import at_equal_cost, cells_of, runs_of
 from .grid import OURS, SCENARIOS, TABLE_1
-from .measures import MOMENTS, exact_moments
+from .measures import MOMENTS, exact_moments, scenario_of
 
 _CURVES = {
     "pe-2": "PE N=2",
@@ -27,7 +29,7 @@ _STYLES = ("o-", "s-", "^--", "v--", "D", "o-", "s-", "x--")
 
 def figures(results: Results) -> list[Figure]:
     """Draw the paper's Figures 2 and 7, RMSE against the published values, and against cost."""
-    drawn = [scatter(results), rmse_chart(results), error_times_seconds(results)]
+    drawn = [scatter(results), rmse_chart(results), error_times_cost(results)]
     if cells_of(results, OURS):
         drawn.append(equal_cost(results))
     return [figure for figure in drawn if figure is not None]
@@ -101,47 +103,57 @@ def rmse_chart(results: Results) -> Figure:
     )
 
 
-def error_times_seconds(results: Results) -> Figure | None:
-    """Mean squared error times seconds against N (Fig. 7)."""
+_UNITS: dict[Unit, str] = {"seconds": "seconds", "evaluations": "evaluations"}
+
+
+def error_times_cost(results: Results) -> Figure | None:
+    """Mean squared error times cost against N (Fig. 7), in seconds and in evaluations."""
     cells = [c for c in cells_of(results, TABLE_1) if c.factors["method"] == "PE"]
     if len({c.factors["N"] for c in cells}) < 2:
         return None
-    figure, axes = new_figure(1, 2, width=9, height=3.2)
-    for axis, scenario in zip(axes, SCENARIOS, strict=True):
+    figure, axes = new_figure(2, 2, width=9, height=6.2)
+    for place, axis in enumerate(axes):
+        scenario, unit = SCENARIOS[place % 2], tuple(_UNITS)[place // 2]
         mine = [c for c in cells if c.factors["scenario"] == scenario]
         numbers = [c.factors["N"] for c in mine]
-        truth = exact_moments(scenario)
         for colour, names, label in (
-            (COLOURS[0], ("x1", "x2"), "first moments"),
-            (COLOURS[1], ("x1_squared", "x2_squared"), "second moments"),
+            (COLOURS[0], FIRST, "first moments"),
+            (COLOURS[1], SECOND, "second moments"),
         ):
-            value, error = [], []
-            for cell in mine:
-                runs = runs_of(results, cell)
-                squared = np.mean([(runs[n] - truth[n]) ** 2 for n in names], axis=0)
-                seconds = float(runs["seconds"].mean())
-                value.append(seconds * squared.mean())
-                error.append(seconds * squared.std(ddof=1) / np.sqrt(len(squared)))
-            # On a logarithmic axis a bar must not reach zero.
-            error = np.minimum(2 * np.array(error), 0.9 * np.array(value)).tolist()
+            found = [_cost_of_error(results, cell, names, unit) for cell in mine]
+            value, error = (list(each) for each in zip(*found, strict=True))
             axis.errorbar(numbers, value, error, fmt="o-", color=colour, label=label)
         axis.set(
             xscale="log",
             yscale="log",
             xlabel="pseudo-samples N",
-            ylabel="MSE × seconds",
+            ylabel=f"MSE × {_UNITS[unit]}",
             title=f"Scenario ({scenario})",
         )
         axis.set_xticks(numbers, [str(n) for n in numbers])
         axis.minorticks_off()
     axes[0].legend(fontsize=8)
     return Figure(
-        "error-times-seconds",
-        "Mean squared error times seconds of a run against the number of pseudo-samples, with two "
-        "standard errors, as the paper's Figure 7. The lowest point is the best N at equal time.",
-        "Two charts of mean squared error times seconds by number of pseudo-samples.",
+        "error-times-cost",
+        "Mean squared error times cost of a run against the number of pseudo-samples, with two "
+        "standard errors: in seconds, as the paper's Figure 7, and in evaluations of the target's "
+        "density with its gradient, one for each pseudo-sample, which do not depend on the "
+        "machine. The lowest point is the best N at equal cost.",
+        "Four charts of mean squared error times cost by number of pseudo-samples: by seconds and "
+        "by evaluations, in scenarios (a) and (b).",
         to_image(figure),
     )
+
+
+def _cost_of_error(
+    results: Results, cell: Cell, names: tuple[str, ...], unit: Unit
+) -> tuple[float, float]:
+    """Mean squared error times mean cost, and two standard errors, cut off above zero."""
+    truth, runs = exact_moments(scenario_of(cell.key)), runs_of(results, cell)
+    error = rmse(np.stack([runs[name] - truth[name] for name in names], axis=1))
+    value = error.value**2 * float(runs[unit].mean())
+    # On a logarithmic axis a bar must not reach zero.
+    return value, min(4 * error.log_se, 0.9) * value
 
 
 def equal_cost(results: Results) -> Figure:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
 
 import numpy as np
 import pandas as pd
 
 from harness.experiment.efficiency import efficiency
-from harness.experiment.efficiency import rmse as rmse_of
 from harness.folders import shipped
+from harness.models.gaussian_mixture import Scenario
+from harness.plan.effects import rmse as rmse_of
 from harness.plan.spec import Cell, Results
 
-from .grid import BASE, OURS, RANGE, SCENARIOS, TABLE_1
-from .measures import MOMENTS, SHARES, exact_moments, variance
+from .grid import BASE, OURS, SCENARIOS, TABLE_1, TRIALS
+from .measures import MOMENTS, SHARES, exact_moments, scenario_of, variance
 
 KEYS = ["method", "N", "scenario", "moment"]
 _FIRST = ("x1", "x2")
@@ -70,7 +72,7 @@ def rmse(results: Results, cells: Sequence[Cell] | None = None) -> pd.DataFrame:
 
 def published(table: int = 1) -> pd.DataFrame:
     """Table 1 or 2 of the paper: RMSE by method, N, inverse temperature, scenario and moment."""
-    frame = pd.read_csv(shipped("experiments") / "published" / "mixture_rmse.csv")
+    frame = _read("mixture_rmse.csv")
     chosen = frame[frame["table"] == table].copy()
     chosen["N"] = chosen["num_pseudo_samples"].fillna(1).astype(int)
     long = chosen.melt(
@@ -84,28 +86,22 @@ def published(table: int = 1) -> pd.DataFrame:
 
 def preprint() -> pd.DataFrame:
     """Table 1 of the preprint: mean and standard deviation of estimates over 20 runs."""
-    frame = pd.read_csv(shipped("experiments") / "published" / "mixture_preprint.csv")
+    frame = _read("mixture_preprint.csv").copy()
     frame["N"] = frame.pop("num_pseudo_samples").fillna(1).astype(int)
     return frame
 
 
-def comparison(results: Results) -> pd.DataFrame:
-    """Our RMSE beside the published one, a row per cell of Table 1 and moment, with their ratio."""
-    ours = rmse(results, cells_of(results, TABLE_1))
-    joined = ours.merge(published(), on=KEYS, how="left", validate="one_to_one")
-    joined["ratio"] = joined["rmse"] / joined["published"]
-    return joined
+@cache
+def _read(name: str) -> pd.DataFrame:
+    return pd.read_csv(shipped("experiments") / "published" / name)
 
 
-def fixed_comparison(results: Results, part: str) -> pd.DataFrame:
-    """Our RMSE at fixed inverse temperatures beside the published one, as :func:`comparison`."""
-    ours = rmse(results, cells_of(results, part))
-    if ours.empty:
-        return ours
-    ours["inv_temp"] = ours["inv_temp"].astype(float)
-    joined = ours.merge(published(2), on=[*KEYS, "inv_temp"], how="left", validate="one_to_one")
-    joined["ratio"] = joined["rmse"] / joined["published"]
-    return joined
+@cache
+def printed_truth(scenario: Scenario) -> dict[str, float]:
+    """Moments that the preprint prints as a scenario's truth."""
+    frame = preprint()
+    rows = frame[(frame["method"] == "Truth") & (frame["scenario"] == scenario)]
+    return dict(zip(rows["moment"], rows["mean"], strict=True))
 
 
 def efficiencies(results: Results, keys: Collection[str] | None = None) -> pd.DataFrame:
@@ -115,7 +111,7 @@ def efficiencies(results: Results, keys: Collection[str] | None = None) -> pd.Da
     ``keys`` names, or of all but Table 2's.
     """
     rows = []
-    for cell in cells_of(results, TABLE_1, OURS, RANGE):
+    for cell in cells_of(results, TABLE_1, OURS, TRIALS):
         if keys is not None and cell.key not in keys:
             continue
         runs, scenario = runs_of(results, cell), cell.factors["scenario"]
@@ -186,7 +182,7 @@ def _at(runs: pd.DataFrame, kind: str, share: float) -> float:
 
 
 def _errors(runs: pd.DataFrame, scenario: str, columns: Sequence[str]) -> np.ndarray:
-    truth = exact_moments("a" if scenario == "a" else "b")
+    truth = exact_moments(scenario_of(scenario))
     return np.stack(
         [runs[c].to_numpy() - truth[n] for c, n in zip(columns, _FIRST, strict=True)], axis=1
     )

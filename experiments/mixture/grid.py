@@ -18,7 +18,6 @@ from harness.forms.from_pilot import (
 from harness.forms.method import Method
 from harness.forms.nuts import PLAIN_NUTS
 from harness.forms.pseudo_extended import PSEUDO_EXTENDED
-from harness.model import Model
 from harness.models.gaussian_mixture import Scenario, kou_mixture
 from harness.path import PilotSettings, gaussian_base
 from harness.plan.spec import Cell, Profile
@@ -28,12 +27,16 @@ from harness.samplers.parallel_tempering import PARALLEL_TEMPERING
 from harness.samplers.repelling_attracting import REPELLING_ATTRACTING
 from harness.samplers.sequential_monte_carlo import SEQUENTIAL_MONTE_CARLO
 
+from .public_program import BOX as PROGRAM_BOX
+from .public_program import LOWEST_OF_2019
+from .untuned import UntunedWalks
+
 SCENARIOS: tuple[Scenario, ...] = ("a", "b")
-# About as large as the box of the published code, [-10, 10]^2, but round the modes: that one cuts
-# through the outermost of scenario (b).
+# Round the modes, and as small as leaves them whole.  The public program's boxes lie round the
+# origin: [-100, 100]^2, and [-10, 10]^2 in scenario (a) since 2019.
 BOX = (-5.5, 15.5)
 
-TABLE_1, TABLE_2, RANGE, OURS = "table 1", "table 2", "range of beta", "ours"
+TABLE_1, TABLE_2, TRIALS, OURS = "table 1", "table 2", "trials", "ours"
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,6 @@ class Size:
         Fixed inverse temperatures of Table 2, its N and runs.
     ours
         Runs of the rows that are not the paper's.
-    ranges
-        Scenarios in which the published code's ranges of the inverse temperature are tried.
     """
 
     pseudo_samples: tuple[int, ...]
@@ -64,12 +65,11 @@ class Size:
     fixed_pseudo_samples: tuple[int, ...] = (2,)
     fixed_replications: int = 4
     ours: int = 0
-    ranges: tuple[Scenario, ...] = SCENARIOS
 
 
 SIZES: dict[Profile, Size] = {
     "smoke": Size((2,), 2, 500, 500),
-    "quick": Size((2, 5), 4, 2000, 4000, (0.1, 0.5, 0.9), ours=4, ranges=("a",)),
+    "quick": Size((2, 5), 4, 2000, 4000, (0.1, 0.2, 0.5, 0.9), ours=4),
     "paper": Size(
         (2, 5, 10, 20),
         20,
@@ -93,8 +93,7 @@ _HIGHEST: dict[Scenario, float] = {"a": 0.1, "b": 0.6}
 # Of the papers that Table 1's rows come from.
 _RAM_SCALE: dict[Scenario, float] = {"a": 4.0, "b": 3.5}
 _EE_SCALE, _EE_JUMPS = 0.25, 0.1
-PUBLISHED_RANGES = {"narrow": 0.1, "wide": 0.001}
-"""Lowest inverse temperatures in the published code."""
+_MOVES_PER_SWAP = 10
 
 
 def grid(profile: Profile) -> tuple[Cell, ...]:
@@ -102,12 +101,11 @@ def grid(profile: Profile) -> tuple[Cell, ...]:
     size = SIZES[profile]
     cells: list[Cell] = []
     for scenario in SCENARIOS:
-        model = kou_mixture(scenario).model(f"mixture-{scenario}", lower=BOX[0], upper=BOX[1])
-        make = _Maker(scenario, model, size)
+        make = _Maker(scenario, size)
         cells += [*_table_one(make, size), *_table_two(make, size)]
         if size.ours:
             cells += [*_peers(make), *_ours(make)]
-            cells += _ranges(make) if scenario in size.ranges else ()
+            cells += _trials(make)
     return tuple(sorted(cells, key=_work, reverse=True))
 
 
@@ -116,15 +114,23 @@ def _work(cell: Cell) -> float:
     if cell.method in (PLAIN_NUTS, PSEUDO_EXTENDED):
         return float(cell.factors["N"] * (cell.nuts.warmup + cell.nuts.draws))
     iterations = cell.settings.get("draws", 0) + cell.settings.get("warmup", 0)
-    return 2.0 * iterations if cell.factors["part"] == TABLE_1 else 4000.0
+    kernel = cell.settings.get("kernel")
+    moves = kernel.moves if isinstance(kernel, UntunedWalks) else 1
+    return 4000.0 if cell.factors["part"] == OURS else 2.0 * moves * iterations
 
 
 class _Maker:
     """Makes the cells of a scenario."""
 
-    def __init__(self, scenario: Scenario, model: Model, size: Size) -> None:
-        self.scenario, self.size, self._model = scenario, size, model
+    def __init__(self, scenario: Scenario, size: Size, box: tuple[float, float] = BOX) -> None:
+        self.scenario, self.size = scenario, size
+        name = f"mixture-{scenario}"
+        self._model = kou_mixture(scenario).model(name, lower=box[0], upper=box[1])
         self.nuts = NutsSettings(chains=1, warmup=size.warmup, draws=size.draws)
+
+    def boxed(self, box: tuple[float, float]) -> _Maker:
+        """Return a maker of the same cells in another box."""
+        return _Maker(self.scenario, self.size, box)
 
     def cell(
         self,
@@ -181,14 +187,14 @@ def _peers(make: _Maker) -> Iterator[Cell]:
         **length,
     }
     yield make.cell("ee", "EE", EQUI_ENERGY, settings, part=TABLE_1, name="EE")
-    settings = {
-        "base": _WIDE,
-        "ladder": [0.0, *(1 / np.array(MIXTURE_TEMPERATURES[::-1])).tolist()],
-        "adapt_ladder": False,
-        "kernel": RandomWalk(),
-        **length,
-    }
+    settings = {**_ladder(), "kernel": RandomWalk(), **length}
     yield make.cell("pt", "PT", PARALLEL_TEMPERING, settings, part=TABLE_1, name="PT")
+
+
+def _ladder() -> dict[str, Any]:
+    """Rungs of parallel tempering at the temperatures of Table 1, and the wide base."""
+    rungs = [0.0, *(1 / np.array(MIXTURE_TEMPERATURES[::-1])).tolist()]
+    return {"base": _WIDE, "ladder": rungs, "adapt_ladder": False}
 
 
 SETTINGS_OF_PEERS = (
@@ -219,17 +225,27 @@ def _table_two(make: _Maker, size: Size) -> Iterator[Cell]:
             )
 
 
-def _ranges(make: _Maker) -> Iterator[Cell]:
-    for name, lowest in PUBLISHED_RANGES.items():
-        yield make.cell(
-            f"pe-2-{name}",
-            f"PE N=2, β in [{lowest:g}, 1]",
-            PSEUDO_EXTENDED,
-            {"num_pseudo_samples": 2, "log_g": ((lowest, 0.0), (1.0, 0.0))},
-            part=RANGE,
-            name=f"PE [{lowest:g}, 1]",
-            num=2,
-        )
+def _trials(make: _Maker) -> Iterator[Cell]:
+    """Traits of the public program, and parallel tempering without tuning."""
+    low = "PE N=2, β in [0.001, 1]"
+    settings: dict[str, Any] = {
+        "num_pseudo_samples": 2,
+        "log_g": ((LOWEST_OF_2019, 0.0), (1.0, 0.0)),
+    }
+    yield make.cell("pe-2-wide", low, PSEUDO_EXTENDED, settings, part=TRIALS, name=low, num=2)
+    box = "PE N=2, box [-100, 100]²"
+    settings = {"num_pseudo_samples": 2}
+    wide = make.boxed(PROGRAM_BOX)
+    yield wide.cell("pe-2-box", box, PSEUDO_EXTENDED, settings, part=TRIALS, name=box, num=2)
+    settings = {
+        **_ladder(),
+        "kernel": UntunedWalks(_EE_SCALE / _WIDE_SD, _MOVES_PER_SWAP),
+        "chains": 1,
+        "draws": make.size.draws // _MOVES_PER_SWAP,
+        "warmup": make.size.warmup // _MOVES_PER_SWAP,
+    }
+    name = "PT, untuned"
+    yield make.cell("pt-untuned", name, PARALLEL_TEMPERING, settings, part=TRIALS, name=name)
 
 
 def _ours(make: _Maker) -> Iterator[Cell]:

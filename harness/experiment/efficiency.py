@@ -1,4 +1,4 @@
-"""Errors of estimates over independent runs, and their cost: RMSE and equivalent draws."""
+"""Cost of estimates over independent runs: equivalent draws per second and per gradient."""
 
 from __future__ import annotations
 
@@ -7,42 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.plan.effects import rmse as rmse
+from harness.plan.effects import squared_errors
 
 _RESAMPLES = 2000
-
-
-@dataclass(frozen=True)
-class Rmse:
-    """A root mean squared error over runs, and its standard error."""
-
-    value: float
-    se: float
-
-
-def rmse(errors: npt.ArrayLike) -> Rmse:
-    """Return the root mean squared error, with its standard error by the delta method.
-
-    With m the mean of R squared errors and s their standard deviation, the standard error is
-    s / sqrt(R) / (2 sqrt(m)).
-
-    Parameters
-    ----------
-    errors
-        Estimate minus truth, shape (R,); or (R, K) for K coordinates, whose squared errors are
-        averaged.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than two runs.
-    """
-    squared = _squared(errors)
-    root = float(np.sqrt(squared.mean()))
-    if root == 0:
-        return Rmse(0.0, 0.0)
-    return Rmse(root, float(squared.std(ddof=1) / np.sqrt(len(squared)) / (2 * root)))
 
 
 @dataclass(frozen=True)
@@ -98,7 +67,9 @@ def efficiency(
     DataError
         If there are fewer than two runs, or the shapes do not match.
     """
-    squared = _squared(errors)
+    squared = squared_errors(errors)
+    if len(squared) < 2:
+        raise DataError(f"an efficiency needs two runs or more; got {len(squared)}")
     cost = np.stack([np.asarray(seconds, float), np.asarray(gradients, float) / 1000])
     if cost.shape != (2, len(squared)):
         raise DataError(f"{len(squared)} runs need as many seconds and gradients")
@@ -114,12 +85,3 @@ def efficiency(
         float(value[1]),
         (float(low[1]), float(high[1])),
     )
-
-
-def _squared(errors: npt.ArrayLike) -> FloatArray:
-    """Return the mean squared error of each run, shape (R,)."""
-    array = np.asarray(errors, dtype=np.float64)
-    squared: FloatArray = np.square(array.reshape(len(array), -1)).mean(axis=1)
-    if len(squared) < 2:
-        raise DataError(f"an error over runs needs two or more of them; got {len(squared)}")
-    return squared
