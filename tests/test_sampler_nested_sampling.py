@@ -402,11 +402,13 @@ def test_moves_never_start_from_directions_of_the_particle_itself() -> None:
     rng = np.random.default_rng(1)
     points = np.eye(12)
     parent = rng.integers(12, size=4000)
-    deal = _Differences([points], np.zeros(4000, dtype=np.intp), parent)
     for near in (True, False):
-        direction = deal(np.arange(4000), np.full(4000, near), rng)
-        assert (direction[np.arange(4000), parent] == 0).all()
-        assert (np.abs(direction).sum(axis=1) == 2).all()
+        wanted = np.full((4000, 2), near)
+        deal = _Differences([points], np.zeros(4000, dtype=np.intp), parent, wanted, rng)
+        for slots in (2 * np.arange(4000), 2 * np.arange(4000) + 1):
+            direction = deal(slots)
+            assert (direction[np.arange(4000), parent] == 0).all()
+            assert (np.abs(direction).sum(axis=1) == 2).all()
 
 
 def test_a_reflected_trajectory_goes_back_the_way_it_came() -> None:

@@ -41,6 +41,10 @@ class GaussianBase:
         """Inverse of the Cholesky factor; computed once, as a base is evaluated at each step."""
         return np.asarray(np.linalg.inv(self.cholesky), dtype=np.float64)
 
+    @cached_property
+    def _log_det(self) -> float:
+        return float(2 * np.log(np.diag(self.cholesky)).sum())
+
     def whiten(self, points: npt.ArrayLike) -> FloatArray:
         """Return z such that point = mean + cholesky z; z is standard normal under the base.
 
@@ -64,8 +68,7 @@ class GaussianBase:
     def log_density(self, points: npt.ArrayLike) -> FloatArray:
         """Return the normalised log density at points of shape (..., D); shape (...)."""
         squared = np.square(self.whiten(points)).sum(axis=-1)
-        log_det = 2 * np.log(np.diag(self.cholesky)).sum()
-        value: FloatArray = -0.5 * (squared + log_det + self.mean.size * np.log(2 * np.pi))
+        value: FloatArray = -0.5 * (squared + self._log_det + self.mean.size * np.log(2 * np.pi))
         return value
 
     def log_density_gradient(self, points: npt.ArrayLike) -> FloatArray:

@@ -130,76 +130,66 @@ class SliceMoves:
         rng: np.random.Generator,
     ) -> Particles:
         """See :class:`Mover`."""
+        slices = _Slices(particles.copy(), floor, self._steps)
         count = len(particles.key)
-        deal = self._directions(others, population, parent)
-        state = particles.copy()
-        log_height = state.log_prior + floor.log_share(state.log_likelihood)
-        slices = _Slices(state.points)
-        begun = np.zeros(count, dtype=np.intp)
-        tries, finished = np.zeros(2), np.zeros(2)
-        rows = fresh = np.arange(count)
+        near = rng.random((count, self._steps)) < 0.5
+        deal = self._deal(others, population, parent, near, rng)
+        width = np.exp(self._log_width)
+        tries = np.zeros(2)
+        slices.begin(np.arange(count), deal, near.ravel(), width, rng)
         # A particle begins its next slice while others are still at their last one, so that each
         # call of the densities has as many points as possible.
-        while rows.size:
+        while slices.row.size:
             self._check_time()
-            if fresh.size:
-                near = rng.random(fresh.size) < 0.5
-                width = np.exp(self._log_width[near.astype(np.intp)])
-                level = log_height[fresh] - rng.standard_exponential(fresh.size)
-                slices.begin(
-                    fresh, state.points[fresh], deal(fresh, near, rng), near, width, level, rng
-                )
-                begun[fresh] += 1
-            points, shift = slices.tries(rows, rng)
-            found = self._accept(state, log_height, floor, slices.level, rows, points)
-            stuck = ~found & (slices.count[rows] >= _MOST_TRIES)
-            over = found | stuck
-            slices.shrink(rows[~over], shift[~over])
-            ended = rows[over]
-            kind = slices.near[ended].astype(np.intp)
-            tries += np.bincount(kind, weights=slices.count[ended], minlength=2)
-            finished += np.bincount(kind, minlength=2)
-            self.refused += int(np.count_nonzero(stuck))
-            fresh = ended[begun[ended] < self._steps]
-            rows = np.concatenate([rows[~over], fresh])
+            neighbours = np.count_nonzero(slices.near)
+            tries += (slices.row.size - neighbours, neighbours)
+            points = slices.points(rng)
+            over = self._accept(slices, points)
+            if slices.tries.max() >= _MOST_TRIES:
+                stuck = slices.tries >= _MOST_TRIES
+                stuck[over] = False
+                self.refused += int(np.count_nonzero(stuck))
+                over = np.concatenate([over, np.flatnonzero(stuck)])
+            if over.size:
+                fresh = slices.end(over)
+                slices.begin(fresh, deal, near.ravel(), width, rng)
+                slices.keep_unfinished()
         self.tried += self._steps * count
+        finished = np.bincount(near.ravel(), minlength=2)
         # Twice as wide an interval takes one try more.
         mean = tries / np.maximum(finished, 1)
         self._log_width += np.where(finished > 0, np.clip(0.5 * (_TRIES - mean), -1, 1), 0)
+        state = slices.state
         state.key[:] = floor.draw_key(state.log_likelihood, rng)
         return state
 
-    def _directions(
-        self, others: list[FloatArray], population: Rows, parent: Rows
-    ) -> Callable[[Rows, BoolArray, np.random.Generator], FloatArray]:
-        """Return what deals out directions (n, D) to rows (n,), between neighbours or any two."""
-        return _Differences(others, population, parent)
-
-    def _accept(
+    def _deal(
         self,
-        state: Particles,
-        log_height: FloatArray,
-        floor: Floor,
-        level: FloatArray,
-        rows: Rows,
-        points: FloatArray,
-    ) -> BoolArray:
-        """Move those rows to their points, in place, that lie on their slices; return which."""
-        found = np.zeros(rows.size, dtype=np.bool_)
-        log_prior, slope = self._space.log_prior(points)
-        high = np.flatnonzero(log_prior >= level[rows])
-        if high.size:
-            which = rows[high]
-            log_likelihood, _ = self._space.log_likelihood(
-                points[high], log_prior[high], slope[high]
-            )
-            height = log_prior[high] + floor.take(which).log_share(log_likelihood)
-            inside = height >= level[which]
-            new, at = which[inside], high[inside]
-            state.points[new], state.log_prior[new] = points[at], log_prior[at]
-            state.log_likelihood[new] = log_likelihood[inside]
-            log_height[new] = height[inside]
-            found[at] = True
+        others: list[FloatArray],
+        population: Rows,
+        parent: Rows,
+        near: BoolArray,
+        rng: np.random.Generator,
+    ) -> Callable[[Rows], FloatArray]:
+        """Return what deals out directions: see :class:`_Differences`."""
+        return _Differences(others, population, parent, near, rng)
+
+    def _accept(self, slices: _Slices, points: FloatArray) -> Rows:
+        """Move the rows to their points that lie on their slices; return which."""
+        log_prior = self._space.log_prior_alone(points)
+        high = np.flatnonzero(log_prior >= slices.level)
+        if not high.size:
+            return high
+        if high.size < len(points):
+            points, log_prior = points.take(high, axis=0), log_prior.take(high)
+        log_likelihood = self._space.log_likelihood_alone(points, log_prior)
+        height = log_prior + slices.floor.take(high).log_share(log_likelihood)
+        inside = np.flatnonzero(height >= slices.level.take(high))
+        found = high.take(inside)
+        slices.particles.points[found] = points.take(inside, axis=0)
+        slices.particles.log_prior[found] = log_prior.take(inside)
+        slices.particles.log_likelihood[found] = log_likelihood.take(inside)
+        slices.log_height[found] = height.take(inside)
         return found
 
 
@@ -234,49 +224,114 @@ class AxisSlices(SliceMoves):
         super().__init__(space, steps, check_time)
         self._order = order
 
-    def _directions(
-        self, others: list[FloatArray], population: Rows, parent: Rows
-    ) -> Callable[[Rows, BoolArray, np.random.Generator], FloatArray]:
-        return _Axes(others, population, random=self._order == "random")
+    def _deal(
+        self,
+        others: list[FloatArray],
+        population: Rows,
+        parent: Rows,
+        near: BoolArray,
+        rng: np.random.Generator,
+    ) -> Callable[[Rows], FloatArray]:
+        return _Axes(others, population, near.shape[1], rng, random=self._order == "random")
 
 
 class _Slices:
-    """The slice that each particle is at: its interval, and how often it was tried."""
+    """The slices that particles are at, of those that have not finished all of theirs.
 
-    def __init__(self, points: FloatArray) -> None:
-        size = len(points)
-        self._origin, self._direction = points.copy(), np.empty_like(points)
-        self._left, self._right = np.empty(size), np.empty(size)
-        self.level, self.count = np.empty(size), np.zeros(size)
-        self.near = np.zeros(size, dtype=np.bool_)
+    These lie in adjacent rows, so that most operations need no indices.
+
+    Parameters
+    ----------
+    state
+        All particles, which are moved in place as they finish.
+    floor
+        The floor of each.
+    steps
+        Slices of each.
+
+    Attributes
+    ----------
+    state
+        All particles.
+    row
+        Which of them each of the others (m) is.
+    particles, floor, log_height
+        Where these are, their floors, and the heights of what the slices are of.
+    level
+        Height that a point must have to lie on the slice.
+    near
+        Whether its direction is a difference of neighbours.
+    tries
+        How often points were drawn on it.
+    """
+
+    def __init__(self, state: Particles, floor: Floor, steps: int) -> None:
+        self.state, self._steps = state, steps
+        self.row = np.arange(len(state.key))
+        self.particles, self.floor = state.copy(), floor
+        self.log_height = state.log_prior + floor.log_share(state.log_likelihood)
+        self._slot = steps * self.row  # of the present slice, among all of all particles
+        self._direction = np.empty_like(state.points)
+        self._left, self._right, self.level = np.empty((3, len(self.row)))
+        self.near = np.zeros(len(self.row), dtype=np.bool_)
+        self.tries = np.zeros(len(self.row), dtype=np.intp)
 
     def begin(
         self,
         rows: Rows,
-        points: FloatArray,
-        direction: FloatArray,
+        deal: Callable[[Rows], FloatArray],
         near: BoolArray,
         width: FloatArray,
-        level: FloatArray,
         rng: np.random.Generator,
     ) -> None:
-        """Place an interval at random around each point."""
-        self._origin[rows], self._direction[rows] = points, direction
-        self.near[rows], self.level[rows], self.count[rows] = near, level, 0
-        self._left[rows] = left = -width * rng.random(rows.size)
-        self._right[rows] = left + width
+        """Begin the next slices of some rows, with intervals at random around the points."""
+        slot = self._slot.take(rows)
+        self._direction[rows] = deal(slot)
+        self.near[rows] = beside = near.take(slot)
+        wide = np.where(beside, width[1], width[0])
+        self._left[rows] = left = -wide * rng.random(rows.size)
+        self._right[rows] = left + wide
+        self.level[rows] = self.log_height.take(rows) - rng.standard_exponential(rows.size)
+        self.tries[rows] = 0
 
-    def tries(self, rows: Rows, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw points on the intervals; return them, and their places on these."""
-        self.count[rows] += 1
-        left = self._left[rows]
-        shift = left + (self._right[rows] - left) * rng.random(rows.size)
-        return self._origin[rows] + shift[:, None] * self._direction[rows], shift
+    def points(self, rng: np.random.Generator) -> FloatArray:
+        """Draw points on the intervals (m, D), and shrink these to them.
 
-    def shrink(self, rows: Rows, shift: FloatArray) -> None:
-        """Shrink intervals to what is left of places that were not on the slice."""
-        self._left[rows] = np.where(shift < 0, shift, self._left[rows])
-        self._right[rows] = np.where(shift < 0, self._right[rows], shift)
+        Where a point turns out to lie on its slice, the interval is not needed any more.
+        """
+        self.tries += 1
+        shift = self._right - self._left
+        shift *= rng.random(shift.size)
+        shift += self._left
+        drawn = self._direction * shift[:, None]
+        drawn += self.particles.points
+        below = shift < 0
+        np.copyto(self._left, shift, where=below)
+        np.copyto(self._right, shift, where=~below)
+        return drawn
+
+    def end(self, rows: Rows) -> Rows:
+        """End the slices of some rows; return those of them that have another one to come."""
+        slot = self._slot.take(rows) + 1
+        self._slot[rows] = slot
+        finished = slot == self._steps * (self.row.take(rows) + 1)
+        self._finished = rows[finished]
+        return rows[~finished]
+
+    def keep_unfinished(self) -> None:
+        """Put particles that have just finished back among all of them."""
+        if not self._finished.size:
+            return
+        self.state.put(self.row[self._finished], self.particles.take(self._finished))
+        kept = np.ones(len(self.row), dtype=np.bool_)
+        kept[self._finished] = False
+        rows = np.flatnonzero(kept)
+        self.row, self._slot = self.row.take(rows), self._slot.take(rows)
+        self.particles, self.floor = self.particles.take(rows), self.floor.take(rows)
+        self.log_height, self.level = self.log_height.take(rows), self.level.take(rows)
+        self._direction = self._direction.take(rows, axis=0)
+        self._left, self._right = self._left.take(rows), self._right.take(rows)
+        self.near, self.tries = self.near.take(rows), self.tries.take(rows)
 
 
 class ReflectingHmc:
@@ -414,55 +469,79 @@ def default_steps(explorer: NestedExplorer, dimension: int, survivors: int) -> i
 
 
 class _Differences:
-    """Deals out differences of two particles of a population, neither of them a clone's parent."""
+    """Deals out differences of two particles of a population, neither of them a clone's parent.
 
-    def __init__(self, others: list[FloatArray], population: Rows, parent: Rows) -> None:
-        self._size = min(len(points) for points in others)
-        self._points = np.stack([points[: self._size] for points in others])
-        self._population, self._parent = population, parent
-        near = max(self._points.shape[2] + 1, self._size // _LOCAL)
-        self._near = min(near, self._size - 2)
-        self._neighbours = np.stack([_nearest(points, self._near) for points in self._points])
+    All are chosen beforehand, as they do not depend on where particles move to.
 
-    def __call__(self, rows: Rows, near: BoolArray, rng: np.random.Generator) -> FloatArray:
-        """Return directions of some rows, shape (n, D), of neighbours where ``near``."""
-        count, size = len(rows), self._size
-        parent, population = self._parent[rows], self._population[rows]
-        between = rng.integers(size - 1, size=count)
-        first = (parent + 1 + between) % size
-        second = (between + 1 + rng.integers(size - 2, size=count)) % (size - 1)
-        second = (parent + 1 + second) % size
-        rank = rng.integers(self._near, size=count)
-        beside = self._neighbours[population, first, rank]
-        again = beside == parent
-        next_rank = (rank[again] + 1) % self._near
-        beside[again] = self._neighbours[population[again], first[again], next_rank]
-        second = np.where(near, beside, second)
-        direction: FloatArray = self._points[population, first] - self._points[population, second]
+    Parameters
+    ----------
+    others, population, parent
+        As for :meth:`Mover.move`.
+    near
+        Whether two neighbours are wanted, for each slice of each clone, shape (n, steps).
+    rng
+        Source of randomness.
+    """
+
+    def __init__(
+        self,
+        others: list[FloatArray],
+        population: Rows,
+        parent: Rows,
+        near: BoolArray,
+        rng: np.random.Generator,
+    ) -> None:
+        size = min(len(points) for points in others)
+        dimension = others[0].shape[1]
+        self._points = np.concatenate([points[:size] for points in others])
+        start, own = (population * size)[:, None], parent[:, None]
+        between = rng.integers(size - 1, size=near.shape)
+        first = (own + 1 + between) % size
+        second = (between + 1 + rng.integers(size - 2, size=near.shape)) % (size - 1)
+        second = (own + 1 + second) % size
+        count = min(max(dimension + 1, size // _LOCAL), size - 2)
+        neighbours = np.concatenate([_nearest(points[:size], count) for points in others])
+        clone, _ = np.nonzero(near)
+        point = (start + first)[near]
+        rank = rng.integers(count, size=len(point))
+        beside = neighbours[point, rank]
+        again = np.flatnonzero(beside == parent[clone])
+        beside[again] = neighbours[point[again], (rank[again] + 1) % count]
+        second[near] = beside
+        self._first, self._second = (start + first).ravel(), (start + second).ravel()
+
+    def __call__(self, slots: Rows) -> FloatArray:
+        """Return directions (n, D) of slices, numbered clone by clone."""
+        direction = self._points.take(self._first.take(slots), axis=0)
+        direction -= self._points.take(self._second.take(slots), axis=0)
         return direction
 
 
 class _Axes:
     """Deals out axes in turn, as long as the range of the other particles along each."""
 
-    def __init__(self, others: list[FloatArray], population: Rows, *, random: bool) -> None:
+    def __init__(
+        self,
+        others: list[FloatArray],
+        population: Rows,
+        steps: int,
+        rng: np.random.Generator,
+        *,
+        random: bool,
+    ) -> None:
         self._range = np.stack([np.ptp(points, axis=0) for points in others])[population]
+        self._steps = steps
         count, dimension = self._range.shape
-        self._axes = np.tile(np.arange(dimension), (count, 1))
-        self._dealt = np.zeros(count, dtype=np.intp)
-        self._random = random
+        axes = np.tile(np.arange(dimension), (count, -(-steps // dimension), 1))
+        if random:
+            axes = rng.permuted(axes, axis=2)
+        self._axis = axes.reshape(count, -1)[:, :steps].ravel()
 
-    def __call__(self, rows: Rows, near: BoolArray, rng: np.random.Generator) -> FloatArray:
-        """Return directions of some rows, shape (n, D), whether ``near`` or not."""
-        dimension = self._axes.shape[1]
-        place = self._dealt[rows] % dimension
-        begun = rows[place == 0]
-        if self._random:
-            self._axes[begun] = rng.permuted(self._axes[begun], axis=1)
-        axis = self._axes[rows, place]
-        self._dealt[rows] += 1
-        direction = np.zeros((len(rows), dimension))
-        direction[np.arange(len(rows)), axis] = self._range[rows, axis]
+    def __call__(self, slots: Rows) -> FloatArray:
+        """Return directions (n, D) of slices, numbered clone by clone."""
+        axis = self._axis.take(slots)
+        direction = np.zeros((len(slots), self._range.shape[1]))
+        direction[np.arange(len(slots)), axis] = self._range[slots // self._steps, axis]
         return direction
 
 
