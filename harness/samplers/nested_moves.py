@@ -28,6 +28,7 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.samplers.nested_particles import (
@@ -43,6 +44,7 @@ NestedExplorer = Literal["slice", "hmc", "axes"]
 slice sampling along the axes, in a random order."""
 
 _MOST_TRIES = 60  # an interval shrinks by half on average, so it is then as narrow as rounding
+_LOOK = 10  # tries after which particles are looked for that have had so many
 _TRIES = 2.5  # on average of a slice, which its width is tuned to
 _LOCAL = 10  # a tenth of the particles are neighbours
 _ACCEPTANCE = 0.7
@@ -130,35 +132,24 @@ class SliceMoves:
         rng: np.random.Generator,
     ) -> Particles:
         """See :class:`Mover`."""
-        slices = _Slices(particles.copy(), floor, self._steps)
-        count = len(particles.key)
-        near = rng.random((count, self._steps)) < 0.5
+        near = rng.random((len(particles.key), self._steps)) < 0.5
         deal = self._deal(others, population, parent, near, rng)
-        width = np.exp(self._log_width)
-        tries = np.zeros(2)
-        slices.begin(np.arange(count), deal, near.ravel(), width, rng)
+        width = np.exp(self._log_width)[near.astype(np.intp)]
+        slices = _Slices(particles.copy(), floor, deal, width, rng)
         # A particle begins its next slice while others are still at their last one, so that each
         # call of the densities has as many points as possible.
         while slices.row.size:
             self._check_time()
-            neighbours = np.count_nonzero(slices.near)
-            tries += (slices.row.size - neighbours, neighbours)
             points = slices.points(rng)
-            over = self._accept(slices, points)
-            if slices.tries.max() >= _MOST_TRIES:
-                stuck = slices.tries >= _MOST_TRIES
-                stuck[over] = False
-                self.refused += int(np.count_nonzero(stuck))
-                over = np.concatenate([over, np.flatnonzero(stuck)])
-            if over.size:
-                fresh = slices.end(over)
-                slices.begin(fresh, deal, near.ravel(), width, rng)
-                slices.keep_unfinished()
-        self.tried += self._steps * count
-        finished = np.bincount(near.ravel(), minlength=2)
+            slices.end(self._accept(slices, points))
+        self.refused += slices.refused
+        self.tried += near.size
         # Twice as wide an interval takes one try more.
-        mean = tries / np.maximum(finished, 1)
-        self._log_width += np.where(finished > 0, np.clip(0.5 * (_TRIES - mean), -1, 1), 0)
+        tries = slices.tries()
+        for kind in (0, 1):
+            of_kind = tries[near == kind]
+            if of_kind.size:
+                self._log_width[kind] += np.clip(0.5 * (_TRIES - of_kind.mean()), -1, 1)
         state = slices.state
         state.key[:] = floor.draw_key(state.log_likelihood, rng)
         return state
@@ -177,14 +168,21 @@ class SliceMoves:
     def _accept(self, slices: _Slices, points: FloatArray) -> Rows:
         """Move the rows to their points that lie on their slices; return which."""
         log_prior = self._space.log_prior_alone(points)
-        high = np.flatnonzero(log_prior >= slices.level)
+        (high,) = (log_prior >= slices.level).nonzero()
         if not high.size:
             return high
         if high.size < len(points):
             points, log_prior = points.take(high, axis=0), log_prior.take(high)
         log_likelihood = self._space.log_likelihood_alone(points, log_prior)
-        height = log_prior + slices.floor.take(high).log_share(log_likelihood)
-        inside = np.flatnonzero(height >= slices.level.take(high))
+        lowest = slices.floor.log_likelihood.take(high)
+        above, height = log_likelihood > lowest, log_prior
+        (tied,) = (log_likelihood == lowest).nonzero()
+        if tied.size:
+            share = slices.floor.take(high[tied]).log_share(log_likelihood[tied])
+            height = log_prior.copy()
+            height[tied] += share
+            above[tied] = height[tied] >= slices.level[high[tied]]
+        (inside,) = above.nonzero()
         found = high.take(inside)
         slices.particles.points[found] = points.take(inside, axis=0)
         slices.particles.log_prior[found] = log_prior.take(inside)
@@ -238,7 +236,8 @@ class AxisSlices(SliceMoves):
 class _Slices:
     """The slices that particles are at, of those that have not finished all of theirs.
 
-    These lie in adjacent rows, so that most operations need no indices.
+    These lie in adjacent rows, so that most operations need no indices; and what does not depend on
+    where particles are is drawn beforehand for all slices, which are numbered particle by particle.
 
     Parameters
     ----------
@@ -246,8 +245,12 @@ class _Slices:
         All particles, which are moved in place as they finish.
     floor
         The floor of each.
-    steps
-        Slices of each.
+    deal
+        Returns directions of slices.
+    width
+        Width of the interval of each slice of each particle, shape (n, steps).
+    rng
+        Source of randomness.
 
     Attributes
     ----------
@@ -259,47 +262,41 @@ class _Slices:
         Where these are, their floors, and the heights of what the slices are of.
     level
         Height that a point must have to lie on the slice.
-    near
-        Whether its direction is a difference of neighbours.
-    tries
-        How often points were drawn on it.
+    refused
+        Slices in which the interval shrank to nothing.
     """
 
-    def __init__(self, state: Particles, floor: Floor, steps: int) -> None:
-        self.state, self._steps = state, steps
-        self.row = np.arange(len(state.key))
-        self.particles, self.floor = state.copy(), floor
-        self.log_height = state.log_prior + floor.log_share(state.log_likelihood)
-        self._slot = steps * self.row  # of the present slice, among all of all particles
-        self._direction = np.empty_like(state.points)
-        self._left, self._right, self.level = np.empty((3, len(self.row)))
-        self.near = np.zeros(len(self.row), dtype=np.bool_)
-        self.tries = np.zeros(len(self.row), dtype=np.intp)
-
-    def begin(
+    def __init__(
         self,
-        rows: Rows,
+        state: Particles,
+        floor: Floor,
         deal: Callable[[Rows], FloatArray],
-        near: BoolArray,
         width: FloatArray,
         rng: np.random.Generator,
     ) -> None:
-        """Begin the next slices of some rows, with intervals at random around the points."""
-        slot = self._slot.take(rows)
-        self._direction[rows] = deal(slot)
-        self.near[rows] = beside = near.take(slot)
-        wide = np.where(beside, width[1], width[0])
-        self._left[rows] = left = -wide * rng.random(rows.size)
-        self._right[rows] = left + wide
-        self.level[rows] = self.log_height.take(rows) - rng.standard_exponential(rows.size)
-        self.tries[rows] = 0
+        count, steps = width.shape
+        self.state, self._deal = state, deal
+        begin = -width * rng.random(width.shape)
+        self._begin, self._stop = begin.ravel(), (begin + width).ravel()
+        self._fall = rng.standard_exponential(width.size)
+        self._ended = np.zeros(width.shape, dtype=np.intp)  # by the number of the try
+        self._now = self.refused = 0
+        self.row = np.arange(count)
+        self._slot = steps * self.row
+        self._last = self._slot + steps - 1
+        self.particles, self.floor = state.copy(), floor
+        self.log_height = state.log_prior + floor.log_share(state.log_likelihood)
+        self._direction = deal(self._slot)
+        self._left, self._right = self._begin[self._slot], self._stop[self._slot]
+        self.level = self.log_height - self._fall[self._slot]
+        self._began = np.zeros(count, dtype=np.intp)
 
     def points(self, rng: np.random.Generator) -> FloatArray:
         """Draw points on the intervals (m, D), and shrink these to them.
 
         Where a point turns out to lie on its slice, the interval is not needed any more.
         """
-        self.tries += 1
+        self._now += 1
         shift = self._right - self._left
         shift *= rng.random(shift.size)
         shift += self._left
@@ -310,28 +307,43 @@ class _Slices:
         np.copyto(self._right, shift, where=~below)
         return drawn
 
-    def end(self, rows: Rows) -> Rows:
-        """End the slices of some rows; return those of them that have another one to come."""
-        slot = self._slot.take(rows) + 1
-        self._slot[rows] = slot
-        finished = slot == self._steps * (self.row.take(rows) + 1)
-        self._finished = rows[finished]
-        return rows[~finished]
+    def end(self, rows: Rows) -> None:
+        """End slices of rows that have moved, or that cannot; begin the next ones."""
+        if self._now % _LOOK == 0:
+            stuck = self._began <= self._now - _MOST_TRIES
+            stuck[rows] = False
+            self.refused += int(np.count_nonzero(stuck))
+            rows = np.concatenate([rows, *stuck.nonzero()])
+        slot = self._slot.take(rows)
+        self._ended.put(slot, self._now)
+        finished = slot == self._last.take(rows)
+        if finished.any():
+            done, going = rows[finished], ~finished
+            self._begin_next(rows[going], slot[going] + 1)
+            self.state.put(self.row[done], self.particles.take(done))
+            kept = np.ones(len(self.row), dtype=np.bool_)
+            kept[done] = False
+            self._keep(*kept.nonzero())
+        else:
+            self._begin_next(rows, slot + 1)
 
-    def keep_unfinished(self) -> None:
-        """Put particles that have just finished back among all of them."""
-        if not self._finished.size:
-            return
-        self.state.put(self.row[self._finished], self.particles.take(self._finished))
-        kept = np.ones(len(self.row), dtype=np.bool_)
-        kept[self._finished] = False
-        rows = np.flatnonzero(kept)
+    def tries(self) -> npt.NDArray[np.intp]:
+        """Return how many points were drawn on each slice of each particle, shape (n, steps)."""
+        return np.diff(self._ended, axis=1, prepend=0)
+
+    def _begin_next(self, rows: Rows, slot: Rows) -> None:
+        self._slot[rows], self._began[rows] = slot, self._now
+        self._direction[rows] = self._deal(slot)
+        self._left[rows], self._right[rows] = self._begin.take(slot), self._stop.take(slot)
+        self.level[rows] = self.log_height.take(rows) - self._fall.take(slot)
+
+    def _keep(self, rows: Rows) -> None:
         self.row, self._slot = self.row.take(rows), self._slot.take(rows)
+        self._last, self._began = self._last.take(rows), self._began.take(rows)
         self.particles, self.floor = self.particles.take(rows), self.floor.take(rows)
         self.log_height, self.level = self.log_height.take(rows), self.level.take(rows)
-        self._direction = self._direction.take(rows, axis=0)
         self._left, self._right = self._left.take(rows), self._right.take(rows)
-        self.near, self.tries = self.near.take(rows), self.tries.take(rows)
+        self._direction = self._direction.take(rows, axis=0)
 
 
 class ReflectingHmc:

@@ -154,17 +154,17 @@ class PriorAndLikelihood:
 
     def log_prior_alone(self, points: FloatArray) -> FloatArray:
         """Return log prior densities (n,)."""
-        return _usable(self._prior_values(points))
+        return _below_infinity(self._prior_values(points))
 
     def log_likelihood_alone(self, points: FloatArray, log_prior: FloatArray) -> FloatArray:
         """Return log likelihoods (n,), given what the prior has there."""
         self.evaluations += len(points)
         with np.errstate(invalid="ignore"):
-            ratio = _usable(self._target_values(points)) - log_prior
+            ratio = self._target_values(points) - log_prior
         ratio /= _GRID
         np.rint(ratio, out=ratio)
         ratio *= _GRID
-        return _usable(ratio)
+        return _below_infinity(ratio)
 
     def log_likelihood(
         self, points: FloatArray, log_prior: FloatArray, prior_gradient: FloatArray
@@ -188,6 +188,7 @@ class PriorAndLikelihood:
         return Particles(points, log_prior, log_likelihood, rng.random(len(points)))
 
 
-def _usable(value: FloatArray) -> FloatArray:
+def _below_infinity(value: FloatArray) -> FloatArray:
     """Return values with -inf for those that are not finite."""
-    return value if np.isfinite(value).all() else np.where(np.isfinite(value), value, -np.inf)
+    below = value < np.inf  # NaN is not
+    return value if below.all() else np.where(below, value, -np.inf)

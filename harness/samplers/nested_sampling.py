@@ -14,6 +14,7 @@ London, section 4.4.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -152,8 +153,14 @@ class _Prior:
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         return self.base.log_density(points), self.base.log_density_gradient(points)
 
+    @cached_property
+    def _highest(self) -> float:
+        return float(self.base.log_density(self.base.mean))
+
     def values(self, points: FloatArray) -> FloatArray:
-        return self.base.log_density(points)
+        z = self.base.whiten(points)
+        value: FloatArray = self._highest - 0.5 * np.einsum("nd,nd->n", z, z)
+        return value
 
 
 def run_attributes(run: NestedRun, said: Summary) -> dict[str, Any]:
