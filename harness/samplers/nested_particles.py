@@ -157,10 +157,9 @@ class PriorAndLikelihood:
         return _below_infinity(self._prior_values(points))
 
     def log_likelihood_alone(self, points: FloatArray, log_prior: FloatArray) -> FloatArray:
-        """Return log likelihoods (n,), given what the prior has there."""
+        """Return log likelihoods (n,), given what the prior has there, which is not zero."""
         self.evaluations += len(points)
-        with np.errstate(invalid="ignore"):
-            ratio = self._target_values(points) - log_prior
+        ratio = self._target_values(points) - log_prior
         ratio /= _GRID
         np.rint(ratio, out=ratio)
         ratio *= _GRID
@@ -184,11 +183,13 @@ class PriorAndLikelihood:
     def particles(self, points: FloatArray, rng: np.random.Generator) -> Particles:
         """Evaluate points (n, D), and draw their keys."""
         log_prior = self.log_prior_alone(points)
-        log_likelihood = self.log_likelihood_alone(points, log_prior)
+        with np.errstate(invalid="ignore"):
+            log_likelihood = self.log_likelihood_alone(points, log_prior)
         return Particles(points, log_prior, log_likelihood, rng.random(len(points)))
 
 
 def _below_infinity(value: FloatArray) -> FloatArray:
     """Return values with -inf for those that are not finite."""
-    below = value < np.inf  # NaN is not
-    return value if below.all() else np.where(below, value, -np.inf)
+    if value.max(initial=-np.inf) < np.inf:  # NaN is not
+        return value
+    return np.where(value < np.inf, value, -np.inf)
