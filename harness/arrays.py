@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +17,10 @@ LogValues = Callable[[FloatArray], FloatArray]
 """The same without gradients."""
 
 
-@runtime_checkable
-class GivesValues(Protocol):
-    """A log density that takes less time without gradients."""
-
-    def values(self, points: FloatArray, /) -> FloatArray:
-        """Return log densities (n,) at points (n, D)."""
-
-
 def values_of(log_density: LogDensity) -> LogValues:
-    """Return a density's own :meth:`GivesValues.values`, or the density without its gradients."""
-    if isinstance(log_density, GivesValues):
-        return log_density.values
-    return lambda points: log_density(points)[0]
+    """Return a density's own method ``values``, or else the density without its gradients.
+
+    Densities that take less time without gradients have such a method.
+    """
+    own: LogValues | None = getattr(log_density, "values", None)
+    return own or (lambda points: log_density(points)[0])

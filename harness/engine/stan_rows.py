@@ -1,10 +1,11 @@
 """A Stan program's density at all rows of an array: in a compiled loop, or row by row.
 
-Both ways give the same numbers.  Values may be wanted without gradients, and are then evaluated
-without if the library can.  If the program rejects a point, the value is NaN, the point itself
+Both ways give the same numbers.  If the program rejects a point, the value is NaN, the point itself
 is not finite, or a finite value has a gradient that is not, the value becomes -inf and the gradient
-zero.  A value of +inf stays, with a gradient of zero.  A library that evaluates values alone does not
-see whether a gradient is finite.
+zero.  A value of +inf stays, with a gradient of zero.
+
+Values may be wanted alone.  The compiled loop then asks for no gradients, if the library can do
+without, and does not see whether they are finite.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class RowEvaluator(Protocol):
     ) -> None:
         """Fill in values (n,) and gradients (n, D) at points (n, D), all of them contiguous.
 
-        Gradients that are None are not wanted.  Uses at most as many threads as there are instances.
+        Gradients that are None are not wanted.  Uses at most as many threads as there are
+        instances.
         """
 
 
@@ -91,7 +93,7 @@ def rows_from_python(
     value: FloatArray,
     gradient: FloatArray | None,
 ) -> None:
-    """Evaluate rows one by one through ctypes, always with gradients: see :class:`RowEvaluator`."""
+    """Evaluate rows one by one through ctypes, with gradients: see :class:`RowEvaluator`."""
     gradient = np.empty(points.shape) if gradient is None else gradient
     known = np.isfinite(points).all(axis=1)
     rows = iter(np.flatnonzero(known).tolist())

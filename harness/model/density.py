@@ -131,7 +131,7 @@ class TargetDensity:
         return value, gradient
 
     def values(self, points: FloatArray) -> FloatArray:
-        """Return log densities (n,) at points (n, D), faster without gradients if there are no bounds.
+        """Return log densities (n,) at points (n, D), in less time if there are no bounds.
 
         See :meth:`harness.engine.batched.BatchedDensity.values`.
         """

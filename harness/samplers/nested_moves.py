@@ -168,12 +168,13 @@ class SliceMoves:
     def _accept(self, slices: _Slices, points: FloatArray) -> Rows:
         """Move the rows to their points that lie on their slices; return which."""
         log_prior = self._space.log_prior_alone(points)
-        (high,) = (log_prior >= slices.level).nonzero()
+        high: Rows = (log_prior >= slices.level).nonzero()[0]
         if not high.size:
             return high
         if high.size < len(points):
             points, log_prior = points.take(high, axis=0), log_prior.take(high)
         log_likelihood = self._space.log_likelihood_alone(points, log_prior)
+        # Above the floor's likelihood S is 1, and the prior alone is high enough.
         lowest = slices.floor.log_likelihood.take(high)
         above, height = log_likelihood > lowest, log_prior
         (tied,) = (log_likelihood == lowest).nonzero()
@@ -182,8 +183,8 @@ class SliceMoves:
             height = log_prior.copy()
             height[tied] += share
             above[tied] = height[tied] >= slices.level[high[tied]]
-        (inside,) = above.nonzero()
-        found = high.take(inside)
+        inside: Rows = above.nonzero()[0]
+        found: Rows = high.take(inside)
         slices.particles.points[found] = points.take(inside, axis=0)
         slices.particles.log_prior[found] = log_prior.take(inside)
         slices.particles.log_likelihood[found] = log_likelihood.take(inside)
@@ -300,7 +301,7 @@ class _Slices:
         shift = self._right - self._left
         shift *= rng.random(shift.size)
         shift += self._left
-        drawn = self._direction * shift[:, None]
+        drawn: FloatArray = self._direction * shift[:, None]
         drawn += self.particles.points
         below = shift < 0
         np.copyto(self._left, shift, where=below)

@@ -24,7 +24,7 @@ _SECONDS = 120.0
 _log = logging.getLogger(__name__)
 
 RowLoop = Callable[..., None]
-"""``harness_rows``: gradient and value function, models, how many, rows, dimension, three arrays."""
+"""``harness_rows``: two functions, models, how many, rows, dimension, and three arrays."""
 
 
 @cache
