@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,7 @@ def test_shipped_programs_have_the_very_values_of_stanli(model: Model, native: b
     assert np.isfinite(values).all()
     assert np.array_equal(value, values)
     assert np.array_equal(gradient, gradients)
+    assert np.array_equal(density.values(points), values)
 
 
 @pytest.mark.parametrize("name", USERS)
@@ -123,6 +125,17 @@ def test_users_programs_have_the_very_values_of_stanli(name: str, native: bool) 
     assert np.isfinite(values).any()
     assert np.array_equal(value, values)
     assert np.array_equal(gradient, gradients)
+    # A value alone may stay where its gradient is not finite; none here does.
+    assert np.array_equal(density.values(points), values)
+
+
+def test_a_library_without_values_alone_evaluates_gradients(tmp_path: Path) -> None:
+    """As those that are compiled from a program do."""
+    density = BatchedDensity(program(tmp_path, CONSTRAINED), DATA)
+    points = np.random.default_rng(3).normal(size=(50, density.dimension))
+    (instance,) = density._idle
+    instance.library = replace(instance.library, value_address=None)
+    assert np.array_equal(density.values(points), density(points)[0])
 
 
 def test_gradients_are_those_of_the_values(tmp_path: Path, native: bool) -> None:
@@ -155,6 +168,7 @@ def test_where_a_point_has_no_density_the_value_says_so(tmp_path: Path, native: 
     expected = np.array([[-2, 0.25], [0, 0], [0, 0], [0, 0], [0, 0], [-4, 0.5]])
     np.testing.assert_allclose(gradient[:6], expected)
     assert np.isfinite(gradient).all()
+    assert density.values(points)[:6].tolist() == value[:6].tolist()
 
 
 def test_one_point_is_as_the_program_has_it(tmp_path: Path) -> None:
@@ -178,6 +192,7 @@ def test_infinity_is_left_to_the_caller_and_an_infinite_slope_is_not(
     value, gradient = BatchedDensity(peak, {}, native=native)([[0.0], [1.0]])
     assert value.tolist() == [np.inf, 0]
     assert gradient.tolist() == [[0], [-1]]
+    assert BatchedDensity(peak, {}, native=native).values([[0.0], [1.0]]).tolist() == [np.inf, 0]
     value, gradient = BatchedDensity(steep, {}, native=native)([[1e-300], [-1.0]])
     assert value.tolist() == [-np.inf, -1]
     assert gradient.tolist() == [[0], [1]]
@@ -203,6 +218,8 @@ def test_points_may_have_any_layout_and_number(tmp_path: Path, native: bool) -> 
     assert np.array_equal(density(single)[0], density(single.astype(np.float64))[0])
     none, slope = density(np.empty((0, d)))
     assert (none.shape, slope.shape) == ((0,), (0, d))
+    assert density.values(np.empty((0, d))).shape == (0,)
+    assert np.array_equal(density.values(wide[:, ::2]), value)
     line = BatchedDensity(
         program(tmp_path, "parameters { real x; } model { target += -x * x; }", "line"),
         {},
@@ -212,6 +229,8 @@ def test_points_may_have_any_layout_and_number(tmp_path: Path, native: bool) -> 
     for wrong in (points[0], points[:, 1:], points[None]):
         with pytest.raises(DataError, match=rf"small takes points of shape \(n, {d}\)"):
             density(wrong)
+        with pytest.raises(DataError, match=rf"small takes points of shape \(n, {d}\)"):
+            density.values(wrong)
 
 
 SLOW = """
@@ -230,7 +249,7 @@ def test_rows_that_take_long_are_shared_among_calls(
     assert loop is not None
 
     def noted(*given: Any) -> None:
-        calls.append(given[3])
+        calls.append(given[4])
         loop(*given)
 
     monkeypatch.setattr("harness.engine.batched.row_loop", lambda: noted)
@@ -255,6 +274,8 @@ def test_threads_change_nothing(text: str, tmp_path: Path, native: bool) -> None
         again = BatchedDensity(given, data, native=native, threads=threads)(points)
         assert np.array_equal(again[0], value)
         assert np.array_equal(again[1], gradient)
+        alone = BatchedDensity(given, data, native=native, threads=threads).values(points)
+        assert np.array_equal(alone, value)
 
 
 def test_several_callers_share_one_density(tmp_path: Path, native: bool) -> None:

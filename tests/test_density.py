@@ -52,6 +52,7 @@ def test_in_a_box_the_density_is_the_targets_own_and_outside_it_there_is_none() 
         np.testing.assert_allclose(gradient[:, i], difference / (2 * step), rtol=1e-5, atol=1e-5)
     points[4, 1], points[9, 0], points[11] = 12.5, -8.0, np.nan
     value, gradient = density(points)
+    assert np.array_equal(density.values(points), value)
     gone = np.isin(np.arange(30), [4, 9, 11])
     assert np.array_equal(value == -np.inf, gone)
     assert np.all(gradient[gone] == 0)
@@ -110,6 +111,13 @@ def test_where_the_log_density_is_no_number_there_is_none(tmp_path: Path) -> Non
     value, gradient = density(np.array([[4.0], [-1.0], [0.25]]))
     np.testing.assert_allclose(value, [-2.0, -np.inf, 0.25])
     np.testing.assert_allclose(gradient, [[-0.75], [0.0], [0.0]], atol=1e-15)
+    assert np.array_equal(density.values(np.array([[4.0], [-1.0], [0.25]])), value)
+
+
+def test_an_infinite_log_density_is_none(tmp_path: Path) -> None:
+    peak = TargetDensity(program(tmp_path, "parameters { real x; } model { target += -log(x); }"))
+    points = np.array([[0.0], [1.0]])
+    assert peak(points)[0].tolist() == peak.values(points).tolist() == [-np.inf, 0]
 
 
 @pytest.mark.parametrize(

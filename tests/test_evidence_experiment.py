@@ -434,7 +434,8 @@ def test_grids() -> None:
     for profile in PROFILES:
         cells = EVIDENCE.grid(profile)
         assert len({cell.key for cell in cells}) == len(cells)
-        assert all(cell.replications >= 2 for cell in cells)
+        # A smoke run judges no claim.
+        assert all(cell.replications >= 2 or profile == "smoke" for cell in cells)
         assert all(cell.content() for cell in cells)  # plain data, arrays, dataclasses
         assert {cell.factors["part"] for cell in cells} == {TABLE, OURS, FIGURE}
         assert not any("," in str(cell.factors["distribution"]) for cell in cells)  # for --only

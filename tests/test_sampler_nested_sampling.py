@@ -195,6 +195,35 @@ def test_the_share_of_keys_above_a_floor() -> None:
     assert kstest(many.draw_key(np.ones(4000), rng), "uniform").pvalue > 1e-4
 
 
+def test_values_alone_are_those_beside_gradients() -> None:
+    """Also where a density is no number, and whether or not it has a method for values."""
+    values = np.array([0.3, -2.0, np.nan, np.inf, -np.inf, 1.0, 7.0])
+    prior = np.array([0.1, -0.5, 0.0, 0.0, -1.0, -np.inf, np.nan])
+    asked = []
+
+    class Density:
+        def __call__(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return values[x[:, 0].astype(int)], np.ones_like(x)
+
+        def values(self, x: FloatArray) -> FloatArray:
+            asked.append(len(x))
+            found: FloatArray = values[x[:, 0].astype(int)]
+            return found
+
+    points = np.arange(7.0)[:, None]
+    space = PriorAndLikelihood(lambda x: (prior[x[:, 0].astype(int)], np.zeros_like(x)), Density())
+    log_prior, slope = space.log_prior(points)
+    np.testing.assert_array_equal(space.log_prior_alone(points), log_prior)
+    known = log_prior > -np.inf
+    beside, _ = space.log_likelihood(points[known], log_prior[known], slope[known])
+    alone = space.log_likelihood_alone(points[known], log_prior[known])
+    np.testing.assert_array_equal(alone, beside)
+    np.testing.assert_allclose(np.exp(alone), np.exp([0.2, -1.5, -np.inf, -np.inf, -np.inf]))
+    assert (asked, space.evaluations) == ([5], 10)
+    start = space.particles(points, np.random.default_rng(1))
+    assert np.isfinite(start.log_likelihood).tolist() == [True, True, *[False] * 5]
+
+
 class OfStates:
     """Draws of a few states above a floor, without moves: Murray's eq. 4.32 and 4.33."""
 
@@ -402,11 +431,13 @@ def test_moves_never_start_from_directions_of_the_particle_itself() -> None:
     rng = np.random.default_rng(1)
     points = np.eye(12)
     parent = rng.integers(12, size=4000)
-    deal = _Differences([points], np.zeros(4000, dtype=np.intp), parent)
     for near in (True, False):
-        direction = deal(np.arange(4000), np.full(4000, near), rng)
-        assert (direction[np.arange(4000), parent] == 0).all()
-        assert (np.abs(direction).sum(axis=1) == 2).all()
+        wanted = np.full((4000, 2), near)
+        deal = _Differences([points], np.zeros(4000, dtype=np.intp), parent, wanted, rng)
+        for slots in (2 * np.arange(4000), 2 * np.arange(4000) + 1):
+            direction = deal(slots)
+            assert (direction[np.arange(4000), parent] == 0).all()
+            assert (np.abs(direction).sum(axis=1) == 2).all()
 
 
 def test_a_reflected_trajectory_goes_back_the_way_it_came() -> None:

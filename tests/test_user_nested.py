@@ -42,7 +42,10 @@ def test_both_modes_log_z_and_what_the_program_computes(tmp_path: Path) -> None:
     log_evidence, below = bimodal_truth()
     check_evidence(result, log_evidence, 0.15)
     share = result.fit.expectation(lambda draws: draws["a"] < 0)
-    assert abs(share.value - below) < 4 * share.mcse
+    # As long as particles climb, those that go and those that are cloned are in a mode by chance:
+    # for each nat its share p changes by a variance of 2 p (1 - p) / N (Moran's model, N = 400).
+    change = 2 * below * (1 - below) / 400 * result.fit.tree.attrs["information"]
+    assert abs(share.value - below) < 4 * np.sqrt(change)
     posterior = result.posterior
     assert list(posterior) == ["a", "b", "square_a", "y_rep"]
     np.testing.assert_allclose(posterior["square_a"], posterior["a"] ** 2)

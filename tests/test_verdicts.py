@@ -256,6 +256,15 @@ def test_what_a_longer_run_said_stays_without_its_store(
     assert list(third["profile"]) == ["quick"] * 4
 
 
+def test_the_store_of_some_cells_takes_no_verdict_away(committed: pd.DataFrame) -> None:
+    """What it did not run is as it was; what it ran, or what is no claim any more, is not."""
+    name = str(committed.index[0])
+    before = committed.loc[[name]].iloc[:3].assign(verdict="reproduced", profile="paper")
+    now = before.iloc[:2].assign(verdict=["not run", "not reproduced"], profile="quick")
+    kept = verdicts.keep_verdicts(before, now, [])
+    assert list(kept["key"]) == [before["key"].iloc[0]]
+
+
 def test_a_long_table_is_named_only(tmp_path: Path) -> None:
     lines = ["# Profile paper; fits of 2026-11-21; Stan 2.39.0.", "run,value"]
     lines += [f"{run},1" for run in range(50)]

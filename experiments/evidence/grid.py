@@ -32,7 +32,6 @@ from .tempered import TEMPERED
 
 TABLE, OURS, FIGURE = "Table 4.2", "ours", "Figure 4.5"
 """Parts of the experiment."""
-REPLICATIONS = 2
 
 
 @dataclass(frozen=True)
@@ -145,6 +144,8 @@ class Size:
 
     Attributes
     ----------
+    replications
+        Fits of each cell.
     most
         Largest cost of a row.
     distributions
@@ -161,8 +162,11 @@ class Size:
         Runs of each point of Figure 4.5, in each of two fits.
     nest, errors
         Its particles of nested sampling, and target errors of annealing.
+    multicanonical
+        Settings of our multicanonical rows, beside the draws, where the defaults are not taken.
     """
 
+    replications: int
     most: float
     distributions: tuple[str, ...]
     several: tuple[float, int]
@@ -174,24 +178,28 @@ class Size:
     repeated: int
     nest: tuple[int, ...]
     errors: tuple[float, ...] = field(default=())
+    multicanonical: Mapping[str, int] = field(default_factory=dict)
 
 
 _ALL = tuple(DISTRIBUTIONS)
 SIZES: dict[Profile, Size] = {
     "smoke": Size(
-        most=35_000,
-        distributions=_ALL,
+        replications=1,
+        most=12_500,
+        distributions=(GAUSSIAN_A, STUDENT, TWO_MODES, DECEPTIVE),
         several=(0, 1),
-        draws=60,
-        warmup=60,
+        draws=40,
+        warmup=40,
         particles=64,
         swaps=40,
-        library=20,
-        repeated=3,
+        library=32,
+        repeated=2,
         nest=(10,),
         errors=(0.5,),
+        multicanonical={"particles": 32, "pilots": 1, "pilot_draws": 40},
     ),
     "quick": Size(
+        replications=2,
         most=650_000,
         distributions=_ALL,
         several=(2e5, 8),
@@ -205,6 +213,7 @@ SIZES: dict[Profile, Size] = {
         errors=(0.3, 0.17, 0.1),
     ),
     "paper": Size(
+        replications=2,
         most=2e7,
         distributions=_ALL,
         several=(4e5, 8),
@@ -227,6 +236,7 @@ def grid(profile: Profile) -> tuple[Cell, ...]:
 
 
 def _cell(
+    size: Size,
     part: str,
     distribution: str,
     key: str,
@@ -243,18 +253,18 @@ def _cell(
         method,
         {"base": kind.base(), **settings},
         NutsSettings(),
-        REPLICATIONS,
+        size.replications,
     )
 
 
 def _swept(
-    part: str, distribution: str, key: str, label: str, how: Nest | Anneal, runs: int
+    size: Size, part: str, distribution: str, key: str, label: str, how: Nest | Anneal, runs: int
 ) -> Cell:
     nested = isinstance(how, Nest)
     method = NESTED_BY_SWEEPS if nested else ANNEALED_BY_SWEEPS
     settings: dict[str, Any] = {"nest" if nested else "anneal": how, "runs": runs}
     settings["events"] = DISTRIBUTIONS[distribution].events
-    return _cell(part, distribution, key, label, method, settings)
+    return _cell(size, part, distribution, key, label, method, settings)
 
 
 def _table(size: Size) -> Iterator[Cell]:
@@ -262,7 +272,7 @@ def _table(size: Size) -> Iterator[Cell]:
     for row in ROWS:
         if row.distribution in size.distributions and row.cost <= size.most:
             runs = max(1, min(int(total / row.cost), most))
-            yield _swept(TABLE, row.distribution, row.key, row.label, row.how, runs)
+            yield _swept(size, TABLE, row.distribution, row.key, row.label, row.how, runs)
 
 
 def _multicanonical(size: Size) -> Iterator[Cell]:
@@ -276,7 +286,7 @@ def _multicanonical(size: Size) -> Iterator[Cell]:
             settings["weights"] = analytic_weights(kind.make().dimension, kind.base_sd)
         else:
             settings |= {"flat": "energy", "particles": 212}
-        yield _cell(TABLE, distribution, key, label, MULTICANONICAL, settings)
+        yield _cell(size, TABLE, distribution, key, label, MULTICANONICAL, settings)
 
 
 def _ours(size: Size) -> Iterator[Cell]:
@@ -288,6 +298,7 @@ def _ours(size: Size) -> Iterator[Cell]:
         swaps = {"ladder": ladder, "chains": 8, "kernel": Hmc()}
         swaps |= {"warmup": size.swaps, "draws": size.swaps}
         volume = {"flat": "volume", "draws": size.draws, "warmup": size.warmup // 2}
+        volume |= size.multicanonical
         rows: list[tuple[str, str, Method, dict[str, Any]]] = [
             ("collapsed", "Collapsed tempering", TEMPERED, {"form": "collapsed", **nuts}),
             ("joint", "Joint tempering", TEMPERED, {"form": "joint", **nuts}),
@@ -301,17 +312,17 @@ def _ours(size: Size) -> Iterator[Cell]:
             ("multi", "Multicanonical, even in log volume", MULTICANONICAL, volume),
         ]
         for key, label, method, settings in rows:
-            yield _cell(OURS, distribution, key, label, method, settings)
+            yield _cell(size, OURS, distribution, key, label, method, settings)
 
 
 def _figure(size: Size) -> Iterator[Cell]:
     for particles in size.nest:
         label = f"Nest, N={particles}"
         how: Nest | Anneal = Nest(particles)
-        yield _swept(FIGURE, STUDENT, f"nest-{particles}", label, how, size.repeated)
+        yield _swept(size, FIGURE, STUDENT, f"nest-{particles}", label, how, size.repeated)
     for chains in (10, 100):
         for error in size.errors:
             label = f"AIS 1,{chains}, error {error:g}"
             key = f"ais-{chains}-{str(error).replace('.', '')}"
             how = Anneal(1, chains, "nest", 0, error, 10)
-            yield _swept(FIGURE, STUDENT, key, label, how, size.repeated)
+            yield _swept(size, FIGURE, STUDENT, key, label, how, size.repeated)

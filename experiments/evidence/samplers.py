@@ -27,21 +27,27 @@ _KEPT = 500
 """Draws of a run that its fit keeps."""
 
 
+class _Prior:
+    """A base with independent coordinates about zero, as those here have."""
+
+    def __init__(self, precision: FloatArray) -> None:
+        self._precision = precision
+        self._highest = float(0.5 * np.log(precision / (2 * np.pi)).sum())
+
+    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.values(points), -self._precision * points
+
+    def values(self, points: FloatArray) -> FloatArray:
+        return self._highest - 0.5 * (np.square(points) @ self._precision)
+
+
 class _Target:
     """A target, its base, and the two as prior and likelihood."""
 
     def __init__(self, model: Model, base: GaussianBase) -> None:
         self.path = GeometricPath(target_of(model), base)
         self.base = base
-        precision = np.diag(base.covariance) ** -1.0
-        constant = float(0.5 * np.log(precision / (2 * np.pi)).sum())
-
-        def prior(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-            # The bases here have independent coordinates about zero.
-            slope = -precision * points
-            return constant + 0.5 * np.einsum("nd,nd->n", slope, points), slope
-
-        self._prior = prior
+        self._prior = _Prior(np.diag(base.covariance) ** -1.0)
         self.space = self.fresh()
 
     def fresh(self) -> PriorAndLikelihood:

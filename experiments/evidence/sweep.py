@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.samplers.nested_particles import BoolArray, Particles, PriorAndLikelihood, Rows
+from harness.samplers.nested_particles import Particles, PriorAndLikelihood, Rows
 
 Height = Callable[[FloatArray, FloatArray, Rows], FloatArray]
 """Log density of rows, up to a constant, from their log priors and log likelihoods, all (n,)."""
@@ -57,17 +57,19 @@ def _along(
 ) -> None:
     """Move each point along its axis; those that are done take no part in later evaluations."""
     count = len(width)
+    everyone = np.arange(count)
     start = state.points.copy()
-    level = height(state.log_prior, state.log_likelihood, np.arange(count))
+    level = height(state.log_prior, state.log_likelihood, everyone)
     level -= rng.standard_exponential(count)
 
-    def tried(rows: Rows, shift: FloatArray) -> tuple[Particles, BoolArray]:
-        points = start[rows]
-        points[np.arange(rows.size), axis[rows]] += shift
-        log_prior, gradient = space.log_prior(points)
-        log_likelihood, _ = space.log_likelihood(points, log_prior, gradient)
-        place = Particles(points, log_prior, log_likelihood, state.key[rows])
-        return place, height(log_prior, log_likelihood, rows) > level[rows]
+    def tried(rows: Rows, shift: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, Rows]:
+        """Return points, log priors, log likelihoods, and which points lie on their slices."""
+        points = start.take(rows, axis=0)
+        points[np.arange(rows.size), axis.take(rows)] += shift
+        log_prior = space.log_prior_alone(points)
+        log_likelihood = space.log_likelihood_alone(points, log_prior)
+        (on,) = (height(log_prior, log_likelihood, rows) > level.take(rows)).nonzero()
+        return points, log_prior, log_likelihood, on
 
     left = -width * rng.random(count)
     # Both ends at once: a row for each.
@@ -75,19 +77,25 @@ def _along(
     step = np.concatenate([-width, width])
     rows = np.arange(2 * count)
     while rows.size:
-        rows = rows[tried(rows % count, end[rows])[1]]
-        end[rows] += step[rows]
+        *_, on = tried(rows % count, end.take(rows))
+        rows = rows.take(on)
+        end[rows] += step.take(rows)
     left, right = end[:count], end[count:]
-    rows = np.arange(count)
+    rows = everyone
     while rows.size:
-        shift = left[rows] + (right[rows] - left[rows]) * rng.random(rows.size)
-        place, found = tried(rows, shift)
-        state.put(rows[found], place.take(np.flatnonzero(found)))
+        low, high = left.take(rows), right.take(rows)
+        shift = low + (high - low) * rng.random(rows.size)
+        points, log_prior, log_likelihood, on = tried(rows, shift)
+        moved = rows.take(on)
+        state.points[moved] = points.take(on, axis=0)
+        state.log_prior[moved] = log_prior.take(on)
+        state.log_likelihood[moved] = log_likelihood.take(on)
         # An interval that has shrunk to nothing is where the point stands.
-        found |= (shift == 0) | (left[rows] == right[rows])
-        rows, shift = rows[~found], shift[~found]
-        left[rows] = np.where(shift < 0, shift, left[rows])
-        right[rows] = np.where(shift < 0, right[rows], shift)
+        going = (shift != 0) & (low != high)
+        going[on] = False
+        rows, shift = rows[going], shift[going]
+        below = shift < 0
+        left[rows[below]], right[rows[~below]] = shift[below], shift[~below]
 
 
 def widths(points: FloatArray) -> FloatArray:

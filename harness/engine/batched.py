@@ -106,6 +106,26 @@ class BatchedDensity:
         """
         at = self._checked(points)
         value, gradient = np.empty(len(at)), np.empty(at.shape)
+        self._evaluate(at, value, gradient)
+        return value, gradient
+
+    def values(self, points: npt.ArrayLike) -> FloatArray:
+        """Return log densities (n,) at points (n, D), in down to half the time of a gradient.
+
+        They are the same as with gradients, except that a finite value may stay where its gradient
+        is not finite.  A compiled library evaluates the gradients all the same.
+
+        Raises
+        ------
+        DataError
+            If the points have another shape.
+        """
+        at = self._checked(points)
+        value = np.empty(len(at))
+        self._evaluate(at, value, None)
+        return value
+
+    def _evaluate(self, at: FloatArray, value: FloatArray, gradient: FloatArray | None) -> None:
         wanted = max(1, min(self.threads, len(at)))
         instances: list[StanInstance] = []
         try:
@@ -114,7 +134,6 @@ class BatchedDensity:
             self._rows(instances, at, value, gradient)
         finally:
             self._idle.extend(instances)
-        return value, gradient
 
     def at(self, point: npt.ArrayLike) -> tuple[float, FloatArray]:
         """Return the log density and its gradient at one point (D,), as the program computes them.

@@ -54,6 +54,8 @@ class StanLibrary:
         and does not have to wait for Python's lock afterwards.
     gradient_address
         Address of that function, for code that is not Python.
+    value_address
+        Address of ``bs_log_density``, which takes no gradient; None if the library lacks it.
     """
 
     construct: Callable[..., int | None]
@@ -64,6 +66,7 @@ class StanLibrary:
     gradient: Callable[..., int]
     gradient_alone: Callable[..., int]
     gradient_address: int
+    value_address: int | None
     constrain: Callable[..., int]
     unconstrain: Callable[..., int]
     make_random: Callable[..., int]
@@ -83,6 +86,8 @@ def load_library(path: Path) -> StanLibrary:
 
     evaluate = (_INT, _POINTER, _BOOL, _BOOL, _POINTER, _POINTER, _POINTER, _POINTER)
     at = address("bs_log_density_gradient")
+    # Stan's own headers need derivatives to leave out constants, so model.cpp has no such function.
+    value_at = address("bs_log_density") if hasattr(library, "bs_log_density") else None
     return StanLibrary(
         construct=function(
             "bs_model_construct", _POINTER, ctypes.c_char_p, ctypes.c_uint, _POINTER
@@ -94,6 +99,7 @@ def load_library(path: Path) -> StanLibrary:
         gradient=ctypes.CFUNCTYPE(*evaluate)(at),
         gradient_alone=ctypes.PYFUNCTYPE(*evaluate)(at),
         gradient_address=at,
+        value_address=value_at,
         constrain=function(
             "bs_param_constrain",
             *(_INT, _POINTER, _BOOL, _BOOL, _POINTER, _POINTER, _POINTER, _POINTER),

@@ -3,6 +3,9 @@
 Both ways give the same numbers.  If the program rejects a point, the value is NaN, the point itself
 is not finite, or a finite value has a gradient that is not, the value becomes -inf and the gradient
 zero.  A value of +inf stays, with a gradient of zero.
+
+Values may be wanted alone.  The compiled loop then asks for no gradients, if the library can do
+without, and does not see whether they are finite.
 """
 
 from __future__ import annotations
@@ -37,11 +40,12 @@ class RowEvaluator(Protocol):
         instances: Sequence[StanInstance],
         points: FloatArray,
         value: FloatArray,
-        gradient: FloatArray,
+        gradient: FloatArray | None,
     ) -> None:
         """Fill in values (n,) and gradients (n, D) at points (n, D), all of them contiguous.
 
-        Uses at most as many threads as there are instances.
+        Gradients that are None are not wanted.  Uses at most as many threads as there are
+        instances.
         """
 
 
@@ -57,21 +61,26 @@ class CompiledRows:
         instances: Sequence[StanInstance],
         points: FloatArray,
         value: FloatArray,
-        gradient: FloatArray,
+        gradient: FloatArray | None,
     ) -> None:
         """See :class:`RowEvaluator`."""
+        library = instances[0].library
+        alone = gradient is None and library.value_address is not None
+        if gradient is None and not alone:
+            gradient = np.empty(points.shape)
         count = len(instances)
         models = (ctypes.c_void_p * count)(*[instance.pointer for instance in instances])
-        function = instances[0].library.gradient_address
+        functions = (None, library.value_address) if alone else (library.gradient_address, None)
         rows, dimension = points.shape
-        at, to, slope = address_of(points), address_of(value), address_of(gradient)
+        at, to = address_of(points), address_of(value)
+        slope = None if gradient is None or alone else address_of(gradient)
         done = 0
         while done < rows:
             now = min(self._at_once, rows - done)
             started, shift = time.perf_counter(), 8 * done * dimension
             self._loop(
-                *(function, models, count, now, dimension),
-                *(at + shift, to + 8 * done, slope + shift),
+                *(*functions, models, count, now, dimension),
+                *(at + shift, to + 8 * done, None if slope is None else slope + shift),
             )
             rate = now / max(time.perf_counter() - started, 1e-9)
             self._at_once = max(count, int(rate * _SECONDS_A_CALL))
@@ -82,9 +91,10 @@ def rows_from_python(
     instances: Sequence[StanInstance],
     points: FloatArray,
     value: FloatArray,
-    gradient: FloatArray,
+    gradient: FloatArray | None,
 ) -> None:
-    """Evaluate rows one by one through ctypes: see :class:`RowEvaluator`."""
+    """Evaluate rows one by one through ctypes, with gradients: see :class:`RowEvaluator`."""
+    gradient = np.empty(points.shape) if gradient is None else gradient
     known = np.isfinite(points).all(axis=1)
     rows = iter(np.flatnonzero(known).tolist())
     library = instances[0].library

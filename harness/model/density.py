@@ -130,6 +130,17 @@ class TargetDensity:
         value[inside], gradient[inside] = known, slope
         return value, gradient
 
+    def values(self, points: FloatArray) -> FloatArray:
+        """Return log densities (n,) at points (n, D), in less time if there are no bounds.
+
+        See :meth:`harness.engine.batched.BatchedDensity.values`.
+        """
+        if self.model.bounds:
+            return self(points)[0]
+        value = self._stan.values(points)
+        value[value == np.inf] = -np.inf
+        return value
+
     def parameters(self, points: npt.ArrayLike) -> dict[str, FloatArray]:
         """Turn base coordinates (..., D) into parameters by name, each (..., *shape)."""
         return unflatten(self.model, points, self.shapes)

@@ -5,7 +5,9 @@
 checkout, and writes README's table and ``docs/results.md`` from that.  A longer run's verdict
 replaces that of ``STORE``, and the longer run's tables are kept (:mod:`harness.report.kept`).  Once
 its tables are kept, a longer run does not need its store any more: its verdicts stay until its
-tables are replaced or removed.  Verdicts of experiments that are not in ``STORE`` stay as well.
+tables are replaced or removed.  Verdicts of experiments that are not in ``STORE`` stay as well, and
+so do those of claims that ``STORE`` did not run, so that the store of one experiment, or of some of
+its cells, can be added by itself.
 """
 
 from __future__ import annotations
@@ -133,15 +135,19 @@ def keep_verdicts(
     before, now
         Claims that were collected earlier, and those collected now.
     kept
-        Tables that are kept.  Verdicts of the runs that made them stay if the claim still exists.
+        Tables that are kept.  Verdicts of the runs that made them stay if the claim still exists,
+        and so do those of claims that were not run now.
     """
     made = {(table.experiment, table.made) for table in kept}
     claims = set(zip(now.index, now["key"], strict=True))
+    left = now[now["verdict"] == "not run"]
+    not_run = set(zip(left.index, left["key"], strict=True))
     stays = []
     for position, name in enumerate(before.index):
         row = before.iloc[[position]]
-        longer = (name, made_by(row)) in made and (name, row["key"].iloc[0]) in claims
-        stays.append(name not in now.index or longer)
+        claim = (name, row["key"].iloc[0])
+        longer = (name, made_by(row)) in made and claim in claims
+        stays.append(name not in now.index or longer or claim in not_run)
     return before[stays]
 
 

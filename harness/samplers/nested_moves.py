@@ -28,6 +28,7 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.samplers.nested_particles import (
@@ -43,6 +44,7 @@ NestedExplorer = Literal["slice", "hmc", "axes"]
 slice sampling along the axes, in a random order."""
 
 _MOST_TRIES = 60  # an interval shrinks by half on average, so it is then as narrow as rounding
+_LOOK = 10  # tries after which particles are looked for that have had so many
 _TRIES = 2.5  # on average of a slice, which its width is tuned to
 _LOCAL = 10  # a tenth of the particles are neighbours
 _ACCEPTANCE = 0.7
@@ -130,76 +132,63 @@ class SliceMoves:
         rng: np.random.Generator,
     ) -> Particles:
         """See :class:`Mover`."""
-        count = len(particles.key)
-        deal = self._directions(others, population, parent)
-        state = particles.copy()
-        log_height = state.log_prior + floor.log_share(state.log_likelihood)
-        slices = _Slices(state.points)
-        begun = np.zeros(count, dtype=np.intp)
-        tries, finished = np.zeros(2), np.zeros(2)
-        rows = fresh = np.arange(count)
+        near = rng.random((len(particles.key), self._steps)) < 0.5
+        deal = self._deal(others, population, parent, near, rng)
+        width = np.exp(self._log_width)[near.astype(np.intp)]
+        slices = _Slices(particles.copy(), floor, deal, width, rng)
         # A particle begins its next slice while others are still at their last one, so that each
         # call of the densities has as many points as possible.
-        while rows.size:
+        while slices.row.size:
             self._check_time()
-            if fresh.size:
-                near = rng.random(fresh.size) < 0.5
-                width = np.exp(self._log_width[near.astype(np.intp)])
-                level = log_height[fresh] - rng.standard_exponential(fresh.size)
-                slices.begin(
-                    fresh, state.points[fresh], deal(fresh, near, rng), near, width, level, rng
-                )
-                begun[fresh] += 1
-            points, shift = slices.tries(rows, rng)
-            found = self._accept(state, log_height, floor, slices.level, rows, points)
-            stuck = ~found & (slices.count[rows] >= _MOST_TRIES)
-            over = found | stuck
-            slices.shrink(rows[~over], shift[~over])
-            ended = rows[over]
-            kind = slices.near[ended].astype(np.intp)
-            tries += np.bincount(kind, weights=slices.count[ended], minlength=2)
-            finished += np.bincount(kind, minlength=2)
-            self.refused += int(np.count_nonzero(stuck))
-            fresh = ended[begun[ended] < self._steps]
-            rows = np.concatenate([rows[~over], fresh])
-        self.tried += self._steps * count
+            points = slices.points(rng)
+            slices.end(self._accept(slices, points))
+        self.refused += slices.refused
+        self.tried += near.size
         # Twice as wide an interval takes one try more.
-        mean = tries / np.maximum(finished, 1)
-        self._log_width += np.where(finished > 0, np.clip(0.5 * (_TRIES - mean), -1, 1), 0)
+        tries = slices.tries()
+        for kind in (0, 1):
+            of_kind = tries[near == kind]
+            if of_kind.size:
+                self._log_width[kind] += np.clip(0.5 * (_TRIES - of_kind.mean()), -1, 1)
+        state = slices.state
         state.key[:] = floor.draw_key(state.log_likelihood, rng)
         return state
 
-    def _directions(
-        self, others: list[FloatArray], population: Rows, parent: Rows
-    ) -> Callable[[Rows, BoolArray, np.random.Generator], FloatArray]:
-        """Return what deals out directions (n, D) to rows (n,), between neighbours or any two."""
-        return _Differences(others, population, parent)
-
-    def _accept(
+    def _deal(
         self,
-        state: Particles,
-        log_height: FloatArray,
-        floor: Floor,
-        level: FloatArray,
-        rows: Rows,
-        points: FloatArray,
-    ) -> BoolArray:
-        """Move those rows to their points, in place, that lie on their slices; return which."""
-        found = np.zeros(rows.size, dtype=np.bool_)
-        log_prior, slope = self._space.log_prior(points)
-        high = np.flatnonzero(log_prior >= level[rows])
-        if high.size:
-            which = rows[high]
-            log_likelihood, _ = self._space.log_likelihood(
-                points[high], log_prior[high], slope[high]
-            )
-            height = log_prior[high] + floor.take(which).log_share(log_likelihood)
-            inside = height >= level[which]
-            new, at = which[inside], high[inside]
-            state.points[new], state.log_prior[new] = points[at], log_prior[at]
-            state.log_likelihood[new] = log_likelihood[inside]
-            log_height[new] = height[inside]
-            found[at] = True
+        others: list[FloatArray],
+        population: Rows,
+        parent: Rows,
+        near: BoolArray,
+        rng: np.random.Generator,
+    ) -> Callable[[Rows], FloatArray]:
+        """Return what deals out directions: see :class:`_Differences`."""
+        return _Differences(others, population, parent, near, rng)
+
+    def _accept(self, slices: _Slices, points: FloatArray) -> Rows:
+        """Move the rows to their points that lie on their slices; return which."""
+        log_prior = self._space.log_prior_alone(points)
+        high: Rows = (log_prior >= slices.level).nonzero()[0]
+        if not high.size:
+            return high
+        if high.size < len(points):
+            points, log_prior = points.take(high, axis=0), log_prior.take(high)
+        log_likelihood = self._space.log_likelihood_alone(points, log_prior)
+        # Above the floor's likelihood S is 1, and the prior alone is high enough.
+        lowest = slices.floor.log_likelihood.take(high)
+        above, height = log_likelihood > lowest, log_prior
+        (tied,) = (log_likelihood == lowest).nonzero()
+        if tied.size:
+            share = slices.floor.take(high[tied]).log_share(log_likelihood[tied])
+            height = log_prior.copy()
+            height[tied] += share
+            above[tied] = height[tied] >= slices.level[high[tied]]
+        inside: Rows = above.nonzero()[0]
+        found: Rows = high.take(inside)
+        slices.particles.points[found] = points.take(inside, axis=0)
+        slices.particles.log_prior[found] = log_prior.take(inside)
+        slices.particles.log_likelihood[found] = log_likelihood.take(inside)
+        slices.log_height[found] = height.take(inside)
         return found
 
 
@@ -234,49 +223,128 @@ class AxisSlices(SliceMoves):
         super().__init__(space, steps, check_time)
         self._order = order
 
-    def _directions(
-        self, others: list[FloatArray], population: Rows, parent: Rows
-    ) -> Callable[[Rows, BoolArray, np.random.Generator], FloatArray]:
-        return _Axes(others, population, random=self._order == "random")
+    def _deal(
+        self,
+        others: list[FloatArray],
+        population: Rows,
+        parent: Rows,
+        near: BoolArray,
+        rng: np.random.Generator,
+    ) -> Callable[[Rows], FloatArray]:
+        return _Axes(others, population, near.shape[1], rng, random=self._order == "random")
 
 
 class _Slices:
-    """The slice that each particle is at: its interval, and how often it was tried."""
+    """The slices that particles are at, of those that have not finished all of theirs.
 
-    def __init__(self, points: FloatArray) -> None:
-        size = len(points)
-        self._origin, self._direction = points.copy(), np.empty_like(points)
-        self._left, self._right = np.empty(size), np.empty(size)
-        self.level, self.count = np.empty(size), np.zeros(size)
-        self.near = np.zeros(size, dtype=np.bool_)
+    These lie in adjacent rows, so that most operations need no indices; and what does not depend on
+    where particles are is drawn beforehand for all slices, which are numbered particle by particle.
 
-    def begin(
+    Parameters
+    ----------
+    state
+        All particles, which are moved in place as they finish.
+    floor
+        The floor of each.
+    deal
+        Returns directions of slices.
+    width
+        Width of the interval of each slice of each particle, shape (n, steps).
+    rng
+        Source of randomness.
+
+    Attributes
+    ----------
+    state
+        All particles.
+    row
+        Which of them each of the others (m) is.
+    particles, floor, log_height
+        Where these are, their floors, and the heights of what the slices are of.
+    level
+        Height that a point must have to lie on the slice.
+    refused
+        Slices in which the interval shrank to nothing.
+    """
+
+    def __init__(
         self,
-        rows: Rows,
-        points: FloatArray,
-        direction: FloatArray,
-        near: BoolArray,
+        state: Particles,
+        floor: Floor,
+        deal: Callable[[Rows], FloatArray],
         width: FloatArray,
-        level: FloatArray,
         rng: np.random.Generator,
     ) -> None:
-        """Place an interval at random around each point."""
-        self._origin[rows], self._direction[rows] = points, direction
-        self.near[rows], self.level[rows], self.count[rows] = near, level, 0
-        self._left[rows] = left = -width * rng.random(rows.size)
-        self._right[rows] = left + width
+        count, steps = width.shape
+        self.state, self._deal = state, deal
+        begin = -width * rng.random(width.shape)
+        self._begin, self._stop = begin.ravel(), (begin + width).ravel()
+        self._fall = rng.standard_exponential(width.size)
+        self._ended = np.zeros(width.shape, dtype=np.intp)  # by the number of the try
+        self._now = self.refused = 0
+        self.row = np.arange(count)
+        self._slot = steps * self.row
+        self._last = self._slot + steps - 1
+        self.particles, self.floor = state.copy(), floor
+        self.log_height = state.log_prior + floor.log_share(state.log_likelihood)
+        self._direction = deal(self._slot)
+        self._left, self._right = self._begin[self._slot], self._stop[self._slot]
+        self.level = self.log_height - self._fall[self._slot]
+        self._began = np.zeros(count, dtype=np.intp)
 
-    def tries(self, rows: Rows, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Draw points on the intervals; return them, and their places on these."""
-        self.count[rows] += 1
-        left = self._left[rows]
-        shift = left + (self._right[rows] - left) * rng.random(rows.size)
-        return self._origin[rows] + shift[:, None] * self._direction[rows], shift
+    def points(self, rng: np.random.Generator) -> FloatArray:
+        """Draw points on the intervals (m, D), and shrink these to them.
 
-    def shrink(self, rows: Rows, shift: FloatArray) -> None:
-        """Shrink intervals to what is left of places that were not on the slice."""
-        self._left[rows] = np.where(shift < 0, shift, self._left[rows])
-        self._right[rows] = np.where(shift < 0, self._right[rows], shift)
+        Where a point turns out to lie on its slice, the interval is not needed any more.
+        """
+        self._now += 1
+        shift = self._right - self._left
+        shift *= rng.random(shift.size)
+        shift += self._left
+        drawn: FloatArray = self._direction * shift[:, None]
+        drawn += self.particles.points
+        below = shift < 0
+        np.copyto(self._left, shift, where=below)
+        np.copyto(self._right, shift, where=~below)
+        return drawn
+
+    def end(self, rows: Rows) -> None:
+        """End slices of rows that have moved, or that cannot; begin the next ones."""
+        if self._now % _LOOK == 0:
+            stuck = self._began <= self._now - _MOST_TRIES
+            stuck[rows] = False
+            self.refused += int(np.count_nonzero(stuck))
+            rows = np.concatenate([rows, *stuck.nonzero()])
+        slot = self._slot.take(rows)
+        self._ended.put(slot, self._now)
+        finished = slot == self._last.take(rows)
+        if finished.any():
+            done, going = rows[finished], ~finished
+            self._begin_next(rows[going], slot[going] + 1)
+            self.state.put(self.row[done], self.particles.take(done))
+            kept = np.ones(len(self.row), dtype=np.bool_)
+            kept[done] = False
+            self._keep(*kept.nonzero())
+        else:
+            self._begin_next(rows, slot + 1)
+
+    def tries(self) -> npt.NDArray[np.intp]:
+        """Return how many points were drawn on each slice of each particle, shape (n, steps)."""
+        return np.diff(self._ended, axis=1, prepend=0)
+
+    def _begin_next(self, rows: Rows, slot: Rows) -> None:
+        self._slot[rows], self._began[rows] = slot, self._now
+        self._direction[rows] = self._deal(slot)
+        self._left[rows], self._right[rows] = self._begin.take(slot), self._stop.take(slot)
+        self.level[rows] = self.log_height.take(rows) - self._fall.take(slot)
+
+    def _keep(self, rows: Rows) -> None:
+        self.row, self._slot = self.row.take(rows), self._slot.take(rows)
+        self._last, self._began = self._last.take(rows), self._began.take(rows)
+        self.particles, self.floor = self.particles.take(rows), self.floor.take(rows)
+        self.log_height, self.level = self.log_height.take(rows), self.level.take(rows)
+        self._left, self._right = self._left.take(rows), self._right.take(rows)
+        self._direction = self._direction.take(rows, axis=0)
 
 
 class ReflectingHmc:
@@ -414,55 +482,79 @@ def default_steps(explorer: NestedExplorer, dimension: int, survivors: int) -> i
 
 
 class _Differences:
-    """Deals out differences of two particles of a population, neither of them a clone's parent."""
+    """Deals out differences of two particles of a population, neither of them a clone's parent.
 
-    def __init__(self, others: list[FloatArray], population: Rows, parent: Rows) -> None:
-        self._size = min(len(points) for points in others)
-        self._points = np.stack([points[: self._size] for points in others])
-        self._population, self._parent = population, parent
-        near = max(self._points.shape[2] + 1, self._size // _LOCAL)
-        self._near = min(near, self._size - 2)
-        self._neighbours = np.stack([_nearest(points, self._near) for points in self._points])
+    All are chosen beforehand, as they do not depend on where particles move to.
 
-    def __call__(self, rows: Rows, near: BoolArray, rng: np.random.Generator) -> FloatArray:
-        """Return directions of some rows, shape (n, D), of neighbours where ``near``."""
-        count, size = len(rows), self._size
-        parent, population = self._parent[rows], self._population[rows]
-        between = rng.integers(size - 1, size=count)
-        first = (parent + 1 + between) % size
-        second = (between + 1 + rng.integers(size - 2, size=count)) % (size - 1)
-        second = (parent + 1 + second) % size
-        rank = rng.integers(self._near, size=count)
-        beside = self._neighbours[population, first, rank]
-        again = beside == parent
-        next_rank = (rank[again] + 1) % self._near
-        beside[again] = self._neighbours[population[again], first[again], next_rank]
-        second = np.where(near, beside, second)
-        direction: FloatArray = self._points[population, first] - self._points[population, second]
+    Parameters
+    ----------
+    others, population, parent
+        As for :meth:`Mover.move`.
+    near
+        Whether two neighbours are wanted, for each slice of each clone, shape (n, steps).
+    rng
+        Source of randomness.
+    """
+
+    def __init__(
+        self,
+        others: list[FloatArray],
+        population: Rows,
+        parent: Rows,
+        near: BoolArray,
+        rng: np.random.Generator,
+    ) -> None:
+        size = min(len(points) for points in others)
+        dimension = others[0].shape[1]
+        self._points = np.concatenate([points[:size] for points in others])
+        start, own = (population * size)[:, None], parent[:, None]
+        between = rng.integers(size - 1, size=near.shape)
+        first = (own + 1 + between) % size
+        second = (between + 1 + rng.integers(size - 2, size=near.shape)) % (size - 1)
+        second = (own + 1 + second) % size
+        count = min(max(dimension + 1, size // _LOCAL), size - 2)
+        neighbours = np.concatenate([_nearest(points[:size], count) for points in others])
+        clone, _ = np.nonzero(near)
+        point = (start + first)[near]
+        rank = rng.integers(count, size=len(point))
+        beside = neighbours[point, rank]
+        again = np.flatnonzero(beside == parent[clone])
+        beside[again] = neighbours[point[again], (rank[again] + 1) % count]
+        second[near] = beside
+        self._first, self._second = (start + first).ravel(), (start + second).ravel()
+
+    def __call__(self, slots: Rows) -> FloatArray:
+        """Return directions (n, D) of slices, numbered clone by clone."""
+        direction = self._points.take(self._first.take(slots), axis=0)
+        direction -= self._points.take(self._second.take(slots), axis=0)
         return direction
 
 
 class _Axes:
     """Deals out axes in turn, as long as the range of the other particles along each."""
 
-    def __init__(self, others: list[FloatArray], population: Rows, *, random: bool) -> None:
+    def __init__(
+        self,
+        others: list[FloatArray],
+        population: Rows,
+        steps: int,
+        rng: np.random.Generator,
+        *,
+        random: bool,
+    ) -> None:
         self._range = np.stack([np.ptp(points, axis=0) for points in others])[population]
+        self._steps = steps
         count, dimension = self._range.shape
-        self._axes = np.tile(np.arange(dimension), (count, 1))
-        self._dealt = np.zeros(count, dtype=np.intp)
-        self._random = random
+        axes = np.tile(np.arange(dimension), (count, -(-steps // dimension), 1))
+        if random:
+            axes = rng.permuted(axes, axis=2)
+        self._axis = axes.reshape(count, -1)[:, :steps].ravel()
 
-    def __call__(self, rows: Rows, near: BoolArray, rng: np.random.Generator) -> FloatArray:
-        """Return directions of some rows, shape (n, D), whether ``near`` or not."""
-        dimension = self._axes.shape[1]
-        place = self._dealt[rows] % dimension
-        begun = rows[place == 0]
-        if self._random:
-            self._axes[begun] = rng.permuted(self._axes[begun], axis=1)
-        axis = self._axes[rows, place]
-        self._dealt[rows] += 1
-        direction = np.zeros((len(rows), dimension))
-        direction[np.arange(len(rows)), axis] = self._range[rows, axis]
+    def __call__(self, slots: Rows) -> FloatArray:
+        """Return directions (n, D) of slices, numbered clone by clone."""
+        axis = self._axis.take(slots)
+        direction = np.zeros((len(slots), self._range.shape[1]))
+        direction[np.arange(len(slots)), axis] = self._range[slots // self._steps, axis]
         return direction
 
 

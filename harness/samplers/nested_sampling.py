@@ -13,6 +13,8 @@ London, section 4.4.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -131,19 +133,34 @@ def run_from_base(
     """
     base = path.base
     settings.refuse_too_few(path.target.dimension)
-
-    def prior(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return base.log_density(points), base.log_density_gradient(points)
-
     start = base.sample(rng, settings.populations * settings.particles)
     run = nested_run(
-        PriorAndLikelihood(prior, path.target.log_density),
+        PriorAndLikelihood(_Prior(base), path.target.log_density),
         start.reshape(settings.populations, settings.particles, -1),
         settings,
         seed=seed,
     )
     path.cost.gradients += run.evaluations
     return run
+
+
+@dataclass(frozen=True)
+class _Prior:
+    """A base as a :data:`harness.arrays.LogDensity`."""
+
+    base: GaussianBase
+
+    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return self.base.log_density(points), self.base.log_density_gradient(points)
+
+    @cached_property
+    def _highest(self) -> float:
+        return float(self.base.log_density(self.base.mean))
+
+    def values(self, points: FloatArray) -> FloatArray:
+        z = self.base.whiten(points)
+        value: FloatArray = self._highest - 0.5 * np.einsum("nd,nd->n", z, z)
+        return value
 
 
 def run_attributes(run: NestedRun, said: Summary) -> dict[str, Any]:

@@ -25,11 +25,13 @@ from harness.path import GaussianBase, PilotSettings, gaussian_base, pilot
 from harness.samplers.annealed_importance import annealed_importance
 from harness.samplers.ensemble import EnsembleSettings, run_ensemble
 from harness.samplers.ensemble.walkers import walker_streams
+from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.gibbs_tempering import gibbs_tempering
 from harness.samplers.kernels import Hmc
 from harness.samplers.nested_moves import NestedExplorer
 from harness.samplers.nested_particles import PriorAndLikelihood
 from harness.samplers.nested_run import NestedSettings, nested_run
+from harness.samplers.nested_sampling import run_from_base
 from harness.samplers.parallel_tempering import parallel_tempering
 from harness.temper import tempered_model
 
@@ -242,8 +244,9 @@ model {
 """
 
 
-def _nested_sampling() -> None:
+def _nested_sampling(rounds: int) -> None:
     """What an evaluation costs nested sampling, in gradients of the Stan program."""
+    _nested_relaxation(rounds)
     rng = np.random.default_rng(1)
     data = {
         "n": 500,
@@ -268,6 +271,35 @@ def _nested_sampling() -> None:
         print(
             f"  {explorer}: {run.evaluations:,} evaluations in {seconds:.1f} s, {each:.2f} native "
             "gradients each (target: 1.5)"
+        )
+
+
+def _nested_relaxation(rounds: int) -> None:
+    """The same from a Gaussian base, of a density that takes about a microsecond."""
+    print("\nnested sampling of relaxations from a Gaussian base, 4 populations of 250, slices:")
+    for units in (12, 28):
+        machine = generate(units, np.random.default_rng(3), eigenvalue_scale=2.0)
+        model = relax(machine).model("relaxation")
+        density = TargetDensity(model)
+        target = Target(model.name, model.dimension, density, density.parameters)
+        base = gaussian_base(np.zeros(model.dimension), 4 * np.eye(model.dimension))
+        points = base.sample(np.random.default_rng(1), 250)
+
+        def gradients(density: TargetDensity = density, points: FloatArray = points) -> None:
+            for _ in range(80):
+                density(points)
+
+        # It ends early, before populations do at different times.
+        settings, plain, each = NestedSettings(remaining=0.9999), np.inf, np.inf
+        for _ in range(rounds):
+            path = GeometricPath(target, base)
+            plain = min(plain, _timed(gradients)[1] / (80 * len(points)))
+            start = np.random.default_rng(5)
+            run, seconds = _timed(run_from_base, path, settings, start, seed=1)
+            each = min(each, seconds / run.evaluations)
+        print(
+            f"  {model.dimension} dimensions: {1e6 * each:.2f} microseconds an evaluation, "
+            f"{each / plain:.2f} native gradients of {1e6 * plain:.2f} (target: 1.5)"
         )
 
 
@@ -337,4 +369,4 @@ def print_samplers(options: argparse.Namespace) -> None:
     _parallel_tempering(options.rounds)
     _annealed_importance(max(1, options.rounds // 3))
     _gibbs_tempering(options.rounds)
-    _nested_sampling()
+    _nested_sampling(max(1, options.rounds // 3))

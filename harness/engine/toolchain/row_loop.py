@@ -24,7 +24,7 @@ _SECONDS = 120.0
 _log = logging.getLogger(__name__)
 
 RowLoop = Callable[..., None]
-"""``harness_rows``: gradient function, models, how many, rows, dimension, and three arrays."""
+"""``harness_rows``: two functions, models, how many, rows, dimension, and three arrays."""
 
 
 @cache
@@ -89,5 +89,5 @@ def _load(library: Path) -> RowLoop:
     loop = ctypes.CDLL(str(library)).harness_rows
     loop.restype = None
     pointer, number = ctypes.c_void_p, ctypes.c_int64
-    loop.argtypes = [pointer, pointer, number, number, number, pointer, pointer, pointer]
+    loop.argtypes = [*[pointer] * 3, *[number] * 3, *[pointer] * 3]
     return loop

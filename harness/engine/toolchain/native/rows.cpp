@@ -1,5 +1,5 @@
-// Log densities and gradients at all rows of an array, over a C function that does one: BridgeStan's
-// bs_log_density_gradient, whichever library it comes from.
+// Log densities at all rows of an array, with or without gradients, over a C function that does one:
+// BridgeStan's bs_log_density_gradient or bs_log_density, whichever library it comes from.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +17,8 @@ namespace {
 
 using Gradient = int (*)(const void* model, bool propto, bool jacobian, const double* point,
                          double* value, double* gradient, char** message);
+using Value = int (*)(const void* model, bool propto, bool jacobian, const double* point,
+                      double* value, char** message);
 using Clock = std::chrono::steady_clock;
 
 // Work ahead that is worth another thread, which wakes some 40 microseconds late.
@@ -25,7 +27,8 @@ constexpr double kWorthAThread = 120e-6;
 constexpr std::int64_t kMostAtOnce = 16;
 
 struct Rows {
-  Gradient gradient;
+  Gradient gradient;  // null if values alone are wanted
+  Value value;        // then this is not
   std::int64_t count, dimension;
   const double* points;
   double* values;
@@ -39,23 +42,28 @@ bool finite(const double* entries, std::int64_t count) {
   return std::all_of(entries, entries + count, [](double entry) { return std::isfinite(entry); });
 }
 
-// What harness/stan_rows.py says of rows without a density holds here.
+// What harness/engine/stan_rows.py says of rows without a density holds here.
 void evaluate(const Rows& rows, const void* model, std::int64_t row) noexcept {
   const double* point = rows.points + row * rows.dimension;
   double* value = rows.values + row;
-  double* gradient = rows.gradients + row * rows.dimension;
+  // Values alone are evaluated as if there were no entries of the gradient.
+  const std::int64_t slopes = rows.gradient == nullptr ? 0 : rows.dimension;
+  double* gradient = rows.gradients + row * slopes;
   bool known = false;
   if (finite(point, rows.dimension)) {
     try {
-      known = rows.gradient(model, true, true, point, value, gradient, nullptr) == 0;
+      const int failed = rows.gradient == nullptr
+                             ? rows.value(model, true, true, point, value, nullptr)
+                             : rows.gradient(model, true, true, point, value, gradient, nullptr);
+      known = failed == 0;
     } catch (...) {
       known = false;
     }
   }
-  if (known && std::isfinite(*value) && finite(gradient, rows.dimension)) return;
+  if (known && std::isfinite(*value) && finite(gradient, slopes)) return;
   const double infinity = std::numeric_limits<double>::infinity();
   if (!(known && *value == infinity)) *value = -infinity;
-  std::fill(gradient, gradient + rows.dimension, 0.0);
+  std::fill(gradient, gradient + slopes, 0.0);
 }
 
 // Returns whether there are rows left.
@@ -137,12 +145,13 @@ class Helpers {
 
 }  // namespace
 
-// One model for each thread that there may be.  No exception leaves this function.
-extern "C" void harness_rows(Gradient gradient, const void* const* models, std::int64_t threads,
-                             std::int64_t count, std::int64_t dimension, const double* points,
-                             double* values, double* gradients) noexcept {
+// One model for each thread that there may be.  One of the two functions is null, and so are the
+// gradients with the first of them.  No exception leaves this function.
+extern "C" void harness_rows(Gradient gradient, Value value, const void* const* models,
+                             std::int64_t threads, std::int64_t count, std::int64_t dimension,
+                             const double* points, double* values, double* gradients) noexcept {
   const std::int64_t block = std::clamp<std::int64_t>(count / (16 * threads), 1, kMostAtOnce);
-  Rows rows{gradient, count, dimension, points, values, gradients, block};
+  Rows rows{gradient, value, count, dimension, points, values, gradients, block};
   const auto started = Clock::now();
   Helpers* helpers = nullptr;
   std::int64_t asked = 0;
