@@ -106,7 +106,7 @@ PATH: dict[str, Any] = {"kernel": Hmc(4), "warmup": 200, "draws": 800, "chains":
             SIMULATED_TEMPERING_OVER_IMAGES.sample,
             PATH | {"ladder": sigmoidal_ladder(20), "log_weights": np.zeros(20)},
         ),
-        (JOINT_HMC_OVER_IMAGES.sample, PATH),
+        (JOINT_HMC_OVER_IMAGES.sample, PATH | {"kernel": Hmc(8), "draws": 1600}),
         (ANNEALED_IMPORTANCE_OVER_IMAGES.sample, {"ladder": LADDER, "chains": 100}),
     ],
     ids=["gibbs", "simulated", "simulated, flat", "joint", "annealed"],

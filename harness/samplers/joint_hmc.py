@@ -132,8 +132,9 @@ def joint_hmc(
             kept[:, iteration - warmup] = state.points
             acceptance[:, iteration - warmup] = moved.acceptance
     x, u = kept[..., :-1], np.clip(kept[..., -1], -_LARGEST_U, _LARGEST_U)
-    flat = path.state(x.reshape(-1, dimension))
-    delta = path.delta(flat).reshape(chains, draws)
+    # Draw after draw, because the density of a chain's points may depend on which chain it is.
+    flat = path.state(np.swapaxes(x, 0, 1).reshape(-1, dimension))
+    delta = path.delta(flat).reshape(draws, chains).T
     log_w1, log_w0 = inv_temp_log_conditionals(delta, _FLAT, ladder=False)
     # Evaluating the kept draws again is not part of the run's cost.
     path.cost.gradients = joint.cost.gradients + chains
@@ -154,7 +155,7 @@ def joint_hmc(
         },
         seed=seed,
         stats={
-            "lp": flat.log_gamma.reshape(chains, draws),
+            "lp": flat.log_gamma.reshape(draws, chains).T,
             "acceptance_rate": acceptance,
         },
         found={"tuned_step_size": float(steps.tuned(group)[0])},
