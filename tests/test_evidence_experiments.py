@@ -156,7 +156,9 @@ def image_verdicts(
 
 def test_image_claims_hold_and_fail() -> None:
     good = image_verdicts({"collapsed": 0.02, "joint-hmc": 2.0, "st-flat": 2.0, "st": 2.0}, {})
+    assert good.pop("st-index") == "not reproduced"
     assert set(good.values()) == {"reproduced"}
+    assert image_verdicts({}, {})["st-index"] == "reproduced"
     bad = image_verdicts(
         {"collapsed": 2.0, "ais": 2.0, "joint-hmc": 0.02, "st-flat": 0.02, "st": 0.02}, {}
     )
@@ -176,8 +178,8 @@ def test_image_claims_that_four_runs_do_not_decide() -> None:
     assert found["joint-below-gibbs"] == found["st-below-gibbs"] == "undecided"
     # Gibbs CT has spent less before its first part ends than the other in all.
     apart = image_verdicts({"st-flat": 2.0, "ais": 0.2}, {"gibbs": 10_000_000})
-    assert apart["st-below-gibbs"] == apart["gibbs-like-ais"] == "undecided"
-    assert apart["gibbs-like-ais-seconds"] == "reproduced"
+    assert apart["st-index"] == apart["gibbs-like-ais"] == "undecided"
+    assert apart["gibbs-like-ais-seconds"] == apart["st-below-gibbs"] == "reproduced"
 
 
 def test_image_tables_and_figures() -> None:
@@ -185,12 +187,12 @@ def test_image_tables_and_figures() -> None:
     (table,) = IMAGES.tables(made)
     assert list(table.frame.index[:3]) == [
         "AIS, 50 temperatures",
-        "AIS, 200 temperatures",
+        "AIS, 100 temperatures",
         "Simulated tempering",
     ]
     assert len(table.frame) == len(made.cells) - 1
     names = [figure.name for figure in IMAGES.figures(made)]
-    assert names == ["figure-4-digits-30", "images-digits"]
+    assert names == ["figure-4-digits-20", "images-digits"]
 
 
 def test_the_published_numbers_of_the_images_are_those_of_the_profile() -> None:
@@ -203,6 +205,7 @@ def test_the_published_numbers_of_the_images_are_those_of_the_profile() -> None:
     assert (whole.gibbs, whole.tempered, whole.joint, whole.runs) == (10_000, 3000, 7500, 10)
     assert whole.bounds[0] == 10_000
     assert 2 * whole.bounds[1] == 16  # in two runs
+    assert (whole.annealed_step, whole.step) == (0.3, 0.25)
 
 
 def test_images_are_measured_by_group() -> None:
