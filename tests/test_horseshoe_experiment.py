@@ -81,6 +81,15 @@ def test_every_row_is_planned_at_the_same_cost(
         assert warmup == pytest.approx(cells.PROFILES[profile].warmup, rel=0.01)
 
 
+def test_the_profile_paper_has_the_published_length() -> None:
+    """10,000 iterations of HMC (section 4.3), which RStan halves; and Stan's own depth of trees."""
+    sizes = cells.PROFILES["paper"]
+    assert sizes.warmup == sizes.draws == 5000
+    assert (sizes.splits, sizes.max_treedepth) == (20, 10)
+    assert {row.inv_temp for row in cells.ROWS["paper"]} == {None, 0.25, 0.5, 0.75}
+    assert {row.pseudo_samples for row in cells.ROWS["paper"]} == {1, 2, 5}
+
+
 def test_the_shipped_data_are_always_there() -> None:
     found = EXPERIMENT.grid("smoke")
     assert {cell.factors["data"] for cell in found} == {"golub", "exact"}

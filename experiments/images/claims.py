@@ -45,7 +45,11 @@ def _at_equal_cost(
 
 
 def _cost(cost: float, unit: str) -> str:
-    return f"{cost / 1e6:.2f} million gradients" if unit == "gradients" else f"{cost:.3g} s"
+    return (
+        f"{cost / 1e6:.2f} million gradients"
+        if unit == "gradients"
+        else f"{cost:.3g} s of processor time"
+    )
 
 
 def _similar(unit: str) -> Judge:

@@ -60,7 +60,8 @@ def figure_4(found: ImageResults) -> Figure:
         if half > 0:
             axis.axhline(half, color="black", linestyle=":", linewidth=1)
         axis.set(yscale="log", ylabel="RMSE, nats")
-    for axis, unit in zip(axes, ("seconds", "seconds", "gradients"), strict=True):
+    units = ("processor seconds", "processor seconds", "gradients")
+    for axis, unit in zip(axes, units, strict=True):
         axis.set(xscale="log", xlabel=unit)
     axes[0].legend(fontsize=6.5)
     return Figure(

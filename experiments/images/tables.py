@@ -31,7 +31,7 @@ def _table(found: ImageResults) -> Table:
         f"Log joint evidence of {found.images} images of {found.decoder}, in nats: error against "
         f"the middle of the bounds {lower:.2f} and {upper:.2f}. Images are independent, so that "
         "the standard deviation rests on groups of them; the bias with its standard error rests on "
-        "the runs. By NUTS fewer images are run. Seconds are of one process.",
+        "the runs. By NUTS fewer images are run. Seconds are of the processor, but for NUTS.",
         pd.DataFrame(rows).set_index("method"),
     )
 
