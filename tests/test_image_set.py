@@ -92,6 +92,7 @@ def check(fit: Fit) -> None:
     assert np.abs(each - truth()).max() < 0.5 < np.abs(np.diff(truth())).min()
     assert fit.posterior["z"].shape[-2:] == (3, 2)
     assert fit.gradients > 0
+    assert fit.seconds > 0
 
 
 PATH: dict[str, Any] = {"kernel": Hmc(4), "warmup": 200, "draws": 800, "chains": 2}
