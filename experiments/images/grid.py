@@ -175,7 +175,8 @@ def _cells_of(
 ) -> Iterator[Cell]:
     images = image_set(autoencoder, made.image[: size.images], seed=IMAGES_SEED)
     model = images.model(f"{decoder}-{size.images}")
-    few = images.part(slice(0, size.nuts_images)).model(f"{decoder}-{size.nuts_images}")
+    nuts_images = size.nuts_images or size.images
+    few = images.part(slice(0, nuts_images)).model(f"{decoder}-{nuts_images}")
     nuts = NutsSettings(chains=1, warmup=size.nuts[0], draws=size.nuts[1])
     kernel = Hmc(size.steps)
     path = {"kernel": kernel, "chains": size.chains}
@@ -187,14 +188,14 @@ def _cells_of(
         by_nuts = row in ("joint", "collapsed")
         return Cell(
             f"{prefix}-{key}",
-            f"{LABELS[row]}{name} ({decoder})",
+            f"{LABELS[row]}{name} ({decoder}, {nuts_images if by_nuts else size.images} images)",
             {"decoder": decoder, "images": size.images, "method": row},
             few if by_nuts else model,
             method,
             settings,
             nuts,
             2 if row == "bdmc" else size.runs,
-            extras={"of": (size.images, size.nuts_images) if row == "bdmc" else ()},
+            extras={"of": (size.images, nuts_images) if row == "bdmc" else ()},
         )
 
     rungs, chains = size.bounds

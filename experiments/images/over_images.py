@@ -35,8 +35,8 @@ from harness.samplers.simulated_tempering import simulated_tempering
 
 from .image_set import ImageSet, set_of
 
-_NUMBERS_AT_ONCE = 50_000_000
-"""Coordinates of draws that a block of images may hold, 400 MB; more images are run in blocks."""
+_NUMBERS_AT_ONCE = 25_000_000
+"""Coordinates of draws that a block of images may hold, 200 MB; more images are run in blocks."""
 
 _NUMBERS_KEPT = 2_000_000
 """Coordinates of draws that a fit keeps: of longer runs every so many draws are kept."""
