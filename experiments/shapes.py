@@ -254,7 +254,7 @@ def figures(results: Results) -> list[Figure]:
     ]
 
 
-def _judge(target: str, beside: Callable[[pd.DataFrame], str], results: Results) -> Judgement:
+def _judge(target: str, results: Results) -> Judgement:
     """Judge whether HMC fails to explore a target, and PE explores it, more often than not."""
     runs = {
         cell.factors["method"]: _runs(results, cell.key)
@@ -264,22 +264,20 @@ def _judge(target: str, beside: Callable[[pd.DataFrame], str], results: Results)
     success = {method: _explored(each, target) for method, each in runs.items()}
     failed, hmc = mostly(int((~success["hmc"]).sum()), len(success["hmc"]))
     explored, pe = mostly(int(success["pe"].sum()), len(success["pe"]))
-    what = "all six petals" if target == "flower" else "the tails with half of their probability"
+    if target == "flower":
+        what, name, unit = "all six petals", "distance", 1.0
+        beside = "Distance from equal shares"
+    else:
+        what, name, unit = "the tails with half of their probability", "tail", TAIL
+        beside = "P(tails) over the exact one"
+    effect = {method: mean_effect(each[name] / unit).told() for method, each in runs.items()}
     thousand = {method: each["gradients"].mean() / 1000 for method, each in runs.items()}
     return (
         f"HMC did not reach {what} in {failed}, PE did in {explored}; both must in more than half. "
-        f"{beside(runs['hmc'])} for HMC, {beside(runs['pe'])} for PE ({thousand['hmc']:.0f} and "
+        f"{beside}: HMC {effect['hmc']}, PE {effect['pe']} ({thousand['hmc']:.0f} and "
         f"{thousand['pe']:.0f} thousand gradients a run).",
         all_hold([hmc, pe]),
     )
-
-
-def _distance(runs: pd.DataFrame) -> str:
-    return f"Distance from equal shares {mean_effect(runs['distance']).told(3)}"
-
-
-def _tails(runs: pd.DataFrame) -> str:
-    return f"P(tails) over the exact one {mean_effect(runs['tail'] / TAIL).told()}"
 
 
 Judgement = tuple[str, Decision]
@@ -287,12 +285,12 @@ CLAIMS: tuple[tuple[Claim, str, Callable[[Results], Judgement]], ...] = (
     (
         Claim("flower", "paper", "HMC struggles to explore the flower; PE explores all of it."),
         "flower",
-        partial(_judge, "flower", _distance),
+        partial(_judge, "flower"),
     ),
     (
         Claim("banana", "paper", "HMC under-explores the tails of the banana; PE reaches them."),
         "banana",
-        partial(_judge, "banana", _tails),
+        partial(_judge, "banana"),
     ),
 )
 
