@@ -63,7 +63,7 @@ def figure_4(found: ImageResults) -> Figure:
     units = ("processor seconds", "processor seconds", "gradients")
     for axis, unit in zip(axes, units, strict=True):
         axis.set(xscale="log", xlabel=unit)
-    axes[0].legend(fontsize=6.5)
+    axes[0].legend(fontsize=6, loc="lower right")
     return Figure(
         f"figure-4-{found.decoder}-{found.images}",
         f"{found.images} images of {found.decoder}: estimates of their log joint evidence against "
@@ -102,7 +102,7 @@ def generated_images(results: Results, decoder: str) -> Figure | None:
         page[top : top + side, left : left + side] = image.reshape(side, side)
     figure, (axis,) = new_figure(width=5.0, height=5.0 * down / across)
     axis.imshow(page, cmap="Greys", interpolation="nearest")
-    axis.set(xticks=[], yticks=[])
+    axis.set_axis_off()
     return Figure(
         f"images-{decoder}",
         f"The first {len(pixels)} of the images of {decoder} (Figures 6 and 7 of the paper show "
