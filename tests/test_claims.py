@@ -10,7 +10,7 @@ import pytest
 
 from harness.fit import Fit
 from harness.plan.catalogue import experiment_names, load_experiment
-from harness.plan.claims import judged
+from harness.plan.claims import judged, mostly
 from harness.plan.effects import Decision, Undecided
 from harness.plan.spec import Cell, Claim, ClaimKind, Profile, Results, Verdict
 
@@ -49,6 +49,19 @@ def test_what_is_lacking_is_named_and_nothing_is_measured() -> None:
     claim = judged(results("quick"), WORKS, {"pe-2", "hmc"}, judge)
     assert claim.measured == "Not in these results: hmc, pe-2."
     assert claim.verdict == "not run"
+
+
+@pytest.mark.parametrize(
+    ("successes", "runs", "decision"),
+    # Wilson's interval of 4 of 4 begins at 4 / (4 + 1.96^2) = 0.51, that of 3 of 3 at 0.44.
+    [(4, 4, True), (3, 3, None), (0, 4, False), (10, 20, None), (15, 20, True), (14, 20, None)],
+)
+def test_what_one_run_shows_must_be_so_in_most(
+    successes: int, runs: int, decision: bool | None
+) -> None:
+    told, found = mostly(successes, runs)
+    assert (None if isinstance(found, Undecided) else found) is decision
+    assert told.startswith(f"{successes} of {runs} runs, {successes / runs:.0%} [")
 
 
 def test_claims_of_the_experiments_have_keys_of_their_own() -> None:

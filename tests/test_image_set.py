@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.images import over_images
 from experiments.images.image_set import ImageSet, image_set, set_of
 from experiments.images.over_images import (
     ANNEALED_IMPORTANCE_OVER_IMAGES,
     BIDIRECTIONAL_OVER_IMAGES,
     GIBBS_TEMPERING_OVER_IMAGES,
+    JOINT_HMC_OVER_IMAGES,
     JOINT_TEMPERING_OVER_IMAGES,
     SIMULATED_TEMPERING_OVER_IMAGES,
 )
@@ -56,6 +58,8 @@ def test_every_row_is_the_stan_program_of_its_image_in_whitened_coordinates() ->
     images, _ = made()
     points = 2 * np.random.default_rng(0).normal(size=(7, 2))
     value, gradient = images(points)
+    again = images(np.tile(points, (111, 1))[:700])  # more rows than go through together
+    np.testing.assert_allclose(again[0][693:], images(points)[0], rtol=1e-12)
     for row, point in enumerate(points):
         number = row % 3
         model, base = images.single(number, "one")
@@ -88,6 +92,7 @@ def check(fit: Fit) -> None:
     assert np.abs(each - truth()).max() < 0.5 < np.abs(np.diff(truth())).min()
     assert fit.posterior["z"].shape[-2:] == (3, 2)
     assert fit.gradients > 0
+    assert fit.seconds > 0
 
 
 PATH: dict[str, Any] = {"kernel": Hmc(4), "warmup": 200, "draws": 800, "chains": 2}
@@ -98,9 +103,14 @@ PATH: dict[str, Any] = {"kernel": Hmc(4), "warmup": 200, "draws": 800, "chains":
     [
         (GIBBS_TEMPERING_OVER_IMAGES.sample, PATH),
         (SIMULATED_TEMPERING_OVER_IMAGES.sample, PATH | {"ladder": sigmoidal_ladder(20)}),
+        (
+            SIMULATED_TEMPERING_OVER_IMAGES.sample,
+            PATH | {"ladder": sigmoidal_ladder(20), "log_weights": np.zeros(20)},
+        ),
+        (JOINT_HMC_OVER_IMAGES.sample, PATH | {"kernel": Hmc(8), "draws": 1600}),
         (ANNEALED_IMPORTANCE_OVER_IMAGES.sample, {"ladder": LADDER, "chains": 100}),
     ],
-    ids=["gibbs", "simulated", "annealed"],
+    ids=["gibbs", "simulated", "simulated, flat", "joint", "annealed"],
 )
 def test_all_images_at_once_give_the_evidence_of_each(
     sample: Callable[..., Fit], settings: dict[str, Any]
@@ -110,8 +120,22 @@ def test_all_images_at_once_give_the_evidence_of_each(
     check(fit)
     if "part_log_evidence" in fit.tree.attrs:
         parts = np.asarray(fit.tree.attrs["part_log_evidence"])
-        assert parts.shape == (12,)
-        assert parts[-1] == pytest.approx(fit.log_evidence.value, abs=1e-9)
+        assert parts.shape == (3 * 12,)
+        np.testing.assert_allclose(parts[11::12], fit.tree.attrs["image_log_evidence"])
+
+
+def test_images_in_blocks_give_the_evidence_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory for two of the three images, and a fit that keeps some of the draws."""
+    images, _ = made()
+    draws_of_an_image = 2 * 800 * 2
+    monkeypatch.setattr(over_images, "_NUMBERS_AT_ONCE", 2 * draws_of_an_image)
+    monkeypatch.setattr(over_images, "_NUMBERS_KEPT", 3 * draws_of_an_image // 4)
+    fit = GIBBS_TEMPERING_OVER_IMAGES.sample(images.model("three"), seed=4, **PATH)
+    check(fit)
+    assert fit.posterior["z"].shape == (2, 200, 3, 2)
+    # Two chains an image, each of 1,000 iterations of 4 steps, and one evaluation at its start.
+    assert fit.gradients == 3 * 2 * (4 * 1000 + 1)
+    np.testing.assert_array_equal(images.part(slice(1, 3)).image, images.image[1:])
 
 
 def test_the_posterior_of_every_image_is_its_own() -> None:

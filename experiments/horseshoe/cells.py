@@ -25,7 +25,13 @@ RELEVANT = {"golub": 55, "colon": 3, "leukemia": 55, "prostate": 200}
 """Guess p0 at the number of relevant genes of each data set, which sets tau_0."""
 
 STEPS = 63
-"""Leapfrog steps that a trajectory is planned with: on the shipped data all runs took as many."""
+"""Leapfrog steps that a trajectory is planned with: on the shipped data most runs took as many.
+
+At a largest depth of 10 HMC took as many too, in 40 draws after 250 of warm-up.
+"""
+
+SHARED_RESERVE = 1.7
+"""Times as many draws are planned for rows of shared scales, whose trajectories may be shorter."""
 
 NUM_SHOWN = 3
 """Coefficients shown: as many drawn at random, and as many most correlated with the class."""
@@ -40,10 +46,11 @@ class Sizes:
     splits
         Random splits of each data set.
     warmup, draws
-        Iterations of HMC; with N pseudo-samples there are N times fewer.
+        Iterations of HMC; with N pseudo-samples there are N times fewer, but for
+        :data:`SHARED_RESERVE`.
     max_treedepth
         Largest depth of a trajectory; at 6 it has at most 63 steps, so that no run costs more
-        than was planned.
+        than was planned; 10 is Stan's own.
     """
 
     splits: int
@@ -55,7 +62,7 @@ class Sizes:
 PROFILES: dict[Profile, Sizes] = {
     "smoke": Sizes(2, 40, 40, 4),
     "quick": Sizes(4, 120, 240, 6),
-    # 10,000 iterations of HMC, half of them warm-up as in RStan.
+    # 10,000 iterations of HMC, half of them warm-up as in RStan; the authors' program has 1,000.
     "paper": Sizes(20, 5000, 5000, 10),
 }
 
@@ -69,6 +76,15 @@ class Row:
     pseudo_samples: int = 1
     form: Form = "full"
     inv_temp: float | None = None
+
+    def draws(self, hmc: int) -> int:
+        """Return how many draws are planned where HMC has ``hmc``.
+
+        More than the budget of gradients pays for are not used, and fewer mean that all rows are
+        compared at less (:func:`experiments.horseshoe.tables.common_share`).
+        """
+        reserve = SHARED_RESERVE if self.form == "shared_scales" else 1.0
+        return max(4, int(reserve * hmc / self.pseudo_samples))
 
     @property
     def method(self) -> Method:
@@ -163,7 +179,7 @@ def data_cells(name: str, data: Classification, profile: Profile) -> tuple[Cell,
             nuts=NutsSettings(
                 chains=1,
                 warmup=max(20, sizes.warmup // row.pseudo_samples),
-                draws=max(4, sizes.draws // row.pseudo_samples),
+                draws=row.draws(sizes.draws),
                 max_treedepth=sizes.max_treedepth,
             ),
             replications=sizes.splits,

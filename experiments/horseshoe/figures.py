@@ -9,7 +9,7 @@ from harness.report.style import COLOURS, INK, new_figure, to_image
 
 from .cells import HMC, NUM_SHOWN, PE_2, PE_5
 from .measures import density_estimate
-from .tables import data_names, exact_table, runs_of
+from .tables import common_share, data_names, density_of, exact_table, runs_of
 
 _COLOUR = {"HMC": COLOURS[0], "full": COLOURS[1], "shared_scales": COLOURS[2]}
 
@@ -18,7 +18,8 @@ def figures(results: Results) -> list[Figure]:
     """What the finished cells allow."""
     found = []
     for data in data_names(results):
-        found.append(densities(results, data))
+        if common_share(results, data) is not None:
+            found.append(densities(results, data))
         marginal = marginals(results, data)
         if marginal is not None:
             found.append(marginal)
@@ -37,7 +38,7 @@ def densities(results: Results, data: str) -> Figure:
     figure, (axis,) = new_figure(width=8, height=0.9 + 0.36 * len(cells))
     place = np.arange(len(cells))[::-1]
     for at, cell in zip(place, cells, strict=True):
-        lpd = runs_of(results, data, cell.factors["row"])["lpd"].to_numpy()
+        lpd = density_of(results, data, cell.factors["row"]).to_numpy()
         colour = _colour(cell)
         axis.boxplot(
             [lpd],
@@ -69,7 +70,7 @@ def densities(results: Results, data: str) -> Figure:
         f"densities-{data}",
         f"{data}: held-out log predictive density over random splits, as the paper's Figures 5 "
         "and 10. A box a method, a dot a split; further right is better. All methods see the same "
-        "splits and spend the same likelihood gradients; green shares its scales between "
+        "splits and have spent the same likelihood gradients; green shares its scales between "
         "pseudo-samples, as published.",
         f"Box plots of held-out log predictive density by method on the {data} data.",
         to_image(figure),

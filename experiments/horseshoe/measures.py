@@ -6,11 +6,18 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.fit import Fit
+from harness.models.horseshoe import Classification
 from harness.plan.spec import Cell
 
 from .cells import NUM_SHOWN
 from .predictions import condensed, held_out_density, within_budget
 from .small import bounded_scale
+
+SHARES = (20, 30, 40, 50, 60, 70, 80, 90, 100)
+"""Percentages of the budget of gradients at which a run's predictions are measured."""
+
+_SPENT = 0.95
+"""Part of such a share that the draws must have spent for costs to count as equal."""
 
 _HIGHEST = 0.2
 """Part of the highest point of a density that another maximum must reach to count as a mode."""
@@ -42,6 +49,7 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
         "lpd_mcse": float(pointwise.mcse),
         "joint_lpd": float(joint.value),
         "joint_lpd_mcse": float(joint.mcse),
+        **_at_shares(cell, fit, held_out),
         "base_rate": float(np.log(np.where(held_out.y == 1, share, 1 - share)).mean()),
         "draws_used": float(used.posterior.sizes["draw"]),
         "likelihood_gradients": float(spent),
@@ -54,6 +62,31 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
         ),
         "divergences": float(used.sample_stats["diverging"].sum()),
     }
+
+
+def _at_shares(cell: Cell, fit: Fit, held_out: Classification) -> dict[str, float]:
+    """Predictions from the first draws of a run, at each share of the budget.
+
+    They are NaN where the run has not spent as much, or where a few long trajectories make up the
+    share, so that those that have them have cost the same.
+    """
+    budget, each = cell.extras["budget"], cell.factors["N"]
+    spent = each * fit.sample_stats["n_steps"].to_numpy()[0].cumsum()
+    found: dict[str, float] = {}
+    for percent in SHARES:
+        gradients = percent / 100 * budget
+        count = int((spent <= gradients).sum())
+        values = dict.fromkeys(("lpd", "lpd_mcse", "joint_lpd", "draws"), float("nan"))
+        if count >= 4 and spent[count - 1] >= _SPENT * gradients:
+            pointwise, joint = held_out_density(within_budget(fit, gradients, each), held_out)
+            values = {
+                "lpd": float(pointwise.value),
+                "lpd_mcse": float(pointwise.mcse),
+                "joint_lpd": float(joint.value),
+                "draws": float(count),
+            }
+        found |= {f"{name}_{percent}": value for name, value in values.items()}
+    return found
 
 
 def modes_of(draws: FloatArray) -> list[float]:

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from harness.plan.claims import judged
-from harness.plan.effects import Decision, Undecided, all_hold, mean_effect, share
+from harness.plan.claims import judged, mostly
+from harness.plan.effects import Decision, all_hold, mean_effect
 from harness.plan.spec import Claim, Results, Table
 
 from .targets import MIXTURES, exact_right
@@ -71,14 +71,11 @@ def _one_mode(runs: pd.DataFrame, truth: float) -> tuple[str, Decision]:
     """Judge whether a run leaves a mode out more often than not; the papers show one run."""
     least = np.minimum(runs["right"], 1 - runs["right"])
     missed = int((least < _LOST).sum())
-    found, low, high = share(missed, len(runs))
-    decision: Decision = found > 0.5
-    if low <= 0.5 <= high:
-        decision = Undecided("more runs: the interval contains a half")
+    found, decision = mostly(missed, len(runs))
     return (
-        f"{missed} of {len(runs)} runs left a mode with less than a hundredth of their draws, "
-        f"{found:.0%} [{low:.0%}, {high:.0%}], and more than half must; mass of the right one "
-        f"{runs['right'].min():.3f} to {runs['right'].max():.3f} where it is {truth:.3f}",
+        f"A mode was left with less than a hundredth of the draws in {found}, and more than half "
+        f"must; mass of the right one {runs['right'].min():.3f} to {runs['right'].max():.3f} where "
+        f"it is {truth:.3f}",
         decision,
     )
 

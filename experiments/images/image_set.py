@@ -20,6 +20,9 @@ from harness.model.truth import UNKNOWN
 from harness.models.images import ImageAutoencoder, ImageDecoder, IntArray
 from harness.path import GaussianBase, gaussian_base
 
+_ROWS_AT_ONCE = 256
+"""Points that go through the decoder together: their hidden units stay in the processor's cache."""
+
 
 @dataclass(frozen=True)
 class ImageSet:
@@ -58,7 +61,18 @@ class ImageSet:
 
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return log densities and gradients; see the class."""
+        points = np.asarray(points, dtype=np.float64)
         row = np.arange(len(points)) % len(self.image)
+        value, gradient = np.empty(len(points)), np.empty(points.shape)
+        for start in range(0, len(points), _ROWS_AT_ONCE):
+            at = slice(start, start + _ROWS_AT_ONCE)
+            value[at], gradient[at] = self._of_rows(points[at], row[at])
+        return value, gradient
+
+    def _of_rows(
+        self, points: FloatArray, row: npt.NDArray[np.intp]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Log densities and gradients at points of some images."""
         sd, sign = self.sd[row], self._sign[row]
         z = self.mean[row] + sd * points
         first, second, pixels = self.decoder.layers
@@ -78,6 +92,16 @@ class ImageSet:
         back = (back @ second.weight.T) * (1 - h1**2)
         gradient: FloatArray = sd * (back @ first.weight.T - z)
         return value, gradient
+
+    def part(self, numbers: slice) -> ImageSet:
+        """Return some of the images as a set of their own."""
+        return replace(
+            self,
+            image=self.image[numbers],
+            mean=self.mean[numbers],
+            sd=self.sd[numbers],
+            log_zeta=self.log_zeta[numbers],
+        )
 
     def whitened(self, latent: npt.ArrayLike) -> FloatArray:
         """Whitened coordinates of latent vectors (K, L), one an image."""

@@ -6,11 +6,15 @@ theirs, the log joint marginal likelihood of the images (Graham and Storkey 2017
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from harness import evidence
 from harness.arrays import FloatArray
@@ -26,9 +30,16 @@ from harness.model import Model
 from harness.path.data import TemperedPath
 from harness.samplers.annealed_importance import annealed_importance, bidirectional
 from harness.samplers.gibbs_tempering import gibbs_tempering
+from harness.samplers.joint_hmc import joint_hmc
 from harness.samplers.simulated_tempering import simulated_tempering
 
 from .image_set import ImageSet, set_of
+
+_NUMBERS_AT_ONCE = 25_000_000
+"""Coordinates of draws that a block of images may hold, 200 MB; more images are run in blocks."""
+
+_NUMBERS_KEPT = 2_000_000
+"""Coordinates of draws that a fit keeps: of longer runs every so many draws are kept."""
 
 
 def sample_path_over_images(
@@ -41,14 +52,16 @@ def sample_path_over_images(
     compiled: object = None,
     **settings: Any,
 ) -> Fit:
-    """Run Gibbs or simulated tempering on all images side by side.
+    """Run Gibbs, simulated or joint tempering on all images side by side.
+
+    Images whose draws do not fit into memory together are run in blocks, one after the other.
 
     Parameters
     ----------
     model
         A model made by :meth:`experiments.images.image_set.ImageSet.model`.
     sampler
-        The sampler; all images share its tuning.
+        The sampler; all images of a block share its tuning.
     chains
         Number of chains for each image.
     nuts, compiled
@@ -60,9 +73,9 @@ def sample_path_over_images(
     -------
     Fit
         Fit of the product: the parameter ``z`` holds a draw for every image, shape (K, L),
-        whitened.  Attributes: ``log_evidence`` and its error; ``part_log_evidence``, the estimate
-        after each part of the draws (:func:`harness.evidence.part_shares`); and
-        ``image_log_evidence``, (K,).
+        whitened.  Attributes: ``log_evidence`` and its error; ``image_log_evidence``, (K,); and
+        ``part_log_evidence``, the estimates after each part of the draws
+        (:func:`harness.evidence.part_shares`), image after image, (12 K,).
 
     Raises
     ------
@@ -70,15 +83,48 @@ def sample_path_over_images(
         For the same reasons as in the sampler, or if the model is no set of images.
     """
     images = set_of(model)
-    count = len(images.image)
-    fit = sampler(model, images.base, chains=chains * count, seed=seed, **settings)
-    extended = fit.tree["extended"]
-    log_w1, log_w0 = (_by_image(extended[name].to_numpy(), count) for name in ("log_w1", "log_w0"))
-    z = fit.posterior["z"].to_numpy()
-    chosen = np.moveaxis(z.reshape(chains, count, *z.shape[1:]), 1, 2)
-    log_g = np.asarray(fit.settings["log_g"])
-    ratio = float(log_g[-1, 1] - log_g[0, 1])
-    return _product(fit, images, chosen, log_w1, log_w0, ratio)
+    size = chains * int(settings.get("draws", 1000)) * images.decoder.dimension
+    blocks = list(_blocks(len(images.image), size))
+    states = np.random.SeedSequence([seed, 6]).generate_state(len(blocks))
+    found: list[_Block] = []
+    for at, state in zip(blocks, states, strict=True):
+        some = images.part(at)
+        count = len(some.image)
+        fit = _timed(
+            sampler,
+            some.model(model.name),
+            some.base,
+            chains=chains * count,
+            seed=int(state),
+            **settings,
+        )
+        extended = fit.tree["extended"]
+        weights = [_by_image(extended[name].to_numpy(), count) for name in ("log_w1", "log_w0")]
+        z = fit.posterior["z"].to_numpy()
+        chosen = np.moveaxis(z.reshape(chains, count, *z.shape[1:]), 1, 2)
+        log_g = np.asarray(fit.settings["log_g"])
+        ratio = float(log_g[-1, 1] - log_g[0, 1])
+        found.append(
+            _block(fit, some, chosen, *weights, total=len(images.image), log_g_ratio=ratio)
+        )
+    return _product(found, model, seed)
+
+
+def _blocks(count: int, size: int) -> Iterator[slice]:
+    """Cut images into blocks of about equal size, each of whose draws fit into memory.
+
+    Parameters
+    ----------
+    count
+        Number of images.
+    size
+        Coordinates of all draws of one image.
+    """
+    at_once = max(1, min(count, _NUMBERS_AT_ONCE // size))
+    number = -(-count // at_once)
+    ends = [count * block // number for block in range(number + 1)]
+    for start, end in pairwise(ends):
+        yield slice(start, end)
 
 
 def sample_nuts_over_images(
@@ -105,29 +151,19 @@ def sample_nuts_over_images(
     nuts = nuts or NutsSettings()
     compiled = compiled or compiled_variant(model, form.program)
     states = np.random.SeedSequence([seed, 4]).generate_state(len(images.image))
-    fits = []
+    found: list[_Block] = []
     for number, state in enumerate(states):
         single, base = images.single(number, f"{model.name}-{number}")
         starts = base.sample(np.random.default_rng([int(state), 5]), nuts.chains)
         inits = [{"z": start.tolist()} for start in starts]
         run = Run(seed=int(state), nuts=nuts, inits=inits, compiled=compiled)
-        fits.append(sample(single, form, TemperedPath(base=base), run))
-    trees = [fit.tree for fit in fits]
-    log_w1, log_w0 = (
-        np.stack([tree["extended"][name].to_numpy() for tree in trees])
-        for name in ("log_w1", "log_w0")
-    )
-    z = np.stack([tree["posterior"]["z"].to_numpy() for tree in trees], axis=2)
-    joined = fits[0]
-    for kind in ("gradients", "seconds"):
-        for phase in ("warmup", "sampling"):
-            name = f"{kind}_{phase}"
-            joined.tree.attrs[name] = np.sum([tree.attrs[name] for tree in trees], axis=0)
-    joined.tree.attrs |= {"model": model.name, "seed": seed}
-    stats = {
-        "diverging": np.any([tree["sample_stats"]["diverging"].to_numpy() for tree in trees], 0)
-    }
-    return _product(joined, images, z, log_w1, log_w0, 0.0, stats)
+        fit = sample(single, form, TemperedPath(base=base), run)
+        extended = fit.tree["extended"]
+        weights = [extended[name].to_numpy()[None] for name in ("log_w1", "log_w0")]
+        z = fit.posterior["z"].to_numpy()[:, :, None]
+        some = images.part(slice(number, number + 1))
+        found.append(_block(fit, some, z, *weights, total=len(states)))
+    return _product(found, model, seed)
 
 
 def sample_annealed_over_images(
@@ -142,7 +178,9 @@ def sample_annealed_over_images(
     """Run annealed importance sampling on all images side by side, like the functions above."""
     images = set_of(model)
     count = len(images.image)
-    fit = annealed_importance(model, images.base, chains=chains * count, seed=seed, **settings)
+    fit = _timed(
+        annealed_importance, model, images.base, chains=chains * count, seed=seed, **settings
+    )
     return _annealed(fit, images)
 
 
@@ -172,7 +210,8 @@ def sample_bidirectional_over_images(
     -------
     Fit
         A fit like that of annealed importance sampling.  ``log_evidence`` is the stochastic lower
-        bound, and the attribute ``upper_log_evidence`` the upper one.
+        bound, and the attribute ``upper_log_evidence`` the upper one; ``image_upper_log_evidence``
+        has those of the images, (K,).
     """
     images = set_of(model)
     count = len(images.image)
@@ -181,7 +220,22 @@ def sample_bidirectional_over_images(
     fit = _annealed(found.forward, images)
     down = _by_image(found.log_weight_down[:, None], count)[..., 0]
     log_mean = np.logaddexp.reduce(-down, axis=1) - np.log(chains)
-    fit.tree.attrs["upper_log_evidence"] = float((images.log_zeta - log_mean).sum())
+    upper = images.log_zeta - log_mean
+    fit.tree.attrs |= {"upper_log_evidence": float(upper.sum()), "image_upper_log_evidence": upper}
+    return fit
+
+
+def _timed(sampler: Callable[..., Fit], *given: Any, **settings: Any) -> Fit:
+    """Run a sampler; the seconds of its fit are processor seconds, which no other process moves.
+
+    Methods are compared by them, and a run on a busy machine may wait for most of its time.
+    """
+    start = time.process_time()
+    fit = sampler(*given, **settings)
+    share = fit.tree.attrs["seconds_sampling"]
+    fit.tree.attrs["seconds_sampling"] = np.full_like(
+        share, (time.process_time() - start) / len(share)
+    )
     return fit
 
 
@@ -190,29 +244,78 @@ def _by_image(rows: FloatArray, count: int) -> FloatArray:
     return np.moveaxis(rows.reshape(-1, count, rows.shape[1]), 1, 0)
 
 
-def _product(
+@dataclass(frozen=True)
+class _Block:
+    """What is kept of the run on a block of k images."""
+
+    attrs: dict[str, Any]
+    """Attributes of the run's fit, which say what it cost."""
+    settings: dict[str, Any]
+    """Settings of the run."""
+    z: FloatArray
+    """Some of the draws, (chains, draws, k, L)."""
+    diverging: npt.NDArray[np.bool_]
+    """Whether a step diverged on the way to each of these draws, (chains, draws)."""
+    parts: FloatArray
+    """Estimates of log Z after each part of the draws, (k, 12)."""
+    each: list[LogEvidence]
+    """Estimates of log Z."""
+
+
+def _block(
     fit: Fit,
     images: ImageSet,
     z: FloatArray,
     log_w1: FloatArray,
     log_w0: FloatArray,
-    log_g_ratio: float,
-    stats: dict[str, Any] | None = None,
-) -> Fit:
-    """Return the fit of the product, given log weights (K, chains, draws)."""
+    *,
+    total: int,
+    log_g_ratio: float = 0.0,
+) -> _Block:
+    """Estimate log Z of each image of a block, given log weights (k, chains, draws).
+
+    ``total`` is the number of all images, which decides how many draws can be kept.
+    """
     ends = list(zip(log_w1, log_w0, images.log_zeta.tolist(), strict=True))
-    parts = np.sum(
-        [
-            evidence.log_evidence_by_parts(one, zero, log_zeta=zeta, log_g_ratio=log_g_ratio)
-            for one, zero, zeta in ends
-        ],
-        axis=0,
-    )
+    parts = [
+        evidence.log_evidence_by_parts(one, zero, log_zeta=zeta, log_g_ratio=log_g_ratio)
+        for one, zero, zeta in ends
+    ]
     each = [
         evidence.log_evidence(one, zero, log_zeta=zeta, log_g_ratio=log_g_ratio)
         for one, zero, zeta in ends
     ]
-    return _fit(fit, z, each, stats, {"part_log_evidence": parts})
+    chains, draws, _, dimension = z.shape
+    every = -(-chains * draws * total * dimension // _NUMBERS_KEPT)
+    first = np.arange(0, draws, every)
+    stats = fit.sample_stats
+    diverging = (
+        np.logical_or.reduceat(stats["diverging"].to_numpy(), first, axis=1)
+        if "diverging" in stats
+        else np.zeros((chains, len(first)), dtype=np.bool_)
+    )
+    attrs = {str(name): value for name, value in fit.tree.attrs.items()}
+    return _Block(attrs, fit.settings, z[:, first], diverging, np.stack(parts), each)
+
+
+def _product(blocks: list[_Block], model: Model, seed: int) -> Fit:
+    """Return the fit of the product of all blocks, whose costs are added."""
+    z = np.concatenate([block.z for block in blocks], axis=2)
+    chains = len(z)
+    cost = {
+        name: np.full(chains, sum(float(np.sum(block.attrs[name])) for block in blocks) / chains)
+        for name in ("gradients_warmup", "gradients_sampling", "seconds_warmup", "seconds_sampling")
+    }
+    densities = sum(int(np.sum(block.attrs.get("densities", 0))) for block in blocks)
+    first = blocks[0]
+    return _fit(
+        first.attrs | cost | {"densities": densities, "model": model.name, "seed": seed},
+        first.settings,
+        z,
+        [estimate for block in blocks for estimate in block.each],
+        np.any([block.diverging for block in blocks], axis=0),
+        {"part_log_evidence": np.concatenate([block.parts for block in blocks]).ravel()},
+    )
 
 
 def _annealed(fit: Fit, images: ImageSet) -> Fit:
@@ -228,25 +331,27 @@ def _annealed(fit: Fit, images: ImageSet) -> Fit:
         error = scaled.std(ddof=1) / np.sqrt(len(row)) / scaled.mean() if len(row) > 1 else np.nan
         value = float(zeta + row.max() + np.log(scaled.mean()))
         each.append(LogEvidence(value, float(error)))
-    return _fit(fit, z, each, None, {})
+    attrs = {str(name): value for name, value in fit.tree.attrs.items()}
+    return _fit(attrs, fit.settings, z, each, np.zeros(z.shape[:2], dtype=np.bool_), {})
 
 
 def _fit(
-    fit: Fit,
+    attrs: dict[str, Any],
+    settings: dict[str, Any],
     z: FloatArray,
     each: list[LogEvidence],
-    stats: dict[str, Any] | None,
+    diverging: npt.NDArray[np.bool_],
     found: dict[str, Any],
 ) -> Fit:
-    kept = ("settings", "format", "log_evidence", "log_evidence_mcse")
+    dropped = ("settings", "format", "log_evidence", "log_evidence_mcse")
     return build_fit(
         posterior={"z": z},
         extended=None,
-        sample_stats=stats or {"lp": np.zeros(z.shape[:2])},
+        sample_stats={"diverging": diverging},
         constant_data={},
-        attrs={str(name): v for name, v in fit.tree.attrs.items() if name not in kept}
+        attrs={name: value for name, value in attrs.items() if name not in dropped}
         | {
-            "settings": fit.settings,
+            "settings": settings,
             **evidence_attributes(reduce(LogEvidence.plus, each)),
             "image_log_evidence": np.array([estimate.value for estimate in each]),
             **found,
@@ -264,6 +369,7 @@ GIBBS_TEMPERING_OVER_IMAGES = _over_images(
 SIMULATED_TEMPERING_OVER_IMAGES = _over_images(
     "simulated_tempering", sample_path_over_images, sampler=simulated_tempering
 )
+JOINT_HMC_OVER_IMAGES = _over_images("joint_hmc", sample_path_over_images, sampler=joint_hmc)
 ANNEALED_IMPORTANCE_OVER_IMAGES = _over_images("annealed_importance", sample_annealed_over_images)
 BIDIRECTIONAL_OVER_IMAGES = _over_images("bidirectional", sample_bidirectional_over_images)
 JOINT_TEMPERING_OVER_IMAGES = Method(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from harness.plan.effects import Decision, Undecided
+from harness.plan.effects import Decision, Undecided, share
 from harness.plan.spec import Claim, Results, Verdict
 
 
@@ -42,3 +42,31 @@ def judged(
         return replace(claim, measured=measured, verdict="undecided")
     verdict: Verdict = "reproduced" if decision else "not reproduced"
     return replace(claim, measured=measured, verdict=verdict)
+
+
+def mostly(successes: int, runs: int) -> tuple[str, Decision]:
+    """Decide whether something happens in more than half of runs.
+
+    A paper that shows one run claims as much: what it shows is the rule.
+
+    Parameters
+    ----------
+    successes, runs
+        In how many of how many runs it happened.
+
+    Returns
+    -------
+    tuple
+        The share with its 95 % interval, in words, and whether it is above a half; undecided if
+        the interval contains a half.
+
+    Raises
+    ------
+    DataError
+        If there are no runs, or more successes than runs.
+    """
+    found, low, high = share(successes, runs)
+    told = f"{successes} of {runs} runs, {found:.0%} [{low:.0%}, {high:.0%}]"
+    if low <= 0.5 <= high:
+        return told, Undecided("more runs: the interval contains a half")
+    return told, found > 0.5
