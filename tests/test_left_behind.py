@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
+from filelock import FileLock
 from survival_world import PACKAGE, TinyWorld, finish, started, until
 from test_attack_sample import REJECTS
 from toolchain_world import World
@@ -218,6 +221,44 @@ def test_temporary_folders_in_use_or_of_others_are_left_alone(
     assert foreign.is_dir()
     assert (elsewhere / ".in-use").exists()
     assert precious.read_text() == "mine"
+
+
+def test_a_temporary_folder_that_is_swept_too_early_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process starts at the same time, and finds the folder before it is locked."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    swept: list[Path] = []
+
+    class Swept(FileLock):
+        def acquire(self, *arguments: Any, **options: Any) -> Any:
+            lock = super().acquire(*arguments, **options)
+            if not swept:
+                swept.append(Path(self.lock_file).parent)
+                shutil.rmtree(swept[0])
+            return lock
+
+    monkeypatch.setattr("harness.engine.staging.FileLock", Swept)
+    with temporary_folder() as folder:
+        assert folder.is_dir()
+        assert [folder] != swept
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_make_temporary_folders_at_the_same_time(tmp_path: Path) -> None:
+    """Each sweeps what the others make and remove; this failed once in some 500 folders."""
+    code = (
+        "import sys, tempfile\n"
+        "from harness.engine.staging import temporary_folder\n"
+        "tempfile.tempdir = sys.argv[1]\n"
+        "for _ in range(100):\n"
+        "    with temporary_folder() as folder:\n"
+        "        (folder / 'file').touch()\n"
+    )
+    with contextlib.ExitStack() as stack:
+        started_ones = [stack.enter_context(started("-c", code, str(tmp_path))) for _ in range(4)]
+        assert [finish(each).returncode for each in started_ones] == [0] * 4
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unfinished_files_are_swept_after_an_hour(tmp_path: Path) -> None:

@@ -85,9 +85,12 @@ def temporary_folder() -> Iterator[Path]:
         while True:
             folder = Path(tempfile.mkdtemp(prefix=_TEMPORARY, dir=where))
             lock = FileLock(folder / _OWNER)
-            lock.acquire()
-            if (folder / _OWNER).exists():  # nobody has swept it before it was locked
-                break
+            # Another process may sweep the folder before it is locked: then there is no folder to
+            # lock any more, or the lock is of a file that is gone.
+            with contextlib.suppress(FileNotFoundError):
+                lock.acquire()
+                if (folder / _OWNER).exists():
+                    break
             lock.release()
     except OSError as error:
         raise ToolchainError(
@@ -141,11 +144,13 @@ def _sweep_beside(final: Path) -> None:
 
 
 def _sweep_temporary(where: Path) -> None:
-    for owner in where.glob(f"{_TEMPORARY}*/{_OWNER}"):
-        if _is_our_own(owner.parent):
-            with _if_free(FileLock(owner)) as free:
-                if free:
-                    shutil.rmtree(owner.parent, ignore_errors=True)
+    for folder in where.glob(f"{_TEMPORARY}*"):
+        # Others sweep at the same time, and owners remove their own: what is gone is swept.
+        with contextlib.suppress(OSError):
+            if _is_our_own(folder) and (folder / _OWNER).exists():
+                with _if_free(FileLock(folder / _OWNER)) as free:
+                    if free:
+                        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

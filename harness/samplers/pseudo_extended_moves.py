@@ -46,8 +46,8 @@ from harness.samplers.kernels import Hmc, Kernel, StepSizes
 from harness.samplers.result import Spent, pseudo_sample_fit
 
 METHOD = "pseudo_extended_moves"
+# Lowest and highest inverse temperature of a pseudo-sample; equal if it is fixed.
 Range = tuple[float, float]
-"""Lowest and highest inverse temperature of a pseudo-sample; equal if it is fixed."""
 
 _WIDEST_START = 2.0  # Stan's initial values too are uniform between -2 and 2
 
