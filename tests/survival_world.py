@@ -206,6 +206,16 @@ def end_watchers(pid: int) -> None:
         process.kill()
 
 
+def descendants_with(pid: int, word: str) -> list[psutil.Process]:
+    """Return the processes below one that have a word in their name or on their command line."""
+    found = []
+    for child in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # what starts it ends at any moment
+            if word in " ".join([child.name(), *child.cmdline()]):
+                found.append(child)
+    return found
+
+
 def children_of_tasks(pid: int) -> list[psutil.Process]:
     """Return what the tasks of a run in this process have started, with ``$TINY_CHILD``."""
     return [each for each in _running(CHILD) if each.info["ppid"] == pid]

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from filelock import FileLock
-from survival_world import PACKAGE, TinyWorld, finish, started, until
+from survival_world import PACKAGE, TinyWorld, descendants_with, finish, started, until
 from test_attack_sample import REJECTS
 from toolchain_world import World
 
@@ -107,9 +107,7 @@ def test_cmdstan_ends_with_a_sample_command(sent: signal.Signals, tmp_path: Path
     scratch.mkdir()
     environment = {**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(PACKAGE)}
     with started(*long_sample(tmp_path), environment=environment) as command:
-        until(
-            lambda: any(each.name() == "original" for each in descendants(command.pid)), "CmdStan"
-        )
+        until(lambda: bool(descendants_with(command.pid, "original id=")), "CmdStan")
         family = descendants(command.pid)
         with ended(family):
             command.send_signal(sent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import psutil
-from survival_world import started
+from survival_world import descendants_with, started
 
 SCRIPT = """
 import os, time
@@ -30,11 +30,7 @@ def test_idle_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     with started(str(script)) as run:
         assert run.stdout is not None
         assert int(run.stdout.readline()) == run.pid
-        workers = [
-            child
-            for child in psutil.Process(run.pid).children(recursive=True)
-            if "spawn_main" in " ".join(child.cmdline())
-        ]
+        workers = descendants_with(run.pid, "spawn_main")
         assert len(workers) == 2
         run.kill()
         run.wait()

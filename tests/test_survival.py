@@ -16,7 +16,15 @@ from pathlib import Path
 import psutil
 import pytest
 from survival_method import CHILD
-from survival_world import TinyWorld, children_of_tasks, end_watchers, finish, started, until
+from survival_world import (
+    TinyWorld,
+    children_of_tasks,
+    descendants_with,
+    end_watchers,
+    finish,
+    started,
+    until,
+)
 
 from harness.experiment.left_running import marked_run
 
@@ -180,7 +188,7 @@ def test_a_signal_ends_cmdstan(tmp_path: Path, sent: signal.Signals) -> None:
     children: list[psutil.Process] = []
     with started("-m", "harness", *command, "--store", str(tmp_path)) as run:
         try:
-            until(lambda: cmdstan_runs(run.pid), "CmdStan to run", seconds=120)
+            until(lambda: bool(descendants_with(run.pid, "pseudo_ext")), "CmdStan to run")
             children = psutil.Process(run.pid).children(recursive=True)
             run.send_signal(sent)
             result = finish(run)  # fails long before the work would have been done
@@ -191,15 +199,6 @@ def test_a_signal_ends_cmdstan(tmp_path: Path, sent: signal.Signals) -> None:
             for child in children:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     child.kill()
-
-
-def cmdstan_runs(pid: int) -> bool:
-    """Tell whether a harness has started CmdStan; what it starts before that ends at any moment."""
-    for child in psutil.Process(pid).children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if child.name().startswith("pseudo_ext"):
-                return True
-    return False
 
 
 def runs(process: psutil.Process) -> bool:
