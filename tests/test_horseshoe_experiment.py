@@ -441,4 +441,8 @@ def test_a_fit_of_thousands_of_coefficients_stays_small(tmp_path: Path, cmdstan_
         small = measures.condense(cell, fit)
         small.save(tmp_path / f"{row}.nc")
         assert (tmp_path / f"{row}.nc").stat().st_size < 200_000
-        assert all(math.isfinite(value) for value in EXPERIMENT.measure(cell, small).values())
+        measured = EXPERIMENT.measure(cell, small)
+        # Predictions at a share of the budget that the run has not spent are NaN.
+        of_shares = {name for name in measured if name.rpartition("_")[2].isdigit()}
+        assert all(math.isfinite(measured[name]) for name in measured.keys() - of_shares)
+        assert any(math.isfinite(measured[name]) for name in of_shares)

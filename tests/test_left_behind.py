@@ -146,7 +146,7 @@ def test_page_writers_end_with_a_report(
     tiny.store.symlink_to(undisturbed.store)
     options = ("report", "tiny", "--profile", "smoke", "--fits", "all", "--workers", "2")
     with tiny.start(*options, "--store", tiny.store) as command:
-        until(lambda: len(descendants(command.pid)) >= 2, "two writers")
+        until(lambda: len(descendants_with(command.pid, "spawn_main")) >= 2, "two writers")
         writers = descendants(command.pid)
         with ended(writers):
             command.send_signal(sent)

@@ -310,7 +310,8 @@ def test_a_target_that_is_zero_on_half_of_the_base() -> None:
         value = np.where(inside, -0.5 * np.square(x).sum(axis=1), -np.inf)
         return value, np.where(inside[:, None], -x, np.nan)
 
-    fit = multicanonical(function_target("half", half, DIMENSION), BASE, seed=1, **QUICK)
+    longer = QUICK | {"draws": 400, "pilot_draws": 80}
+    fit = multicanonical(function_target("half", half, DIMENSION), BASE, seed=1, **longer)
     error = fit.log_evidence.value - (LOG_Z - np.log(2))
     assert abs(error) < t.isf(5e-5, 9) * fit.log_evidence.mcse
     assert fit.log_evidence.mcse < 0.15  # so that a base cut by half, log 2, would be noticed

@@ -144,7 +144,7 @@ def test_from_a_pilot(model: Model) -> None:
     for form in forms:
         fit = sample(model, form, path, Run(seed=5, nuts=NUTS, engine="stanli"))
         found = fit.log_evidence
-        assert found.mcse < 0.4
+        assert found.mcse < 0.5  # so that 2 nats would show
         assert abs(found.value - LOG_EVIDENCE) < 4 * found.mcse
         # The pilot's own, on the same density with the same constants.
         assert abs(fit.tree.attrs["pilot_log_evidence"] - LOG_EVIDENCE) < 0.5

@@ -49,8 +49,20 @@ def by_address(
     return status
 
 
+def value_by_address(
+    model: int, propto: bool, jacobian: bool, point: int, value: int, message: int
+) -> int:
+    """Same without the gradient."""
+    gradient = (ctypes.c_double * DIMENSION)()
+    place = ctypes.addressof(gradient)
+    return by_address(model, propto, jacobian, point, value, place, message)
+
+
 called = ctypes.CFUNCTYPE(ctypes.c_int, POINTER, FLAG, FLAG, POINTER, POINTER, POINTER, POINTER)(
     by_address
+)
+called_for_values = ctypes.CFUNCTYPE(ctypes.c_int, POINTER, FLAG, FLAG, POINTER, POINTER, POINTER)(
+    value_by_address
 )
 
 
@@ -89,12 +101,36 @@ def test_rows_are_those_of_the_function(threads: int, count: int) -> None:
     models = (ctypes.c_void_p * threads)()
     address = ctypes.cast(called, ctypes.c_void_p).value
     arrays = [each.ctypes.data for each in (points, value, gradient)]
-    loop(address, models, threads, count, DIMENSION, *arrays)
+    loop(address, None, models, threads, count, DIMENSION, *arrays)
     values, gradients = expected(points)
     np.testing.assert_array_equal(value, values)
     np.testing.assert_array_equal(gradient, gradients)
     if count == 500:  # each fault is met
         assert {np.inf, -np.inf} < set(values.tolist())
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("threads", [1, 3])
+def test_values_alone(threads: int) -> None:
+    """They are the same, also where the gradient alone has a fault."""
+    loop = row_loop()
+    assert loop is not None
+    points = np.random.default_rng(1).normal(scale=1.6, size=(500, DIMENSION))
+    points[3::9, 1] = np.nan
+    value = np.full(500, 5.0)
+    models = (ctypes.c_void_p * threads)()
+    address = ctypes.cast(called_for_values, ctypes.c_void_p).value
+    loop(
+        None, address, models, threads, 500, DIMENSION, points.ctypes.data, value.ctypes.data, None
+    )
+    known = np.isfinite(points).all(axis=1)
+    both = [density(point) for point in points[known]]
+    has_value = [status == 0 and not np.isnan(found) for status, found, _ in both]
+    expected_values = np.where(has_value, [found for _, found, _ in both], -np.inf)
+    np.testing.assert_array_equal(value[known], expected_values)
+    assert np.all(value[~known] == -np.inf)
+    faulty = [not np.isfinite(slope).all() for _, _, slope in both]
+    assert np.isfinite(value[known][faulty]).any()
 
 
 @pytest.mark.compiled

@@ -11,6 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +24,7 @@ _STAGING = ".staging-"
 _TEMPORARY = "harness-"
 _OWNER = ".in-use"
 _SECONDS_A_WAIT = 0.5
+_REMOVALS, _SECONDS_TO_REMOVAL = 10, 0.1
 
 
 def made_once(
@@ -101,7 +103,16 @@ def temporary_folder() -> Iterator[Path]:
         yield folder
     finally:
         lock.release()
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, again if a process that is just ending has written something meanwhile."""
+    for _ in range(_REMOVALS):
         shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(_SECONDS_TO_REMOVAL)
 
 
 def _is_our_own(folder: Path) -> bool:

@@ -102,12 +102,12 @@ class Floor:
         return Floor(self.log_likelihood[rows], self.key[rows])
 
     def log_share(self, log_likelihood: FloatArray) -> FloatArray:
-        """Return log S of each row's likelihood, shape (n,)."""
+        """Return log S of each row's likelihood, shape (n,); floors and likelihoods broadcast."""
         share = np.where(log_likelihood > self.log_likelihood, 0.0, -np.inf)
-        tied = np.flatnonzero(log_likelihood == self.log_likelihood)
-        if tied.size:
+        tied = log_likelihood == self.log_likelihood
+        if tied.any():
             with np.errstate(divide="ignore"):
-                share[tied] = np.log1p(-self.key[tied])
+                return np.where(tied, np.log1p(-self.key), share)
         return share
 
     def draw_key(self, log_likelihood: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -152,6 +152,9 @@ def boltzmann() -> Iterator[Comparison]:
     model = relax(generate(28, np.random.default_rng(1))).model("boltzmann-28")
     size = model.dimension
     yield from (_pseudo_extended(model, "d_b = 28", num) for num in (2, 5))
+    below_one = PseudoExtended(2, highest_inv_temp=0.9)
+    data = below_one.data(model, TemperedPath(log_g=_log_g(model)))
+    yield _compare(model, "d_b = 28, N = 2", below_one.program, data)
     yield from _others(model, "d_b = 28", _base(size), _fold(size, 8, 1))
 
 
