@@ -166,9 +166,10 @@ def test_a_longer_run_has_the_last_word_where_it_has_one(
     tmp_path: Path, committed: pd.DataFrame
 ) -> None:
     name = str(committed.index[0])
-    told = ["not run", "reproduced", "reproduced"]
-    claims = committed.loc[[name]].iloc[:3].assign(verdict=told, profile="quick")
-    longer = claims.assign(verdict=["reproduced", "not run", "not reproduced"], profile="paper")
+    told = ["not run", "reproduced", "reproduced", "reproduced"]
+    claims = committed.loc[[name]].iloc[:4].assign(verdict=told, profile="quick")
+    told = ["reproduced", "not run", "not reproduced", "undecided"]
+    longer = claims.assign(verdict=told, profile="paper")
     for store, frame in (("quick", claims), ("paper", longer)):
         tables = tmp_path / store / name / "tables"
         tables.mkdir(parents=True)
@@ -182,8 +183,9 @@ def test_a_longer_run_has_the_last_word_where_it_has_one(
         verdicts.write_verdicts(tmp_path, tmp_path / "quick", tmp_path / "paper")
         frame = verdicts.read_verdicts(published / "ours-verdicts.csv")
         assert list(frame["claim"]) == list(claims["claim"])
-        assert list(frame["verdict"]) == ["reproduced", "reproduced", "not reproduced"]
-        assert list(frame["profile"]) == ["paper", "quick", "paper"]
+        told = ["reproduced", "reproduced", "not reproduced", "undecided"]
+        assert list(frame["verdict"]) == told
+        assert list(frame["profile"]) == ["paper", "quick", "paper", "paper"]
         (table,) = read_kept(published)
         assert (table.experiment, table.name) == (name, "errors")
         assert table.made.startswith("Profile paper; fits of ")

@@ -139,9 +139,10 @@ def keep_verdicts(
         and so do those of claims that were not run now.
     """
     made = {(table.experiment, table.made) for table in kept}
-    claims = set(zip(now.index, now["key"], strict=True))
-    left = now[now["verdict"] == "not run"]
-    not_run = set(zip(left.index, left["key"], strict=True))
+    claims, not_run = (
+        set(zip(some.index, some["key"], strict=True))
+        for some in (now, now[now["verdict"] == "not run"])
+    )
     stays = []
     for position, name in enumerate(before.index):
         row = before.iloc[[position]]
@@ -151,13 +152,8 @@ def keep_verdicts(
     return before[stays]
 
 
-def _weight(row: pd.Series) -> int:
-    """Rank a verdict: one that decides counts more than one that does not."""
-    return {"not run": 0, "undecided": 1}.get(row["verdict"], 2)
-
-
 def _last_word(*frames: pd.DataFrame) -> pd.DataFrame:
-    """Combine claims; if several runs decide a claim, the last verdict counts.
+    """Combine claims; if several runs ask the same, the last verdict counts, decided or not.
 
     What is claimed is said in the words of the first.
     """
@@ -166,7 +162,7 @@ def _last_word(*frames: pd.DataFrame) -> pd.DataFrame:
         key = str(name), row["key"]
         if key not in collected:
             collected[key] = row
-        elif _weight(row) >= _weight(collected[key]):
+        elif row["verdict"] != "not run" or collected[key]["verdict"] == "not run":
             words = {each: collected[key][each] for each in ("kind", "claim")}
             collected[key] = pd.Series({**row, **words}, name=name)
     frame = pd.DataFrame(list(collected.values())).rename_axis("experiment")
