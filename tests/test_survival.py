@@ -26,6 +26,7 @@ from survival_world import (
     until,
 )
 
+from harness.engine.watcher import lives
 from harness.experiment.left_running import marked_run
 
 
@@ -136,10 +137,10 @@ def test_what_a_killed_run_left_ends_before_its_tasks_run_again(
             end_watchers(run.pid)
             run.kill()
             run.communicate()
-        assert [runs(process) for process in left] == [True, True]
+        assert [lives(process) for process in left] == [True, True]
         tiny.quick_run()
         assert "tiny: ended 2 processes that a killed run had left" in capsys.readouterr().err
-        assert [runs(process) for process in left] == [False, False]
+        assert [lives(process) for process in left] == [False, False]
         assert other.poll() is None
     finally:
         for process in left:
@@ -188,25 +189,17 @@ def test_a_signal_ends_cmdstan(tmp_path: Path, sent: signal.Signals) -> None:
     children: list[psutil.Process] = []
     with started("-m", "harness", *command, "--store", str(tmp_path)) as run:
         try:
-            until(lambda: bool(descendants_with(run.pid, "pseudo_ext")), "CmdStan to run")
+            until(lambda: bool(descendants_with(run.pid, "pseudo_extended id=")), "CmdStan to run")
             children = psutil.Process(run.pid).children(recursive=True)
             run.send_signal(sent)
             result = finish(run)  # fails long before the work would have been done
             assert result.returncode == 128 + sent, result.stderr
             assert "mixture: stopped with 0 of 400 fits" in result.stderr
-            assert not [child for child in children if runs(child)]
+            assert not [child for child in children if lives(child)]
         finally:
             for child in children:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     child.kill()
-
-
-def runs(process: psutil.Process) -> bool:
-    """Tell whether a process has not ended; one that nobody has reaped yet has."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_several_chains_stop_together(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from harness.arrays import FloatArray
-from harness.experiment.efficiency import Efficiency, efficiency, rmse
-from harness.plan.effects import Effect, Undecided
+from harness.experiment.efficiency import Efficiency, efficiency
+from harness.plan.effects import Effect, Undecided, rmse
 from harness.plan.spec import Cell, Results
 
 from .measure import SHARES

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.errors import DataError
-from harness.plan.effects import rmse as rmse
 from harness.plan.effects import squared_errors
 
 _RESAMPLES = 2000
