@@ -87,6 +87,64 @@ def test_density_of_a_mixture_is_the_sum_of_its_parts() -> None:
     np.testing.assert_allclose(found.log_density(points), np.log(exact))
 
 
+def exact_mixture(modes: FloatArray, root: FloatArray) -> Mixture:
+    parts = tuple(GaussianBase(each, root, 0.0) for each in modes)
+    return Mixture(np.full(len(modes), 1 / len(modes)), parts)
+
+
+@pytest.mark.parametrize("case", ["needles", "six"])
+def test_modes_that_are_far_apart_in_few_directions_have_parts_of_their_own(case: str) -> None:
+    """The divergence from the truth is that of the fitted numbers, half a nat / n for each."""
+    rng = np.random.default_rng(7)
+    if case == "needles":  # correlated, and 50 standard deviations apart in one direction of five
+        root = np.tril(rng.normal(0, 1, (5, 5)), -1) + np.diag(np.geomspace(0.01, 1, 5))
+        modes = np.outer([-25, 25], root[:, 0])
+    else:  # as where the labels of three components switch
+        root = np.diag([0.2, 1.0, 0.5])
+        modes = np.array([[a, b, 6.0 - a - b] for a, b in ((1, 2), (2, 3), (3, 1))] * 2)
+        modes[3:] = modes[3:, ::-1]
+        modes *= 4.0
+    truth = exact_mixture(modes, root)
+    draws = truth.sample(rng, 4000).reshape(4, 1000, -1)
+    found = fitted_mixture(draws, fitted_proposal(draws), 1)
+    assert found is not None
+    fresh = truth.sample(rng, 20_000)
+    gap = truth.log_density(fresh) - found.log_density(fresh)
+    dimension = draws.shape[2]
+    numbers = len(found.parts) * (1 + dimension * (dimension + 3) / 2)
+    # Three times what is expected: 0.5 numbers / n, and the shrinkage of D + 2 draws.
+    assert gap.mean() - 3 * gap.std() / np.sqrt(len(gap)) < 3 * 0.5 * numbers / 4000
+    assert len(found.parts) >= len(modes)
+
+
+def test_gradient_of_a_mixture_is_that_of_its_log_density() -> None:
+    rng = np.random.default_rng(8)
+    root = np.array([[1.0, 0.0], [0.4, 0.7]])
+    mixture = exact_mixture(rng.normal(0, 2, (3, 2)), root).widened(1.3)
+    points = rng.normal(0, 3, (6, 2))
+    value, gradient = mixture.log_density_and_gradient(points)
+    np.testing.assert_allclose(value, mixture.log_density(points), rtol=1e-12)
+    exact = sum(
+        multivariate_normal(each.mean, 1.3**2 * root @ root.T).pdf(points) / 3
+        for each in mixture.parts
+    )
+    np.testing.assert_allclose(value, np.log(exact), rtol=1e-10)
+    step = 1e-5
+    for axis in range(2):
+        shift = step * np.eye(2)[axis]
+        change = mixture.log_density(points + shift) - mixture.log_density(points - shift)
+        # The error of a central difference is of order step^2.
+        np.testing.assert_allclose(gradient[:, axis], change / (2 * step), rtol=1e-6, atol=1e-8)
+
+
+def test_points_beyond_all_parts_have_a_density() -> None:
+    """Far out all terms underflow but one; the gradient still leads back."""
+    mixture = exact_mixture(np.array([[-5.0], [5.0]]), np.eye(1))
+    value, gradient = mixture.log_density_and_gradient(np.array([[200.0], [-200.0]]))
+    assert np.all(np.isfinite(value))
+    np.testing.assert_allclose(gradient[:, 0], [-195.0, 195.0])
+
+
 def test_one_gaussian_is_enough_for_gaussian_draws() -> None:
     draws = np.random.default_rng(6).standard_normal((4, 500, 3))
     assert fitted_mixture(draws, fitted_proposal(draws), 1) is None

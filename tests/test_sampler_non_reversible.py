@@ -21,7 +21,7 @@ from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.rung_path import Densities, Places, Reference, Rungs, log_height
 from harness.samplers.rung_replicas import neighbours
 from harness.samplers.swaps import Travels, even_odd_swaps
-from harness.samplers.tempering_run import TemperingRun, TemperingSettings
+from harness.samplers.tempering_run import Enough, TemperingRun, TemperingSettings
 
 
 def gaussian(base: GaussianBase, *, drawn: bool = True) -> Reference:
@@ -342,6 +342,32 @@ def test_rounds_go_on_while_there_are_few_round_trips() -> None:
     assert made.points.shape == (4, 5, 1)
     assert made.scans > 5
     assert not made.few_trips
+
+
+@pytest.mark.parametrize(
+    "enough",
+    [Enough(effective=150), Enough(r_hat=1.005), Enough(error=0.02)],
+    ids=["effective", "r-hat", "error"],
+)
+def test_the_last_round_goes_on_until_its_draws_are_enough(enough: Enough) -> None:
+    known = one_dimensional_mixture()
+    settings: dict[str, Any] = {"seed": 3, "draws": 60, "warmup": 60}
+    short = run(known.target.log_density, [WIDE], **settings)
+    assert short.scans == 60
+    assert not short.is_enough(enough)
+    made = run(known.target.log_density, [WIDE], **settings, enough=enough)
+    assert made.points.shape == (4, 60, 1)  # of all scans, evenly
+    assert made.scans > 60
+    assert made.warmup == short.warmup
+    assert made.is_enough(enough)
+
+
+def test_the_last_round_goes_on_no_longer_than_there_is_time() -> None:
+    known = one_dimensional_mixture()
+    settings: dict[str, Any] = {"draws": 50, "warmup": 50, "most_seconds": 1.0}
+    made = run(known.target.log_density, [WIDE], seed=1, **settings, enough=Enough(error=1e-9))
+    assert made.points.shape == (4, 50, 1)
+    assert made.seconds_warmup + made.seconds < 5
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from harness.errors import DataError, SamplingError
 from harness.fit import Fit
 from harness.path import GaussianBase
 from harness.user import UserFit, sample
+from harness.user.bridged import Bridge, bridged_in_time
 from harness.user.legs import fitted_gaussian
-from harness.user.parallel import Dealt
+from harness.user.references import Dealt
 
 assert stanli is not None
 
@@ -89,7 +91,7 @@ def test_one_reference(tmp_path: Path) -> None:
 
 def test_how_replicas_travel_is_reported(bimodal: UserFit, tmp_path: Path) -> None:
     told = bimodal.as_json()["replicas"]
-    assert list(told) == ["the prior", "the fitted Gaussian"]
+    assert list(told) == ["the prior", "the fitted Gaussians"]
     for ladder in told.values():
         assert len(ladder["round_trips"]) == 4
         assert ladder["ladder"][0] == 0
@@ -161,7 +163,7 @@ def test_a_likelihood_that_is_zero_nearly_everywhere() -> None:
 
 
 def test_a_likelihood_that_is_zero_at_every_draw_of_the_prior(tmp_path: Path) -> None:
-    """The ladder from the prior never joins up, and the fitted Gaussian's alone gives log Z."""
+    """The ladder from the prior never joins up; that of the fitted Gaussians alone gives log Z."""
     seen = (HERE / "zero_likelihood" / "seen.stan").read_text()
     path = written(tmp_path, seen.replace("normal(0, 10)", "normal(0, 3000)"))
     data = {"K": 3, "k": [[0.5, 0.5]] * 3, "seen": [1, 1, 1]}
@@ -193,7 +195,7 @@ def test_one_ladder_is_enough_for_text_json_and_page(
     def fails(*_: object, widened: float) -> GaussianBase:
         raise SamplingError("a Gaussian cannot be fitted to draws that do not move")
 
-    monkeypatch.setattr("harness.user.parallel.fitted_gaussian", fails)
+    monkeypatch.setattr("harness.user.references.fitted_gaussian", fails)
     path = written(tmp_path, CONJUGATE.replace("//PRIOR", "mu ~ normal(0, 3);"))
     result = tempered(path, {"n": 20, "y": Y}, draws=200, warmup=60)
     exact = float(multivariate_normal(np.zeros(20), np.eye(20) + 9).logpdf(Y))
@@ -233,7 +235,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     options += ["--draws", "100", "--warmup", "50", "--chains", "2"]
     done = CliRunner().invoke(main, ["sample", str(path), "--data", str(data), *options])
     assert done.exit_code == 0, done.output
-    assert "round trips from the fitted Gaussian" in done.output
+    assert "round trips from the fitted Gaussians" in done.output
     assert "slice sampling at" in done.output
     assert "step sizes" not in done.output
 
@@ -290,6 +292,47 @@ def test_auto_lets_it_take_over_where_the_tempered_run_fails(
     out = tmp_path / "fit.nc"
     result.save(out)
     assert Fit.load(out).tree["nuts_posterior"]["x"].shape[2:] == (2,)
+
+
+def test_auto_does_not_try_again_for_what_no_run_would_change(tmp_path: Path) -> None:
+    """A statement of which it is open what it belongs to is a warning, whatever the method."""
+    text = """
+    data { int N; }
+    parameters { vector[2] x; }
+    model { target += 0.1 * x[1] - square(square(x[1]) - 9) / 8 - N * dot_self(x[2 : N]); }
+    """
+    result = sample(*(written(tmp_path, text), {"N": 2}), seed=1, engine="stanli", progress=False)
+    told = [each.sentence for each in result.diagnosis]
+    assert any("may belong to the prior or to the likelihood" in each for each in told)
+    assert result.method == "collapsed_tempering"
+    assert "parallel" not in result.timings
+
+
+def test_a_bridge_to_the_draws_makes_log_z_more_precise(tmp_path: Path) -> None:
+    """In five dimensions each mode is a Gaussian, so that a mixture of two fits exactly."""
+    result = tempered(written(tmp_path, TWO_MODES), {"D": 5}, draws=1000, warmup=500)
+    log_evidence, below = two_modes_truth(5)
+    check_evidence(result, log_evidence, 0.02)
+    told = [each.sentence for each in result.diagnosis]
+    assert any(each.startswith("Log Z is by bridge sampling") for each in told)
+    share = result.fit.expectation(lambda draws: draws["x"][..., 0] < 0)
+    assert abs(share.value - below) < 4 * share.mcse
+
+
+def test_a_bridge_that_contradicts_the_ladders_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def higher(*given: Any, **settings: Any) -> Bridge:
+        bridges, evaluations = bridged_in_time(*given, **settings)
+        found = bridges.chosen.log_evidence
+        chosen = replace(bridges.chosen, log_evidence=found._replace(value=found.value + 2))
+        return Bridge(replace(bridges, chosen=chosen), evaluations)
+
+    monkeypatch.setattr("harness.user.parallel.bridged_in_time", higher)
+    result = tempered(written(tmp_path, TWO_MODES), {"D": 2})
+    (said,) = [each for each in result.diagnosis if "bridge sampling" in each.sentence]
+    assert said.severity is Severity.PROBLEM
+    check_evidence(result, two_modes_truth(2)[0], 0.2)
 
 
 @pytest.mark.slow

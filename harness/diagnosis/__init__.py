@@ -27,6 +27,7 @@ from collections.abc import Iterable
 from harness.diagnosis.agreement import (
     EFFECTIVE_WARNING,
     R_HAT_PROBLEM,
+    R_HAT_WARNING,
     agreement,
     effective_draws,
     r_hat_finding,
@@ -41,6 +42,7 @@ from harness.fit import Fit
 __all__ = [
     "EFFECTIVE_WARNING",
     "R_HAT_PROBLEM",
+    "R_HAT_WARNING",
     "Finding",
     "Severity",
     "base_scores",

@@ -35,9 +35,9 @@ def replicas(fit: Fit) -> Iterable[Finding]:
     elif first.sum() < FEW_TRIPS or first.min() == 0:
         yield Finding(
             Severity.WARNING,
-            "A mode far from the fitted Gaussian may be missing, because replicas hardly travel "
+            "A mode far from the fitted Gaussians may be missing, because replicas hardly travel "
             f"from the other reference: they make {int(first.sum())} round trips from there, and "
-            f"{total - int(first.sum()):,} from the Gaussian.",
+            f"{total - int(first.sum()):,} from the Gaussians.",
             _LONGER,
         )
     else:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +24,17 @@ _DIFFERENCE = 1e-3
 """Differences of gradients are taken over so many standard deviations."""
 _FLATTEST = 0.01
 """Smallest curvature that is used, where that of the draws' variances is 1."""
-_MOST_PARTS = 4
+PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+"""Numbers of parts that are tried."""
+_IN_VAIN = 2
+"""So many numbers in turn that are not worth it are the last."""
+_FEWEST_IN_PART = 8
+"""Points on either side of a cut."""
 _DRAWS_A_PART = 10
 """Draws for each dimension that a part of a mixture needs at least."""
 _ITERATIONS = 40
+_SETTLED = 1e-4
+"""Gain of an iteration, in nats for each draw, below which it is the last."""
 _WORTH = 0.02
 """Gain in nats for each held-out draw from which on another part is worth it."""
 _JUDGES = 3
@@ -48,8 +58,37 @@ class Mixture:
 
     def log_density(self, points: npt.ArrayLike) -> FloatArray:
         """Return the normalised log density at points (..., D); shape (...)."""
-        value: FloatArray = np.logaddexp.reduce(self._terms(points), axis=0)
+        value: FloatArray = np.logaddexp.reduce(self.terms(points), axis=0)
         return value
+
+    def log_density_and_gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the log density at points (n, D), shape (n,), and its gradient, (n, D)."""
+        z, terms = self._whitened(points)
+        value: FloatArray = np.logaddexp.reduce(terms, axis=0)
+        share = np.exp(terms - np.where(np.isfinite(value), value, 0.0))
+        gradient: FloatArray = -((share[..., None] * z) @ self._stacked[1]).sum(axis=0)
+        return value, gradient
+
+    def _whitened(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return points (n, D) whitened by each part, (K, n, D), and the terms, (K, n)."""
+        means, whiteners, constants = self._stacked
+        z = (points - means[:, None]) @ whiteners.swapaxes(1, 2)
+        return z, constants[:, None] - 0.5 * np.square(z).sum(axis=2)
+
+    @cached_property
+    def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Means (K, D), inverses of Cholesky factors (K, D, D), and log densities at means (K,)."""
+        means = np.stack([each.mean for each in self.parts])
+        roots = np.stack([each.cholesky for each in self.parts])
+        log_det = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        constant = np.log(self.weight) - log_det - 0.5 * means.shape[1] * np.log(2 * np.pi)
+        whiteners = np.asarray(np.linalg.inv(roots), dtype=np.float64)
+        return means, whiteners, np.asarray(constant, dtype=np.float64)
+
+    def widened(self, factor: float) -> Mixture:
+        """Return the same with parts so many times as wide."""
+        parts = (GaussianBase(each.mean, factor * each.cholesky, 0.0) for each in self.parts)
+        return Mixture(self.weight, tuple(parts))
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n points, shape (n, D), in random order."""
@@ -59,14 +98,11 @@ class Mixture:
         )
         return rng.permutation(points)
 
-    def _terms(self, points: npt.ArrayLike) -> FloatArray:
-        """Return the log of each part's weighted density, shape (K, ...)."""
-        return np.stack(
-            [
-                np.log(weight) + part.log_density(points)
-                for weight, part in zip(self.weight, self.parts, strict=True)
-            ]
-        )
+    def terms(self, points: npt.ArrayLike) -> FloatArray:
+        """Return the log of each part's weighted density at points (..., D); shape (K, ...)."""
+        at = np.asarray(points, dtype=np.float64)
+        flat = at.reshape(-1, at.shape[-1])
+        return self._whitened(flat)[1].reshape(-1, *at.shape[:-1])
 
 
 def fitted_proposal(draws: FloatArray, log_density: LogDensity | None = None) -> GaussianBase:
@@ -165,11 +201,14 @@ def _curvature_root(
     return root
 
 
-def fitted_mixture(draws: FloatArray, whole: GaussianBase, seed: int) -> Mixture | None:
+def fitted_mixture(
+    draws: FloatArray, whole: GaussianBase, seed: int, *, parts: Sequence[int] = PARTS
+) -> Mixture | None:
     """Fit a mixture of Gaussians to draws by EM; return None if one Gaussian does as well.
 
-    The number of parts, up to four, is chosen by the log density at the last third of each chain.
-    The covariance of each part is mixed with that of all draws, which counts like D + 2 draws.
+    The number of parts is chosen by the log density at the last third of each chain.
+    The covariance of each part is mixed with the mean one of all parts, which counts like D + 2
+    draws: that of all draws together may be far wider than any part.
 
     Parameters
     ----------
@@ -179,28 +218,35 @@ def fitted_mixture(draws: FloatArray, whole: GaussianBase, seed: int) -> Mixture
         The Gaussian that :func:`fitted_proposal` fitted to them.
     seed
         Seed of the starting points.  The same seed gives the same mixture.
+    parts
+        Numbers of parts that are tried, ascending.
     """
     dimension = draws.shape[2]
     fit, judge = _held_out(draws)
-    most = min(_MOST_PARTS, len(fit) // (_DRAWS_A_PART * dimension))
-    if most < 2:
+    most = len(fit) // (_DRAWS_A_PART * dimension)
+    if most < parts[0]:
         return None
     one = fitted_proposal(draws[:, : -(draws.shape[1] // _JUDGES)])
-    best, number = float(one.log_density(judge).mean()), 1
-    for more in range(2, most + 1):
-        tried = _expectation_maximisation(one.whiten(fit), more, seed)
-        log_det = float(np.log(np.diag(one.cholesky)).sum())
-        score = float(tried.log_density(one.whiten(judge)).mean()) - log_det
-        if score > best + _WORTH:
-            best, number = score, more
+    inside, judged = one.whiten(fit), one.whiten(judge)
+    log_det = float(np.log(np.diag(one.cholesky)).sum())
+    best, number, chosen, in_vain = float(one.log_density(judge).mean()) + log_det, 1, 0, 0
+    for more in parts:
+        if more > most or in_vain == _IN_VAIN:
+            break
+        tried = _mixtures(inside, one.cholesky, more, seed)
+        scores = [float(each.log_density(judged).mean()) for each in tried]
+        in_vain += 1
+        if max(scores) > best + _WORTH:
+            best, number, chosen, in_vain = max(scores), more, int(np.argmax(scores)), 0
     if number == 1:
         return None
-    found = _expectation_maximisation(whole.whiten(draws.reshape(-1, dimension)), number, seed)
-    parts = tuple(
+    everything = whole.whiten(draws.reshape(-1, dimension))
+    found = _mixtures(everything, whole.cholesky, number, seed)[chosen]
+    turned = tuple(
         GaussianBase(whole.mean + whole.cholesky @ part.mean, whole.cholesky @ part.cholesky, 0.0)
         for part in found.parts
     )
-    return Mixture(found.weight, parts)
+    return Mixture(found.weight, turned)
 
 
 def _held_out(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -222,31 +268,96 @@ def _moments(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return mean, spread, correlation
 
 
-def _expectation_maximisation(points: FloatArray, number: int, seed: int) -> Mixture:
-    """Fit a mixture to whitened points (n, D), from means that are far apart."""
-    count, dimension = points.shape
-    mean = _apart(points, number, np.random.default_rng([seed, number]))
-    weight = np.full(number, 1 / number)
-    root = np.broadcast_to(np.eye(dimension), (number, dimension, dimension)).copy()
+def _mixtures(
+    points: FloatArray, cholesky: FloatArray, number: int, seed: int
+) -> tuple[Mixture, Mixture]:
+    """Fit mixtures to whitened points (n, D) from two kinds of starting points.
+
+    Means that are far apart suit modes that are far apart in many directions.  Cuts between points
+    suit modes that are, but in one direction only: there the others hide it from distances.
+    """
+    rng = np.random.default_rng([seed, number])
+    centres = _apart(points, number, rng)
+    nearest = np.square(points[None] - centres[:, None]).sum(axis=2).argmin(axis=0)
+    along = cholesky / np.linalg.norm(cholesky, axis=1)[:, None]
+    cut = _cut(points, np.concatenate([np.eye(len(along)), along]), number)
+    one, other = (_expectation_maximisation(points, each, number) for each in (nearest, cut))
+    return one, other
+
+
+def _expectation_maximisation(
+    points: FloatArray, part: npt.NDArray[np.intp], number: int
+) -> Mixture:
+    """Fit a mixture to points (n, D), starting from a part for each of them, shape (n,)."""
+    share = np.asarray(part == np.arange(number)[:, None], dtype=np.float64)
+    found, before = _maximised(points, share), -np.inf
     for _ in range(_ITERATIONS):
-        log_share = np.stack(
-            [
-                np.log(weight[k])
-                - np.log(np.diag(root[k])).sum()
-                - 0.5
-                * np.square(solve_triangular(root[k], (points - mean[k]).T, lower=True)).sum(axis=0)
-                for k in range(number)
-            ]
-        )
-        share = np.exp(log_share - np.logaddexp.reduce(log_share, axis=0))
-        held = share.sum(axis=1)
-        weight = (held + 0.5) / (count + 0.5 * number)
-        mean = (share @ points + 0.5 * mean) / (held + 0.5)[:, None]
-        for k in range(number):
-            offset = points - mean[k]
-            spread = (share[k] * offset.T) @ offset + (dimension + 2) * np.eye(dimension)
-            root[k] = np.linalg.cholesky(spread / (held[k] + dimension + 2))
-    return Mixture(weight, tuple(GaussianBase(mean[k], root[k], 0.0) for k in range(number)))
+        log_share = found.terms(points)
+        log_density = np.logaddexp.reduce(log_share, axis=0)
+        if (now := float(log_density.mean())) < before + _SETTLED:
+            break
+        found, before = _maximised(points, np.exp(log_share - log_density)), now
+    return found
+
+
+def _maximised(points: FloatArray, share: FloatArray) -> Mixture:
+    """Return the mixture that suits points (n, D) best, given their shares of parts, (K, n)."""
+    number, (count, dimension) = len(share), points.shape
+    held = share.sum(axis=1)
+    weight = (held + 0.5) / (count + 0.5 * number)
+    mean = share @ points / (held + np.finfo(np.float64).tiny)[:, None]
+    offset = points - mean[:, None]
+    spread = np.einsum("kn,kni,knj->kij", share, offset, offset, optimize=True)
+    within = spread.sum(axis=0) / count + _SMALLEST * np.eye(dimension)
+    mixed = (spread + (dimension + 2) * within) / (held + dimension + 2)[:, None, None]
+    root = np.linalg.cholesky(mixed)
+    return Mixture(weight, tuple(map(GaussianBase, mean, root, np.zeros(number))))
+
+
+def _cut(points: FloatArray, directions: FloatArray, number: int) -> npt.NDArray[np.intp]:
+    """Cut points (n, D) into parts, one cut at a time; return the part of each.
+
+    Each cut is the one, among all parts and directions (R, D), that takes most of the variance
+    along its direction away.
+    """
+    part = np.zeros(len(points), dtype=np.intp)
+    along = points @ directions.T
+    waiting = {0: _best_cut(along)}
+    for new in range(1, number):
+        old = max(waiting, key=lambda each: waiting[each].gain)
+        best = waiting[old]
+        above = (part == old) & (along[:, best.direction] > best.value)
+        part[above] = new
+        for each in (old, new):
+            waiting[each] = _best_cut(along[part == each])
+    return part
+
+
+class _Cut(NamedTuple):
+    gain: float
+    direction: int
+    value: float
+
+
+def _best_cut(along: FloatArray) -> _Cut:
+    """Return the best cut of points, given where they are along each direction, shape (n, R)."""
+    count = len(along)
+    if count < 2 * _FEWEST_IN_PART:
+        return _Cut(-np.inf, 0, np.inf)
+    ordered = np.sort(along - along.mean(axis=0), axis=0)
+    below = np.arange(1, count)[:, None]
+    left = np.cumsum(ordered, axis=0)[:-1]
+    # Variance between the two sides of each possible cut, as a share of the whole.
+    between = np.square(left) * count / (below * (count - below))
+    whole = np.square(ordered).sum(axis=0)
+    share = between / np.where(whole > 0, whole, np.inf)
+    share = share[_FEWEST_IN_PART - 1 : count - _FEWEST_IN_PART]
+    row, direction = np.unravel_index(int(share.argmax()), share.shape)
+    at = int(row) + _FEWEST_IN_PART - 1
+    middle = ordered[at : at + 2, direction].mean() + along[:, direction].mean()
+    # A Gaussian loses 2 / pi of its variance by its best cut.
+    gain = count * (float(share[row, direction]) - 2 / np.pi)
+    return _Cut(gain, int(direction), float(middle))
 
 
 def _apart(points: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:

@@ -7,9 +7,9 @@ each twice as long as the last, tune the ladder to equal rejection, the number o
 communication barrier, and step sizes and scales at each rung to its own draws.  The draws of the
 last round, in which nothing changes, are those that count.
 
-With a second reference the target stands between two ladders.  That reference may be a Gaussian
-which each round fits to the target's draws: few rungs then reach it, however vague the first one
-is.
+With a second reference the target stands between two ladders.  That reference may be a Gaussian,
+or a mixture of them, which each round fits to the target's draws: few rungs then reach it, however
+vague the first one is.
 
 All rungs of all systems, which are independent of each other, are evaluated in one call.
 
@@ -71,7 +71,7 @@ _WARMUP_SHARE = 0.5  # of the time
 _MOST_EVERY = 64  # scans a draw, however much time there is
 
 Fitted = Callable[[FloatArray], Reference]
-"""Makes a reference from draws of the target, shape (n, D)."""
+"""Makes a reference from draws of the target, shape (chains, draws, D)."""
 
 
 def non_reversible_tempering(
@@ -109,8 +109,10 @@ def non_reversible_tempering(
     DataError
         If the target's density is zero at all candidates of a reference.
     """
-    tempering = _Tempering(target, references, settings or TemperingSettings(), fitted, seed)
-    return tempering.run(candidates, begin_round or (lambda _: None))
+    tempering = _Tempering(
+        target, references, settings or TemperingSettings(), fitted, begin_round, seed
+    )
+    return tempering.run(candidates)
 
 
 class _Tempering:
@@ -122,47 +124,67 @@ class _Tempering:
         references: Sequence[Reference],
         settings: TemperingSettings,
         fitted: Fitted | None,
+        begin_round: Callable[[str], None] | None,
         seed: int,
     ) -> None:
         self._target, self._references = target, list(references)
         self._settings, self._fitted = settings, fitted
+        self._begin = begin_round or (lambda _: None)
         self._rng = np.random.default_rng([seed, 8])
         self._densities = Densities(target, self._references)
         self._began = time.perf_counter()
 
-    def run(
-        self, candidates: Sequence[FloatArray], begin_round: Callable[[str], None]
-    ) -> TemperingRun:
+    def run(self, candidates: Sequence[FloatArray]) -> TemperingRun:
         """Run warm-up and the last round."""
         settings = self._settings
         replicas = self._started(candidates)
         scans, lengths = 0, settings.rounds()
-        for number, length in enumerate(lengths):
-            begin_round(f"tuning: {length} scans of {len(replicas.tuned.rungs)} rungs")
+        for done, length in enumerate(lengths, 1):
+            self._begin(f"tuning: {length} scans of {len(replicas.tuned.rungs)} rungs")
             made = self._tuning_round(replicas, length)
             scans += len(made.scans)
-            if number + 1 < len(lengths):
+            if done < len(lengths):
                 self._fit_reference(replicas, made)
             replicas = self._adapted(replicas, made)
             if self._late(_WARMUP_SHARE):
                 break
-        every = 1
+        number = 1  # of times the draws that are asked for
         while True:
             before = self._densities.evaluations, self._elapsed
-            length = every * settings.draws
-            begin_round(f"{length} scans of {len(replicas.tuned.rungs)} rungs for draws")
-            made = Round(replicas)
-            while len(made.scans) < length:
-                if len(made.scans) >= _FEWEST_DRAWS * every and self._late(1.0):
-                    break
-                made.add(replicas.scan())
-            found = self._found(replicas, made, every, scans, before)
-            twice = self._elapsed + 2 * (self._elapsed - before[1])
-            if not found.few_trips or twice > settings.most_seconds or every >= _MOST_EVERY:
+            made, number, found = self._last_round(replicas, number, scans, before)
+            if not self._begins_anew(found, number, before[1]):
                 return found
             scans += len(made.scans)
             replicas = self._adapted(replicas, made)
-            every *= 2
+            number *= 2
+
+    def _last_round(
+        self, replicas: Replicas, number: int, warmup: int, before: tuple[int, float]
+    ) -> tuple[Round, int, TemperingRun]:
+        """Make a round that may be the last, at least ``number`` times the draws asked for.
+
+        It goes on while there is time and its draws are not enough, unless a new round with a
+        better ladder promises more.
+        """
+        settings, made = self._settings, Round(replicas)
+        while True:
+            length = number * settings.draws
+            self._begin(f"{length:,} scans of {len(replicas.tuned.rungs)} rungs for draws")
+            while len(made.scans) < length:
+                if len(made.scans) >= _FEWEST_DRAWS and self._late(1.0):
+                    break
+                made.add(replicas.scan())
+            found = self._found(replicas, made, warmup, before)
+            done = not found.few_trips and found.is_enough(settings.enough)
+            over = done or self._late(1.0) or number >= _MOST_EVERY
+            if over or self._begins_anew(found, number, before[1]):
+                return made, number, found
+            number += max(1, number // 2)
+
+    def _begins_anew(self, found: TemperingRun, number: int, began: float) -> bool:
+        """Whether there is reason to make a round anew, with rungs placed anew, and time for it."""
+        twice = self._elapsed + 2 * (self._elapsed - began)
+        return found.few_trips and number < _MOST_EVERY and twice <= self._settings.most_seconds
 
     @property
     def _elapsed(self) -> float:
@@ -246,15 +268,16 @@ class _Tempering:
 
     def _fit_reference(self, replicas: Replicas, made: Round) -> None:
         """Fit the second reference to the target's draws, if there are enough of them."""
-        points = np.concatenate(made.points)
+        draws = np.stack(made.points, axis=1)
+        chains, count, dimension = draws.shape
         if (
             self._fitted is None
             or len(self._references) < 2
-            or len(points) < _DRAWS_A_DIMENSION * points.shape[1]
+            or chains * count < _DRAWS_A_DIMENSION * dimension
         ):
             return
         try:
-            self._references[1] = self._fitted(points)
+            self._references[1] = self._fitted(draws)
         except (DataError, SamplingError):  # draws that do not move: the next round's may
             return
         spent = self._densities.evaluations
@@ -295,7 +318,7 @@ class _Tempering:
         return self._replicas(tuned, replicas.places.take(rows.ravel()))
 
     def _found(
-        self, replicas: Replicas, made: Round, every: int, warmup: int, before: tuple[int, float]
+        self, replicas: Replicas, made: Round, warmup: int, before: tuple[int, float]
     ) -> TemperingRun:
         tuned, settings = replicas.tuned, self._settings
         rungs, rejection = tuned.rungs, made.rejection()
@@ -311,7 +334,9 @@ class _Tempering:
                     made.evidence(j, self._references[j]),
                 )
             )
-        kept = slice(every - 1, None, every)
+        # As many as were asked for, evenly, the last one included; all of them if time ran out.
+        every = max(1, len(made.scans) // settings.draws)
+        kept = slice(-1 - every * (min(settings.draws, len(made.scans)) - 1), None, every)
         return TemperingRun(
             points=np.stack(made.points[kept], axis=1),
             log_density=np.stack(made.log_density[kept], axis=1),

@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
+from harness import evidence
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import RungEvidence
@@ -19,6 +20,29 @@ FEW_TRIPS = 10
 
 SHORTEST_ROUND = 4
 """Fewest scans of a round of warm-up."""
+
+
+@dataclass(frozen=True)
+class Enough:
+    """What draws are enough, so that the last round need not go on.
+
+    Attributes
+    ----------
+    effective
+        Effective draws of each coordinate on the unconstrained space.
+    r_hat
+        Largest R-hat of a coordinate.
+    error
+        Standard error of log Z, in nats, along the ladder where it is smaller.
+    """
+
+    effective: float = 0.0
+    r_hat: float = math.inf
+    error: float = math.inf
+
+
+ANY = Enough()
+"""However many draws there are."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +63,10 @@ class TemperingSettings:
         Most rungs of each ladder.
     most_seconds
         Seconds of wall time after which no further scan is begun.  Until then rounds go on, twice
-        as long each, while there are too few round trips (:data:`FEW_TRIPS`, or none in a system).
+        as long each, while there are too few round trips (:data:`FEW_TRIPS`, or none in a system),
+        and then the last round goes on until the draws are enough.
+    enough
+        What draws are enough.
 
     Raises
     ------
@@ -54,6 +81,7 @@ class TemperingSettings:
     most_leapfrog_steps: int = 16
     most_rungs: int = 64
     most_seconds: float = math.inf
+    enough: Enough = ANY
 
     def __post_init__(self) -> None:
         if self.chains < 1 or self.draws < 4 or self.warmup < SHORTEST_ROUND:
@@ -154,3 +182,15 @@ class TemperingRun:
         """Whether there were too few round trips from the first reference."""
         first = self.round_trips[0]
         return bool(first.sum() < FEW_TRIPS or first.min() == 0)
+
+    def is_enough(self, wanted: Enough) -> bool:
+        """Whether there are as many effective draws as wanted, and log Z is as precise."""
+        errors = [each.evidence.log_evidence.mcse for each in self.ladders if each.evidence]
+        if min(errors, default=math.inf) > wanted.error:
+            return False
+        if math.isfinite(wanted.r_hat) and np.nanmax(evidence.r_hat(self.points)) > wanted.r_hat:
+            return False
+        if wanted.effective <= 0:
+            return True
+        even = np.zeros(self.points.shape[:2])
+        return bool(np.nanmin(evidence.effective_draws(self.points, even)) >= wanted.effective)

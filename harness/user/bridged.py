@@ -16,18 +16,20 @@ of the American Statistical Association 117, 835-851.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from harness import evidence
 from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError, SamplingError
 from harness.evidence import BridgeEstimate, LogEvidence, Reshuffled
 from harness.path import GaussianBase
-from harness.path.proposals import Mixture, fitted_mixture, fitted_proposal
+from harness.path.proposals import PARTS, Mixture, fitted_mixture, fitted_proposal
 
 Proposal = Literal["gaussian", "warp3", "mixture"]
 LABELS: dict[Proposal, str] = {
@@ -50,6 +52,9 @@ FEWEST_DRAWS = 100
 """Draws in each half below which nothing is estimated."""
 _BASE_DRAWS = 2
 """Draws of a proposal for each draw of the posterior in the other half."""
+_EVALUATIONS_A_DRAW = 16
+"""Densities evaluated for each draw: at draws, proposals, reflections, and again for reshuffled
+blocks."""
 _RESHUFFLES, _BLOCKS = 10, 10
 """Reshuffled bridges, and blocks of each chain."""
 _RESHUFFLED_DRAWS = 1000
@@ -185,6 +190,55 @@ def bridged(density: LogDensity, draws: FloatArray, *, seed: int) -> Bridges:
     return _Bridging(density, draws, seed).bridges()
 
 
+class Bridge(NamedTuple):
+    """A bridge from draws that were thinned for the time that there is.
+
+    Attributes
+    ----------
+    bridges
+        The bridges.
+    evaluations
+        Densities that were evaluated.
+    """
+
+    bridges: Bridges
+    evaluations: int
+
+
+def bridged_in_time(
+    density: LogDensity, draws: FloatArray, *, most_seconds: float, seed: int
+) -> Bridge:
+    """Do as :func:`bridged` with as many of the draws as there is time for, roughly.
+
+    Parameters
+    ----------
+    density, draws, seed
+        As for :func:`bridged`.
+    most_seconds
+        Seconds of wall time.
+
+    Raises
+    ------
+    DataError, SamplingError
+        As :func:`bridged`.
+    """
+    taken = 0
+
+    def counting(at: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        nonlocal taken
+        points = np.asarray(at, dtype=np.float64)
+        taken += len(points)
+        return density(points)
+
+    chains, count, _ = draws.shape
+    began = time.perf_counter()
+    counting(draws[0])
+    seconds = (time.perf_counter() - began) / count
+    affordable = most_seconds / (seconds * _EVALUATIONS_A_DRAW)
+    thin = math.ceil(chains * count / affordable)
+    return Bridge(bridged(counting, draws[:, ::thin], seed=seed), taken)
+
+
 class _Bridging:
     def __init__(self, density: LogDensity, draws: FloatArray, seed: int) -> None:
         chains, count, dimension = draws.shape
@@ -195,6 +249,7 @@ class _Bridging:
                 f"draws or more; got {chains} x {count}"
             )
         self._density, self._draws, self._seed = density, draws, seed
+        self._parts: Sequence[int] = PARTS
         self._log_density = self._value(draws)
         if not np.all(np.isfinite(self._log_density)):
             missing = int(np.sum(~np.isfinite(self._log_density)))
@@ -268,8 +323,11 @@ class _Bridging:
                     self._reflected(gaussian, base, at_base) - of_base,
                 )
         if mixture:
-            parts = fitted_mixture(fitted, gaussian, self._seed)
+            # Reshuffled draws need no search for the number of parts.
+            numbers = PARTS if only is None else self._parts
+            parts = fitted_mixture(fitted, gaussian, self._seed, parts=numbers)
             if parts is not None:
+                self._parts = (len(parts.parts),)
                 found["mixture"] = self._by_mixture(parts, used, known, number, rng)
         return found
 

@@ -1,7 +1,8 @@
 """Parallel tempering of a user's program: its references, the run, its fit and what to say of it.
 
 One reference is the prior, or a wide Gaussian where there is no prior to draw from.  The other is a
-Gaussian, first fitted to short runs of NUTS and then to the run's own draws.
+Gaussian that is fitted to short runs of NUTS, and then a mixture of Gaussians that is fitted to the
+run's own draws.
 """
 
 from __future__ import annotations
@@ -17,21 +18,22 @@ import numpy as np
 
 from harness import evidence
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity
+from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import DataError, SamplingError
 from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes
 from harness.model import Model
-from harness.path import GaussianBase
 from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
 from harness.samplers.tempering_run import TemperingRun, TemperingSettings
+from harness.user.bridged import bridged_in_time
 from harness.user.evidence import improper_prior, written_prior
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import PriorDraws, prior_draws
+from harness.user.references import Dealt, drawn_from, fitted_base, reference
 from harness.user.scout import (
     NEAR,
     WIDER,
@@ -49,6 +51,8 @@ _SHORT_SHARE = 0.25
 """Share of the time for short runs of NUTS."""
 _LEAST_SHARE = 0.5
 """Share of the time for the run itself, whatever its references take."""
+_BRIDGE_SHARE = 0.1
+"""Share of the time for a bridge from its draws."""
 _CANDIDATES = 1024
 _GAP_ERRORS, _GAP_MATTERS = 4.0, 0.3
 """Standard errors, and nats, by which two ladders' estimates of log Z differ if one is wrong."""
@@ -145,17 +149,23 @@ class _Parallel:
                 self._findings.append(_ONE_LADDER)
         constant = self._constant()
         spent = time.perf_counter() - began
-        left = max(self._settings.most_seconds - spent, _LEAST_SHARE * self._settings.most_seconds)
+        most = self._settings.most_seconds
+        left = max((1 - _BRIDGE_SHARE) * most - spent, _LEAST_SHARE * most)
         run = non_reversible_tempering(
             self._density,
             [reference for reference, _ in both],
             [points for _, points in both],
             settings=replace(self._settings, most_seconds=left),
-            fitted=lambda points: gaussian_reference(fitted_gaussian(points, widened=NEAR[0])),
+            fitted=lambda draws: reference(
+                fitted_base(draws, widened=NEAR[0], seed=self._seeds[2])
+            ),
             begin_round=self._begin,
             seed=self._seeds[1],
         )
         found = self._log_evidence(run, constant)
+        if found is not None and constant is not None:
+            self._begin("a bridge from the draws")
+            found = self._or_by_bridge(run, found, constant)
         if len(run.points[0]) < run.asked:
             self._findings.append(_out_of_time(run))
         return Parallel(self._fit(run, found, spent), tuple(self._findings))
@@ -168,7 +178,7 @@ class _Parallel:
         if model.own_base == "improper":
             self._findings.append(improper_prior(model))
         if not starts_from_prior(model):
-            return _drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)
+            return drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)
         self._begin("draws of the prior")
         prior = self._prior = prior_draws(model, self._seeds[2])
         self._gradients += prior.gradients
@@ -193,9 +203,11 @@ class _Parallel:
         return Reference(density), candidates
 
     def _second(self, rng: np.random.Generator) -> tuple[Reference, FloatArray]:
-        """Return the Gaussian near the target, and draws from it."""
+        """Return a Gaussian near the target, or a mixture of them, and draws from it."""
         points = self._short.near if self._near is None else self._unconstrained(self._near)
-        return _drawn_from(fitted_gaussian(points, widened=NEAR[0]), rng)
+        # In random order, because the fit is judged by the last ones.
+        draws = rng.permutation(points[np.isfinite(points).all(axis=1)])[None]
+        return drawn_from(fitted_base(draws, widened=NEAR[0], seed=self._seeds[2]), rng)
 
     def _unconstrained(self, values: Mapping[str, FloatArray]) -> FloatArray:
         return self._density.unconstrain_draws(values)
@@ -222,7 +234,7 @@ class _Parallel:
         return found.log_integral
 
     def _names(self) -> list[str]:
-        return ["the prior" if self._prior else "a wide Gaussian", "the fitted Gaussian"]
+        return ["the prior" if self._prior else "a wide Gaussian", "the fitted Gaussians"]
 
     def _log_evidence(self, run: TemperingRun, constant: LogEvidence | None) -> LogEvidence | None:
         first, *others = (each.evidence for each in run.ladders)
@@ -245,6 +257,38 @@ class _Parallel:
             )
         )
         return None
+
+    def _or_by_bridge(
+        self, run: TemperingRun, found: LogEvidence, constant: LogEvidence
+    ) -> LogEvidence:
+        """Return the more precise of two estimates: by the ladders, and by a bridge from the draws.
+
+        Modes with wrong shares of the draws hardly change a bridge, but the ladders see how
+        replicas get to them.  So the two are compared as well.
+        """
+        try:
+            if np.nanmax(evidence.r_hat(run.points)) > R_HAT_PROBLEM:
+                return found
+            bridges, evaluations = bridged_in_time(
+                self._density,
+                run.points,
+                most_seconds=_BRIDGE_SHARE * self._settings.most_seconds,
+                seed=self._seeds[1],
+            )
+        except (DataError, SamplingError):  # too few draws, or too many dimensions
+            return found
+        self._gradients += evaluations
+        if not bridges.sound:
+            return found
+        other = bridges.log_evidence.minus(constant)
+        apart = found.minus(other)
+        if abs(apart.value) > max(_GAP_ERRORS * apart.mcse, _GAP_MATTERS):
+            self._findings.append(_bridge_differs(found, other))
+            return found
+        if other.mcse >= found.mcse:
+            return found
+        self._findings.append(_by_bridge(found, other))
+        return other
 
     # The fit
 
@@ -311,40 +355,6 @@ def run_attributes(run: TemperingRun) -> dict[str, Any]:
     return kept
 
 
-class Dealt:
-    """Deals draws out in random order, and shuffles them again when all have been dealt.
-
-    Parameters
-    ----------
-    points
-        The draws, shape (n, D).
-    """
-
-    def __init__(self, points: FloatArray) -> None:
-        self._points = points
-        self._order = np.empty(0, dtype=np.intp)
-
-    def __call__(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Return the next draws, shape (count, D)."""
-        while len(self._order) < count:
-            self._order = np.append(self._order, rng.permutation(len(self._points)))
-        dealt, self._order = self._order[:count], self._order[count:]
-        return self._points[dealt]
-
-
-def gaussian_reference(base: GaussianBase) -> Reference:
-    """Return a Gaussian base as a reference that is drawn from exactly."""
-
-    def density(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return base.log_density(points), base.log_density_gradient(points)
-
-    return Reference(density, base.sample)
-
-
-def _drawn_from(base: GaussianBase, rng: np.random.Generator) -> tuple[Reference, FloatArray]:
-    return gaussian_reference(base), base.sample(rng, _CANDIDATES)
-
-
 _ONE_LADDER = Finding(
     Severity.WARNING,
     "Replicas have only one ladder, from the prior: NUTS did not find draws to fit a Gaussian to.",
@@ -358,6 +368,24 @@ def _out_of_time(run: TemperingRun) -> Finding:
         f"The time ran out, so there are only {len(run.points[0]):,} draws a chain of the "
         f"{run.asked:,} that were asked for, after {run.warmup:,} scans of warm-up.",
         "Give the run more time (--budget).",
+    )
+
+
+def _by_bridge(found: LogEvidence, other: LogEvidence) -> Finding:
+    return Finding(
+        Severity.FINE,
+        "Log Z is by bridge sampling from the draws, which is more precise and agrees with the "
+        f"ladders: {other.value:.3f} ± {other.mcse:.3f} against {found.value:.3f} ± "
+        f"{found.mcse:.3f}.",
+    )
+
+
+def _bridge_differs(found: LogEvidence, other: LogEvidence) -> Finding:
+    return Finding(
+        Severity.PROBLEM,
+        "Log Z is unreliable, because the ladders and bridge sampling from the draws disagree: "
+        f"{found.value:.2f} ± {found.mcse:.2f} against {other.value:.2f} ± {other.mcse:.2f}.",
+        "Run longer (--draws, --warmup, --budget), and compare with --method collapsed_tempering.",
     )
 
 

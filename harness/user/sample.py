@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as File
 from typing import Any, Literal, get_args
@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, remember
+from harness.diagnosis import EFFECTIVE_WARNING, R_HAT_WARNING, Finding, remember
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.engine.processes import children_end_with_us
@@ -24,7 +24,7 @@ from harness.samplers.nested_run import NestedSettings
 from harness.samplers.nested_sampling import METHOD as NESTED
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
-from harness.samplers.tempering_run import TemperingSettings
+from harness.samplers.tempering_run import Enough, TemperingSettings
 from harness.temper import What
 from harness.user.arbitrate import arbitrate
 from harness.user.clock import Clock, quiet
@@ -93,16 +93,20 @@ _STEPS: Mapping[Method, int] = {
     "nested_sampling": 6,
 }
 """The largest number of steps, 7 for a form; those that turn out not to be needed are skipped."""
-_MODES_SHARE = 0.2
+_MODES_SHARE = 0.1
 """Share of the budget after which the table of modes is given up."""
 _DRAWS_A_PARTICLE, _FEWEST_PARTICLES = 4, 8
 """Of nested sampling: a particle gives about as many effective draws in ten dimensions."""
 _AUTO: Tempered = "collapsed_tempering"
 """The form that ``auto`` goes on to."""
-_LEAST_SHARE = 0.5
+_LEAST_SHARE = 0.4
 """Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
 """
-_ROUNDS_SHARE = 0.5
+_OUTSIDE = ("temper", "nuts", "compile")
+"""Steps that the budget does not count: they take what they take."""
+_ERROR_ENOUGH = 0.05
+"""Standard error of log Z, in nats, above which parallel tempering goes on while there is time."""
+_ROUNDS_SHARE = 0.25
 """Share of what the pilots leave of the budget, for rounds in which a tempered run goes on."""
 _ROUND_WARMUP = 150
 """Most warm-up iterations of such a round, if they adapt the step size only."""
@@ -283,8 +287,13 @@ class _Run:
         self._program, self._clock, self._nuts, self._seed = program, clock, nuts, seed
         self._num, self._budget = num_pseudo_samples, budget
         self._search: Population | None = None
-        self._rounds_seconds = 0.0
         self._has_modes: Fit | None = None
+
+    @property
+    def _spent(self) -> float:
+        """Seconds of the budget that are spent."""
+        seconds = self._clock.seconds
+        return sum(seconds[name] for name in seconds if name not in _OUTSIDE)
 
     # The methods
 
@@ -385,6 +394,7 @@ class _Run:
                 judged, temper=True, nuts_misses=True, findings=(*judged.findings, *lacking)
             )
         found, judged = self._after_search(plain, scouted, judged)
+        found = self.with_modes(found)  # modes that the draws lack are a trouble
         return self._relieved(found, plain, scouted, judged, explorer)
 
     def with_modes(self, result: UserFit) -> UserFit:
@@ -461,13 +471,13 @@ class _Run:
         explorer: Explorer,
     ) -> UserFit:
         """Let parallel tempering take over from a fit with troubles; return the better one."""
-        # The draws of any method have the program's prior.
-        improper = improper_prior(self._program.model)
-        troubles = found.troubles([*judged.accepted, improper])
+        # The draws of any method have the program's prior, and are of this program.
+        lasting = [*judged.accepted, improper_prior(self._program.model)]
+        troubles = found.troubles([*lasting, *self._of_program(found.fit)])
         if not troubles:
             return found
-        spent = scouted.seconds + self._rounds_seconds
-        left = max(self._budget - spent, _LEAST_SHARE * self._budget)
+        rest = (1 - _MODES_SHARE) * self._budget - self._spent
+        left = max(rest, _LEAST_SHARE * self._budget)
         try:
             near = near_target(scouted, _parameters(plain), judged)
             fit, findings = self._replicas(explorer, left, near=near)
@@ -478,7 +488,7 @@ class _Run:
             judged = judged.settled(*arbitrate(judged.dispute, _parameters(fit)))
         told = [*judged.findings, *findings, *([] if missed is None else [missed])]
         other = UserFit(self.finished(fit, told, scouted), METHOD)
-        others = other.troubles([*judged.accepted, improper])
+        others = other.troubles([*lasting, *self._of_program(fit)])
         if severities(others) >= severities(troubles):
             return found.adding(no_relief(others[0].sentence))
         tempered = found.fit if found.method == _AUTO else found.tempered
@@ -502,6 +512,11 @@ class _Run:
             warmup=self._nuts.warmup,
             explorer=explorer,
             most_seconds=seconds,
+            enough=Enough(
+                effective=self._nuts.chains * min(EFFECTIVE_WARNING, self._nuts.draws // 2),
+                r_hat=R_HAT_WARNING,
+                error=_ERROR_ENOUGH,
+            ),
         )
         with self._clock.step("parallel tempering", "parallel"):
             made = parallel_tempering(
@@ -585,7 +600,6 @@ class _Run:
         made = in_rounds(
             first, again, first_seconds=took, most_seconds=most_seconds, seed=self._seed
         )
-        self._rounds_seconds = made.seconds
         remember(made.fit, made.findings)
         return made.fit
 
@@ -638,21 +652,23 @@ class _Run:
             nuts_is_sound=not judged.nuts_misses,
         )
 
+    def _of_program(self, fit: Fit) -> list[Finding]:
+        """Return the findings about the program itself, which another method would not change."""
+        program = self._program
+        return [
+            *([without_likelihood()] if program.without_likelihood else []),
+            *open_questions(program.model),
+            *not_numbers(fit, program.names),
+            *absent(fit, program.names, program.containers, program.left_out),
+        ]
+
     def finished(
-        self, fit: Fit, findings: Iterable[Finding], scouted: Scouted | None = None
+        self, fit: Fit, findings: Sequence[Finding], scouted: Scouted | None = None
     ) -> Fit:
         """Add to a fit what its draws do not show: programs, findings, the pilots' results."""
         program = self._program
-        remember(
-            fit,
-            [
-                *findings,
-                *([without_likelihood()] if program.without_likelihood else []),
-                *open_questions(program.model),
-                *not_numbers(fit, program.names),
-                *absent(fit, program.names, program.containers, program.left_out),
-            ],
-        )
+        told = [each for each in self._of_program(fit) if each not in findings]
+        remember(fit, [*findings, *told])
         fit.tree.attrs |= {
             "model": program.path.stem,
             "programs": json.dumps(program.programs(fit)),

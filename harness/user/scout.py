@@ -9,18 +9,16 @@ near leg does not reach the posterior in time, bridge sampling from the draws ta
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from harness import evidence
 from harness.arrays import FloatArray
-from harness.diagnosis.agreement import R_HAT_WARNING
+from harness.diagnosis import R_HAT_WARNING
 from harness.engine.batched import BatchedDensity
 from harness.errors import DataError, HarnessError, SamplingError, one_line
 from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
@@ -29,7 +27,7 @@ from harness.forms.continuous_tempering import ZERO_LIKELIHOOD, tempering_data
 from harness.forms.from_pilot import scouted_ladder
 from harness.model import Model
 from harness.path import GaussianBase, Pilot
-from harness.user.bridged import bridged
+from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, prior_draws
@@ -43,13 +41,10 @@ errors that depend on base and ladder.
 """
 BUDGET = 120.0
 """Seconds that the pilots of a program may take by default."""
-_SEARCH, _OTHER = 0.5, 0.25
+_SEARCH, _OTHER = 0.35, 0.2
 """Shares of it for the search, and for each of the other legs."""
 BRIDGE = "draws of NUTS themselves"
 """Origin of an estimate by bridge sampling, which takes the near leg's place."""
-_EVALUATIONS_A_DRAW = 16
-"""Densities that a bridge evaluates for each draw: at draws, proposals, reflections, and again for
-reshuffled blocks."""
 
 
 @dataclass(frozen=True)
@@ -334,26 +329,18 @@ class _Scout:
             return
         chains = len(next(iter(self._draws.values())))
         points = self._unconstrained(self._draws).reshape(chains, -1, self._density.dimension)
-        began = time.perf_counter()
-        self._density(points[0])
-        seconds = (time.perf_counter() - began) / points.shape[1]
-        affordable = _OTHER * self._budget / (seconds * _EVALUATIONS_A_DRAW)
-        thin = math.ceil(points.shape[0] * points.shape[1] / affordable)
-        taken = points.shape[1]
-
-        def counting(at: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-            nonlocal taken
-            taken += len(np.asarray(at))
-            return self._density(at)
-
         try:
-            if np.nanmax(evidence.r_hat(points)) <= R_HAT_WARNING:
-                bridges = bridged(counting, points[:, ::thin], seed=self._seeds[4])
-                if bridges.sound:
-                    self._estimates[BRIDGE] = (bridges.log_evidence,)
+            if np.nanmax(evidence.r_hat(points)) > R_HAT_WARNING:
+                return
+            bridges, evaluations = bridged_in_time(
+                self._density, points, most_seconds=_OTHER * self._budget, seed=self._seeds[4]
+            )
         except (DataError, SamplingError) as error:
             self._failures["bridge"] = one_line(error).rstrip(".")
-        self._gradients += taken
+            return
+        self._gradients += evaluations
+        if bridges.sound:
+            self._estimates[BRIDGE] = (bridges.log_evidence,)
 
     def _remember(self, leg: Leg) -> None:
         self._gradients += leg.gradients

@@ -16,8 +16,10 @@ from harness.model import Model
 from harness.user.prior import CHAINS
 
 _SETTINGS = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
-_FAR = 10.0
-"""Radius of starting points on the unconstrained scale, five times Stan's."""
+_FAR = (10.0, 40.0, 160.0)
+"""Radii of starting points on the unconstrained scale, from five times Stan's on."""
+_LOW = 20.0
+"""Nats, besides one for each dimension, by which chains are below others if they do not count."""
 
 
 class ShortRuns:
@@ -70,26 +72,35 @@ class ShortRuns:
 
     @cached_property
     def wide(self) -> FloatArray:
-        """These and draws from starting points further out, shape (n, D).
+        """These and draws from starting points further and further out, shape (n, D).
 
         A wide Gaussian takes the place of a prior that a program does not have.  Fitted to these,
-        it has modes beyond Stan's starting points, which lie within 2, inside it.  If no run starts
-        so far out, these are the near ones.
+        it has modes beyond Stan's starting points, which lie within 2, inside it.  Chains that stay
+        where the density is far below that of others do not count.  If no run starts so far out,
+        as where a parameter overflows, there is none from further out either.
 
         Raises
         ------
         SamplingError
             If the runs from Stan's starting points do not finish.
         """
-        near = self.near
-        try:
-            far = self._run(self._far_seed, _FAR)
-        except (DataError, SamplingError):
-            return near
-        return np.concatenate([near, self._points(far)])
+        found = self.near
+        highest = float(np.max(self._density(found)[0]))
+        for radius in _FAR:
+            try:
+                run = self._run(self._far_seed, radius, 1 / len(_FAR))
+                chains = self._points(run)
+            except (DataError, SamplingError):
+                break
+            height = self._density(chains)[0].reshape(CHAINS, -1).mean(axis=1)
+            highest = max(highest, float(np.max(height)))
+            kept = height > highest - _LOW - chains.shape[1]
+            further = chains.reshape(CHAINS, -1, chains.shape[1])[kept].reshape(-1, chains.shape[1])
+            found = np.concatenate([found, further])
+        return found
 
-    def _run(self, seed: int, radius: float | None) -> NutsRun:
-        settings = affordable(_SETTINGS, self._density, self._most_seconds)
+    def _run(self, seed: int, radius: float | None, share: float = 1.0) -> NutsRun:
+        settings = affordable(_SETTINGS, self._density, share * self._most_seconds)
         program = self._model.program("target")
         run = run_short_nuts(program, self._model.data, settings, seed, inits=radius)
         self.gradients += int(run.gradients.sum())
