@@ -13,7 +13,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.diagnosis import EFFECTIVE_WARNING, R_HAT_WARNING, Finding, remember
+from harness.diagnosis import (
+    EFFECTIVE_WARNING,
+    R_HAT_WARNING,
+    Finding,
+    Severity,
+    agreement,
+    effective_draws,
+    remember,
+)
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.engine.processes import children_end_with_us
@@ -387,8 +395,10 @@ class _Run:
         if not judged.temper:
             result = self.with_modes(UserFit(self._with_plain(plain, scouted, judged), "nuts"))
             lacking = problems_of_modes(result.modes)
-            if not lacking:
+            if not lacking and _is_settled(result):
                 return result
+            if not lacking:
+                return self._relieved(result, plain, scouted, judged, explorer)
             # A mode too small for the comparison of single coordinates.
             judged = replace(
                 judged, temper=True, nuts_misses=True, findings=(*judged.findings, *lacking)
@@ -682,6 +692,12 @@ class _Run:
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
         return fit
+
+
+def _is_settled(result: UserFit) -> bool:
+    """Whether a fit of plain NUTS has enough draws that agree, and log Z comes with it."""
+    doubts = [*agreement(result.fit), *effective_draws(result.fit)]
+    return result.log_evidence is not None and all(e.severity == Severity.FINE for e in doubts)
 
 
 def _parameters(fit: Fit) -> dict[str, Any]:
