@@ -13,6 +13,7 @@ Statistics 21, 341-345.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -31,6 +32,9 @@ class NotSimulatedError(DataError):
     """A prior cannot be simulated, or the text does not show that it can."""
 
 
+_WORD = re.compile(r"[\w.]+(\[[\w, ]+\])?")
+
+
 @dataclass(frozen=True)
 class Given:
     """The text of an argument, and whether it has a value for each of what is drawn."""
@@ -40,7 +44,12 @@ class Given:
 
     def at(self, index: str) -> Given:
         """Return the argument of one of them."""
-        return Given(f"({self.text})[{index}]") if self.several else self
+        return Given(f"{self.apart}[{index}]") if self.several else self
+
+    @property
+    def apart(self) -> str:
+        """Its text, in parentheses unless it is one word."""
+        return self.text if _WORD.fullmatch(self.text) else f"({self.text})"
 
 
 @dataclass(frozen=True)
@@ -240,7 +249,7 @@ class Drawing:
 
     def _number(self, at: str, family: str, given: Sequence[Given], region: Region) -> str:
         """Text that draws one number, again while it is outside."""
-        texts = [f"({each.text})" for each in given]
+        texts = [each.apart for each in given]
         draw = f"{at} = {_NUMBERS[family].format(*texts)};"
         rows = [draw]
         outside = [f"{at} < {each.text}" for each in region.lows]
@@ -280,7 +289,7 @@ class Drawing:
             return f"for ({index} in 1 : size({at})) {{\n{one}\n}}"
         if shape not in ("vector", "row_vector") or any(each.several for each in given):
             raise NotSimulatedError(f"{family} of another shape")
-        draw = _VECTORS[family].format(*(f"({each.text})" for each in given))
+        draw = _VECTORS[family].format(*(each.apart for each in given))
         behind = ", ".join(each.text for each in given)
         return (
             f"{at} = {_FILLED[shape].format(f'({draw})')};\n"
@@ -289,7 +298,7 @@ class Drawing:
 
     def _matrix(self, at: str, family: str, given: Sequence[Given]) -> str:
         words = {each: self._names.of(each) for each in ("factor", "i", "j", "partial")}
-        texts = [f"({each.text})" for each in given]
+        texts = [each.apart for each in given]
         row, made = (each.format(*texts, at=at, **words) for each in _MATRICES[family])
         behind = ", ".join(each.text for each in given)
         rows = [

@@ -148,17 +148,43 @@ class _Simulator:
             f"real {log_density} = 0;",
             f"{{\n{flat}{writer.statements(body)}\n}}",
         ]
-        given = {
-            "functions": defined,
-            "data": plain.statements(blocks["data"]),
-            "transformed data": plain.statements(blocks["transformeddata"]),
-        }
-        jacobian = {"parameters": plain.statements(blocks["parameters"]), "model": ""}
+        before = {"functions": defined, "data": plain.statements(blocks["data"])}
+        declarations = blocks["parameters"]
+        used = [each for each in body if id(each) in kept]
         return Simulation(
-            _assembled({**given, "generated quantities": "\n".join(rows)}),
-            _assembled({**given, **jacobian}),
+            _assembled(
+                {
+                    **before,
+                    "transformed data": self._prepared((*declarations, *used)),
+                    "generated quantities": "\n".join(rows),
+                }
+            ),
+            _assembled(
+                {
+                    **before,
+                    "transformed data": self._prepared(declarations),
+                    "parameters": plain.statements(declarations),
+                    "model": "",
+                }
+            ),
             log_density,
         )
+
+    def _prepared(self, used: tuple[Node, ...] | list[Node]) -> str:
+        """Text of the transformed data that statements need; the rest may take long to compute."""
+        nodes = self._syntax.blocks["transformeddata"]
+        wanted = names(tuple(used))
+        if any(name.endswith("_rng") for name in names(nodes)):
+            return StanText().statements(nodes)  # the random numbers are those of all
+        kept = set[int]()
+        before = -1
+        while before != len(kept):
+            before = len(kept)
+            for each in nodes:
+                if id(each) not in kept and _written(each) & wanted:
+                    kept.add(id(each))
+                    wanted |= names(each)
+        return StanText().statements(tuple(each for each in nodes if id(each) in kept))
 
     # What is drawn
 
@@ -310,17 +336,13 @@ class _Simulator:
             drawn = self._draws.get(id(each), [])
             # What is drawn is named, but not read.
             places = {id(_base(draw.variate)) for draw in drawn}
-            form = stmt(each)
             for part in _own(each):
                 if has_field(part, "id_loc") and id(part) not in places:
                     reads.add(name_of(part))
             for draw in drawn:
                 draws.add(draw.parameter.name)
                 reads |= names(draw.parameter.transformation)
-            if tag(form) == "VarDecl":
-                writes.update(declared_names(each))
-            elif tag(form) == "Assignment":
-                writes.update(assigned(field(form, "assign_lhs")))
+            writes |= _written_by(each)
         return Uses(frozenset(reads), frozenset(writes), frozenset(draws))
 
     # Parameters without a density
@@ -470,6 +492,21 @@ def _all(nodes: tuple[Node, ...]) -> Iterator[Node]:
     for node in nodes:
         yield node
         yield from _all(tuple(inner_statements(stmt(node))))
+
+
+def _written(node: Node) -> set[str]:
+    """Return the variables that a statement, or one in it, declares or assigns to."""
+    return set[str]().union(*map(_written_by, _all((node,))))
+
+
+def _written_by(node: Node) -> set[str]:
+    """Return the variables that a simple statement declares or assigns to."""
+    form = stmt(node)
+    if tag(form) == "VarDecl":
+        return set(declared_names(node))
+    if tag(form) == "Assignment":
+        return set(assigned(field(form, "assign_lhs")))
+    return set()
 
 
 def _own(node: Node) -> Iterator[Node]:
