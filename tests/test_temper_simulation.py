@@ -270,6 +270,11 @@ REFUSED = {
         "mu ~ normal(0, 1); x ~ normal(mu, 1);",
         "mass of normal",
     ),
+    "one constraint cuts in half what another cuts elsewhere": (
+        "real<lower=0> tau; real<lower=0> x;",
+        "tau ~ normal(0, 1); x ~ normal(0, tau) T[-1, ];",
+        "mass of normal",
+    ),
     "it depends on one through a whole number": (
         "real mu; real<lower=0> x;",
         "mu ~ normal(0, 1); { int k = mu > 0; x ~ normal(k, 1); }",

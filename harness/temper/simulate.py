@@ -33,6 +33,7 @@ from harness.temper.supports import (
     MATRICES,
     VECTORS,
     End,
+    Truncation,
     cut_in_half,
     declared_support,
     support,
@@ -275,7 +276,9 @@ class _Simulator:
         ):
             raise NotSimulatedError("elements in order have distributions of their own")
         bounds = _bounds(draw.parameter)
-        if not any(self._cuts(draw)) or cut_in_half(draw.density, self._support(draw)):
+        if not any(self._cuts(draw)):
+            return
+        if cut == Truncation() and cut_in_half(draw.density, self._support(draw)):
             return
         ends = [each for each in (cut.low, cut.high) if each is not None]
         if not all(_is_fixed(each, fixed) for each in (*draw.density.args[1:], *ends, *bounds)):
