@@ -41,8 +41,8 @@ def tempered_model(
     Its programs are written to a folder in the cache that is named by a hash of their text.  The
     variant ``original`` is the program itself with its includes written out, for its transformed
     parameters and generated quantities; ``target`` has its density with all constants; ``prior``
-    has the part of the density that is not tempered.  If the prior can be simulated, ``prior_simulation``
-    draws from it and ``change_of_variables`` has Stan's Jacobian alone.
+    has the part of the density that is not tempered.  If the prior can be simulated,
+    ``prior_simulation`` draws from it and ``change_of_variables`` has Stan's Jacobian alone.
 
     Parameters
     ----------
