@@ -18,7 +18,14 @@ from harness.model import Model, OwnBase
 from harness.temper.classify import What
 from harness.temper.edited import UNEDITED, read_edited, refuse_other_variables
 from harness.temper.program import TemperedProgram, self_contained, temper_each
+from harness.temper.simulate import LOG_SIMULATED
 from harness.temper.templates import Variant
+
+PRIOR_SIMULATION = "prior_simulation"
+"""Variant of a model that has no parameters, and generates draws of the prior."""
+
+CHANGE_OF_VARIABLES = "change_of_variables"
+"""Variant of a model whose log density is that of Stan's change of variables alone."""
 
 
 def tempered_model(
@@ -34,7 +41,8 @@ def tempered_model(
     Its programs are written to a folder in the cache that is named by a hash of their text.  The
     variant ``original`` is the program itself with its includes written out, for its transformed
     parameters and generated quantities; ``target`` has its density with all constants; ``prior``
-    has the part of the density that is not tempered.
+    has the part of the density that is not tempered.  If the prior can be simulated,
+    ``prior_simulation`` draws from it and ``change_of_variables`` has Stan's Jacobian alone.
 
     Parameters
     ----------
@@ -66,8 +74,14 @@ def tempered_model(
     programs = dict(zip(variants, written, strict=True))
     texts: dict[str, str] = {variant: each.text for variant, each in programs.items()}
     texts["original"] = self_contained(path, include_paths=folders)
+    simulation = programs["prior"].simulation
+    if simulation is not None:
+        texts[PRIOR_SIMULATION] = simulation.text
+        texts[CHANGE_OF_VARIABLES] = simulation.jacobian
     given = None if edited is None else read_edited(edited, programs)
     aliases: dict[str, Mapping[str, str]] = {form: each.names for form, each in programs.items()}
+    if simulation is not None:
+        aliases[PRIOR_SIMULATION] = {LOG_SIMULATED: simulation.log_density}
     if given is not None:
         texts |= {given.form: given.text, UNEDITED: texts[given.form]}
         aliases[UNEDITED] = aliases[given.form]

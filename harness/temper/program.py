@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,17 +15,20 @@ import numpy as np
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError, RewriteError
 from harness.temper.base import BaseVerdict
-from harness.temper.classify import Statement, What, classify
+from harness.temper.classify import Classification, Statement, What, classify
 from harness.temper.coordinates import BaseCoordinates, base_coordinates, is_jacobian
 from harness.temper.declared import declared
 from harness.temper.layout import laid_out
 from harness.temper.marks import Formatted
 from harness.temper.prior import write_prior
+from harness.temper.simulate import Simulation, write_simulation
 from harness.temper.source import tokens, without_comments
 from harness.temper.syntax import Stanc, Syntax, read_syntax, written_out
 from harness.temper.templates import Variant
 from harness.temper.tree import walk
 from harness.temper.write import Written, write_program
+
+_log = logging.getLogger(__name__)
 
 DEFAULT: Variant = "collapsed_tempering"
 """The form that ``harness sample`` runs where plain NUTS is not enough."""
@@ -88,6 +92,9 @@ class TemperedProgram:
         Base coordinates of its parameters, for Gaussian bases.
     digest
         SHA-256 of the original with its includes written out.
+    simulation
+        For the method ``prior``: a program that draws from it without a Markov chain, formatted;
+        None if the prior's statements do not allow it.
     """
 
     text: str
@@ -105,6 +112,7 @@ class TemperedProgram:
     halved: tuple[str, ...]
     coordinates: BaseCoordinates = field(repr=False)
     digest: str
+    simulation: Simulation | None = field(default=None, repr=False)
 
 
 def temper(
@@ -240,9 +248,29 @@ def _temper_each(
                 halved=classification.base.halved,
                 coordinates=base_coordinates(syntax),
                 digest=syntax.digest,
+                simulation=(
+                    _simulation(stanc, syntax, classification) if method == "prior" else None
+                ),
             )
         )
     return programs
+
+
+def _simulation(stanc: Stanc, syntax: Syntax, classification: Classification) -> Simulation | None:
+    """Return the program that simulates the prior, or None: draws can be had without it."""
+    name = syntax.path.name
+    try:
+        found = write_simulation(syntax, classification)
+    except (DataError, *_FAULTS) as error:
+        _log.info("%s: its prior is not simulated: %s", name, error)
+        return None
+    title = f"// Draws from the prior of {name}, written by harness"
+    text = stanc.canonical(f"{title}\n{found.text}")
+    jacobian = stanc.canonical(f"// Stan's change of variables in {name}\n{found.jacobian}")
+    if text is None or jacobian is None:
+        _log.info("%s: its prior is not simulated: what was written is not valid", name)
+        return None
+    return replace(found, text=Formatted(text).plain(), jacobian=Formatted(jacobian).plain())
 
 
 def _with_own_layout(

@@ -40,7 +40,7 @@ _CENTRES: Mapping[str, int | None] = {
 BETWEEN = ("uniform", *_FROM_FIRST)
 """Densities that are told the ends of their support."""
 
-_MATRICES = {
+MATRICES = {
     "dirichlet": ("Simplex",),
     "lkj_corr": ("Correlation",),
     "lkj_corr_cholesky": ("CholeskyCorr",),
@@ -49,10 +49,12 @@ _MATRICES = {
     "wishart_cholesky": ("CholeskyCov",),
     "inv_wishart_cholesky": ("CholeskyCov",),
 }
-_VECTORS = {
+"""Densities over a joint constraint, and over which."""
+VECTORS = {
     *("multi_normal", "multi_normal_prec", "multi_normal_cholesky", "multi_student_t"),
     *("multi_student_t_cholesky", "multi_gp", "multi_gp_cholesky"),
 }
+"""Densities of vectors whose elements are free."""
 _POSITIVE_GIVEN: Mapping[str, tuple[int, ...]] = {
     **dict.fromkeys(("exponential", "rayleigh", "chi_square", "inv_chi_square"), (0,)),
     **dict.fromkeys(("dirichlet", "lkj_corr", "lkj_corr_cholesky"), (0,)),
@@ -113,25 +115,27 @@ def problem(
     """
     family, constraint = density.family, tag(parameter.transformation)
     variate, *given = density.args
-    if family in _MATRICES:
+    if family in MATRICES:
         axes = 1 if constraint == "Simplex" else 2
-        fits = constraint in _MATRICES[family] and piece.box[-axes:] == whole[-axes:]
+        fits = constraint in MATRICES[family] and piece.box[-axes:] == whole[-axes:]
         if "Cholesky" in constraint and len(set(whole[-2:])) == 2:
             fits = False
-    elif family in _VECTORS:
+    elif family in VECTORS:
         fits = constraint_of(parameter.transformation).free
     else:
-        support = _support(density, cut)
-        if support is None:
+        whole_support = support(density, cut)
+        if whole_support is None:
             return f"{family} is not known to be normalised"
         own = declared_support(parameter)
-        fits = own is not None and (_whole_circle(own) if family == "von_mises" else own == support)
+        fits = own is not None and (
+            _whole_circle(own) if family == "von_mises" else own == whole_support
+        )
         fits = fits or halved(density, piece, whole, parameter, cut)
     if not fits:
         return f"{family} need not integrate to 1 over the support of {parameter.name}"
-    if (family in _MATRICES or family in _VECTORS) and cut != Truncation():
+    if (family in MATRICES or family in VECTORS) and cut != Truncation():
         return f"{family} is cut"
-    several = _is_array if family in _MATRICES or family in _VECTORS else is_container
+    several = _is_array if family in MATRICES or family in VECTORS else is_container
     if not several(variate) and any(map(several, given)):
         return "it is several densities of the same"
     return None
@@ -151,7 +155,13 @@ def halved(
         The same as for :func:`problem`.
     """
     own = declared_support(parameter)
-    if density.family not in _CENTRES or own is None or cut != Truncation() or piece.box != whole:
+    uncut = own is not None and cut == Truncation() and piece.box == whole
+    return uncut and cut_in_half(density, own)
+
+
+def cut_in_half(density: Density, own: tuple[End, End] | None) -> bool:
+    """Whether a density that is not truncated is symmetric about the only end of a support."""
+    if density.family not in _CENTRES or own is None:
         return False
     place = _CENTRES[density.family]
     centre: End = 0.0 if place is None else end(density.args[1 + place])
@@ -165,8 +175,8 @@ def may_fail(density: Density, known: Mapping[str, Parameter]) -> str | None:
         while tag(form) in ("Paren", "Indexed"):
             form = expr(items(form)[1])
         parameter = known.get(name_of(items(form)[1])) if tag(form) == "Variable" else None
-        support = None if parameter is None else declared_support(parameter)
-        if parameter is not None and support is not None and support[0] == -math.inf:
+        own = None if parameter is None else declared_support(parameter)
+        if parameter is not None and own is not None and own[0] == -math.inf:
             return parameter.name
     return None
 
@@ -185,12 +195,41 @@ def declared_support(parameter: Parameter) -> tuple[End, End] | None:
     )
 
 
+def support(density: Density, cut: Truncation) -> tuple[End, End] | None:
+    """Return the ends between which a density is normalised; None if they are not known."""
+    family, given = density.family, density.args[1:]
+    low: End = -math.inf
+    high: End = math.inf
+    if family in _POSITIVE:
+        low = 0.0
+    elif family in _UNIT:
+        low, high = 0.0, 1.0
+    elif family in _FROM_FIRST:
+        low = end(given[0])
+    elif family == "uniform":
+        low, high = map(end, given)
+    elif family not in _REAL | {"von_mises"}:
+        return None
+    for node, at_low in ((cut.low, True), (cut.high, False)):
+        if node is None:
+            continue
+        given_end, own = end(node), low if at_low else high
+        if isinstance(given_end, str) or isinstance(own, str):
+            if not (isinstance(own, float) and math.isinf(own)) and given_end != own:
+                return None
+            new: End = given_end
+        else:
+            new = max(own, given_end) if at_low else min(own, given_end)
+        low, high = (new, high) if at_low else (low, new)
+    return low, high
+
+
 def volume(parameter: Parameter) -> float | None:
     """Return the volume of one element's support, if that is a known number."""
-    support = declared_support(parameter)
-    if support is None:
+    own = declared_support(parameter)
+    if own is None:
         return None
-    low, high = support
+    low, high = own
     if isinstance(low, str) or isinstance(high, str):
         return None
     return high - low
@@ -221,35 +260,6 @@ def _number(node: Node) -> float | None:
             return None
         return left * right if tag(items(form)[2]) == "Times" else left / right
     return None
-
-
-def _support(density: Density, cut: Truncation) -> tuple[End, End] | None:
-    """Ends between which a density is normalised."""
-    family, given = density.family, density.args[1:]
-    low: End = -math.inf
-    high: End = math.inf
-    if family in _POSITIVE:
-        low = 0.0
-    elif family in _UNIT:
-        low, high = 0.0, 1.0
-    elif family in _FROM_FIRST:
-        low = end(given[0])
-    elif family == "uniform":
-        low, high = map(end, given)
-    elif family not in _REAL | {"von_mises"}:
-        return None
-    for node, at_low in ((cut.low, True), (cut.high, False)):
-        if node is None:
-            continue
-        given_end, own = end(node), low if at_low else high
-        if isinstance(given_end, str) or isinstance(own, str):
-            if not (isinstance(own, float) and math.isinf(own)) and given_end != own:
-                return None
-            new: End = given_end
-        else:
-            new = max(own, given_end) if at_low else min(own, given_end)
-        low, high = (new, high) if at_low else (low, new)
-    return low, high
 
 
 def _whole_circle(support: tuple[End, End]) -> bool:

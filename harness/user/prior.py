@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,9 +13,12 @@ from harness.arrays import FloatArray, LogDensity
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
-from harness.errors import SamplingError
+from harness.errors import HarnessError, SamplingError
 from harness.model import Model
 from harness.path import GaussianBase
+from harness.user.simulated import simulated_prior
+
+_log = logging.getLogger(__name__)
 
 PRIOR = "prior"
 """Variant of a tempered model that holds only its untempered part."""
@@ -66,7 +70,7 @@ class PriorBase(GaussianBase):
 
 @dataclass(frozen=True)
 class PriorDraws:
-    """Draws of a program's prior by NUTS.
+    """Draws of a program's prior.
 
     Attributes
     ----------
@@ -77,25 +81,30 @@ class PriorDraws:
     r_hat
         Largest R-hat over coordinates: far above 1 if the prior is improper or hard to sample.
     gradients
-        Gradient evaluations.
+        Gradient evaluations, or evaluations of the density if the draws are independent.
+    independent
+        Whether the prior has been simulated, so that there are no chains of NUTS that may disagree.
     """
 
     points: FloatArray
     density: BatchedDensity
     r_hat: float
     gradients: int
+    independent: bool = False
 
     @property
     def effective(self) -> float:
         """Effective number of draws, of the coordinate that has the fewest."""
         shape = self.points.shape[:2]
+        if self.independent:
+            return float(np.prod(shape))
         effective = evidence.effective_draws(self.points, np.zeros(shape))
         return float(np.fmin.reduce(effective, initial=np.prod(shape)))
 
     @property
     def reliable(self) -> bool:
-        """Whether the chains agree, so that these are draws of the prior."""
-        return self.r_hat <= DRIFTS
+        """Whether these are draws of the prior: they are simulated, or the chains agree."""
+        return self.independent or self.r_hat <= DRIFTS
 
     def base(self, chains: slice) -> PriorBase:
         """Return some of the chains as the base of a pilot."""
@@ -106,7 +115,10 @@ class PriorDraws:
 
 
 def prior_draws(model: Model, seed: int) -> PriorDraws:
-    """Sample the prior of a tempered model by NUTS on its ``prior`` program.
+    """Draw from the prior of a tempered model.
+
+    Where its statements allow it, the prior is simulated, so that draws are independent; see
+    :mod:`harness.temper.simulate`.  Otherwise NUTS samples its ``prior`` program.
 
     Parameters
     ----------
@@ -121,10 +133,21 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
         If NUTS does not run on the prior, or a draw is not finite: draws of an improper prior
         drift off to infinity.
     """
-    program = model.program(PRIOR)
+    density = BatchedDensity(model.program(PRIOR), model.data)
+    try:
+        points = simulated_prior(model, density, CHAINS * _DRAWS, seed)
+    except HarnessError as error:
+        _log.info("%s: NUTS samples its prior: %s", model.name, error)
+        return _sampled(model, density, seed)
+    points = points.reshape(CHAINS, _DRAWS, -1)
+    r_hat = float(np.nanmax(evidence.r_hat(points)))
+    return PriorDraws(points, density, r_hat, CHAINS * _DRAWS, independent=True)
+
+
+def _sampled(model: Model, density: BatchedDensity, seed: int) -> PriorDraws:
+    """Sample the prior by NUTS."""
     settings = NutsSettings(chains=CHAINS, warmup=_WARMUP, draws=_DRAWS, parallel_chains=2)
-    run = run_short_nuts(program, model.data, settings, seed)
-    density = BatchedDensity(program, model.data)
+    run = run_short_nuts(model.program(PRIOR), model.data, settings, seed)
     flat = {
         name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
         for name in model.parameters

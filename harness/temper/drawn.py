@@ -1,0 +1,315 @@
+"""Text that draws a variable from a distribution in Stan, and adds up the density of the draw.
+
+Every distribution is drawn by the generators of a few: the others follow from these, for instance a
+Wishart matrix from Bartlett's decomposition and a correlation matrix from partial correlations.
+
+References
+----------
+Lewandowski, D., Kurowicka, D. and Joe, H. (2009). Generating random correlation matrices based on
+vines and extended onion method. Journal of Multivariate Analysis 100, 1989-2001.
+Smith, W. B. and Hocking, R. R. (1972). Algorithm AS 53: Wishart variate generator. Applied
+Statistics 21, 341-345.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.errors import DataError
+from harness.temper.library import Names
+
+Shape = Literal["real", "vector", "row_vector", "array", "matrix", "vectors", "row_vectors"]
+"""What is drawn at once: a number, numbers of one kind, or an array of vectors."""
+
+TRIES = 1000
+"""Draws outside of a constraint, one after the other, after which a program gives up."""
+
+
+class NotSimulatedError(DataError):
+    """A prior cannot be simulated, or the text does not show that it can."""
+
+
+_WORD = re.compile(r"[\w.]+(\[[\w, ]+\])?")
+
+
+@dataclass(frozen=True)
+class Given:
+    """The text of an argument, and whether it has a value for each of what is drawn."""
+
+    text: str
+    several: bool = False
+
+    def at(self, index: str) -> Given:
+        """Return the argument of one of them."""
+        return Given(f"{self.apart}[{index}]") if self.several else self
+
+    @property
+    def apart(self) -> str:
+        """Its text, in parentheses unless it is one word."""
+        return self.text if _WORD.fullmatch(self.text) else f"({self.text})"
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where draws lie; those outside are drawn again.
+
+    Attributes
+    ----------
+    lows, highs
+        Ends that no draw is beyond.
+    low, high
+        Those of them by whose mass the density is divided, as in ``T[low, high]``.
+    increasing
+        Whether the elements are in order.
+    """
+
+    lows: tuple[Given, ...] = ()
+    highs: tuple[Given, ...] = ()
+    low: Given | None = None
+    high: Given | None = None
+    increasing: bool = False
+
+
+_NUMBERS: Mapping[str, str] = {
+    "normal": "normal_rng({0}, {1})",
+    "std_normal": "normal_rng(0, 1)",
+    "student_t": "student_t_rng({0}, {1}, {2})",
+    "cauchy": "cauchy_rng({0}, {1})",
+    "double_exponential": "double_exponential_rng({0}, {1})",
+    "logistic": "logistic_rng({0}, {1})",
+    "gumbel": "gumbel_rng({0}, {1})",
+    "exp_mod_normal": "normal_rng({0}, {1}) + exponential_rng({2})",
+    "skew_normal": (
+        "{0} + {1} * ({2} * abs(normal_rng(0, 1)) + normal_rng(0, 1)) / sqrt(1 + square({2}))"
+    ),
+    "skew_double_exponential": (
+        "uniform_rng(0, 1) < {2} ? {0} - exponential_rng(2 * (1 - {2}) / {1})"
+        " : {0} + exponential_rng(2 * {2} / {1})"
+    ),
+    "lognormal": "lognormal_rng({0}, {1})",
+    "chi_square": "chi_square_rng({0})",
+    "inv_chi_square": "inv(chi_square_rng({0}))",
+    "scaled_inv_chi_square": "{0} * square({1}) / chi_square_rng({0})",
+    "exponential": "exponential_rng({0})",
+    "gamma": "gamma_rng({0}, {1})",
+    "inv_gamma": "inv_gamma_rng({0}, {1})",
+    "weibull": "weibull_rng({0}, {1})",
+    "frechet": "inv(weibull_rng({0}, inv({1})))",
+    "rayleigh": "weibull_rng(2, sqrt(2) * {0})",
+    "loglogistic": "{0} * exp(logistic_rng(0, 1) / {1})",
+    "pareto": "{0} * exp(exponential_rng({1}))",
+    "pareto_type_2": "{0} + {1} * expm1(exponential_rng({2}))",
+    "beta": "beta_rng({0}, {1})",
+    "beta_proportion": "beta_rng({0} * {1}, (1 - {0}) * {1})",
+    "uniform": "uniform_rng({0}, {1})",
+}
+"""How a number is drawn, by its distribution's name; what is in braces are the arguments."""
+
+_T = "to_vector({1}) + %s(rep_vector(0, rows({2})), {2}) * sqrt({0} / chi_square_rng({0}))"
+_VECTORS: Mapping[str, str] = {
+    "multi_normal": "multi_normal_rng({0}, {1})",
+    "multi_normal_cholesky": "multi_normal_cholesky_rng({0}, {1})",
+    "multi_normal_prec": "multi_normal_rng({0}, inverse_spd({1}))",
+    "multi_student_t": _T % "multi_normal_rng",
+    "multi_student_t_cholesky": _T % "multi_normal_cholesky_rng",
+    "dirichlet": "dirichlet_rng({0})",
+}
+
+_WISHART = """{factor}[{i}, {i}] = sqrt(chi_square_rng({0} - {i} + 1));
+for ({j} in 1 : {i} - 1) {{
+{factor}[{i}, {j}] = normal_rng(0, 1);
+}}
+"""
+_CORRELATION = """{factor}[{i}, {i}] = 1;
+for ({j} in 1 : {i} - 1) {{
+real {partial} = {0} + (rows({at}) - 1 - {j}) / 2.0;
+{partial} = 2 * beta_rng({partial}, {partial}) - 1;
+{factor}[{i}, {j}] = {partial} * {factor}[{i}, {i}];
+{factor}[{i}, {i}] *= sqrt(1 - square({partial}));
+}}
+"""
+_MATRICES: Mapping[str, tuple[str, str]] = {
+    "lkj_corr_cholesky": (_CORRELATION, "{factor}"),
+    "lkj_corr": (_CORRELATION, "multiply_lower_tri_self_transpose({factor})"),
+    "wishart": (_WISHART, "multiply_lower_tri_self_transpose(cholesky_decompose({1}) * {factor})"),
+    "wishart_cholesky": (_WISHART, "{1} * {factor}"),
+    "inv_wishart": (
+        _WISHART,
+        "inverse_spd(multiply_lower_tri_self_transpose("
+        "cholesky_decompose(inverse_spd({1})) * {factor}))",
+    ),
+    "inv_wishart_cholesky": (
+        _WISHART,
+        "cholesky_decompose(inverse_spd(multiply_lower_tri_self_transpose("
+        "cholesky_decompose(inverse_spd(multiply_lower_tri_self_transpose({1}))) * {factor})))",
+    ),
+}
+"""How row i of a lower triangle is drawn, and what is made of the triangle."""
+
+_FILLED: Mapping[Shape, str] = {
+    "vector": "{0}",
+    "row_vector": "{0}'",
+    "array": "to_array_1d({0})",
+    "matrix": "to_matrix({0}, rows({1}), cols({1}))",
+}
+"""What is made of a vector of numbers, column by column, to fill a variable."""
+
+
+class Drawing:
+    """Writes statements that draw.
+
+    Parameters
+    ----------
+    names
+        Gives names of local variables.
+    log_density
+        Variable that the log density of each draw is added to.
+    """
+
+    def __init__(self, names: Names, log_density: str) -> None:
+        self._names = names
+        self._log_density = log_density
+
+    def drawn(
+        self, at: str, shape: Shape, family: str, given: Sequence[Given], region: Region
+    ) -> str:
+        """Text that draws a variable.
+
+        Parameters
+        ----------
+        at
+            Text of the variable, or of what is drawn of it.
+        shape
+            Its shape.
+        family
+            Name of the distribution.
+        given
+            Its arguments.
+        region
+            Where each number lies.
+
+        Raises
+        ------
+        NotSimulatedError
+            If there is no generator of such draws.
+        """
+        if family in _NUMBERS:
+            return self._numbers(at, shape, family, given, region)
+        if family in _VECTORS:
+            return self._vectors(at, shape, family, given)
+        if family in _MATRICES and shape == "matrix" and not any(each.several for each in given):
+            return self._matrix(at, family, given)
+        raise NotSimulatedError(f"there is no generator of {family} for this")
+
+    def uniform_direction(self, at: str) -> str:
+        """Text that draws a vector of length 1."""
+        index = self._names.of("number")
+        rows = [
+            f"for ({index} in 1 : num_elements({at})) {{",
+            f"{at}[{index}] = normal_rng(0, 1);",
+            "}",
+            f"{at} /= sqrt(dot_self({at}));",
+        ]
+        return "\n".join(rows)
+
+    def _numbers(
+        self, at: str, shape: Shape, family: str, given: Sequence[Given], region: Region
+    ) -> str:
+        several = [*given, *region.lows, *region.highs]
+        if shape == "real":
+            if any(each.several for each in several):
+                raise NotSimulatedError("several densities of one number")
+            return _braces([self._number(at, family, given, region)])
+        if shape not in _FILLED:
+            raise NotSimulatedError(f"{family} of an array of vectors")
+        drawn, index = self._names.of("drawn"), self._names.of("number")
+        rows = [f"vector[num_elements({at})] {drawn};"]
+        local: dict[str, str] = {}
+        for each in several:
+            if each.several and each.text not in local:
+                local[each.text] = self._names.of(f"given_{len(local) + 1}")
+                rows.append(
+                    f"vector[num_elements({at})] {local[each.text]} = to_vector({each.text});"
+                )
+
+        def one(each: Given) -> Given:
+            return Given(f"{local[each.text]}[{index}]") if each.several else each
+
+        inside = Region(
+            tuple(map(one, region.lows)), tuple(map(one, region.highs)), region.low, region.high
+        )
+        number = self._number(f"{drawn}[{index}]", family, [*map(one, given)], inside)
+        rows.append(f"for ({index} in 1 : num_elements({at})) {{\n{number}\n}}")
+        made = f"sort_asc({drawn})" if region.increasing else drawn
+        rows.append(f"{at} = {_FILLED[shape].format(made, at)};")
+        return _braces(rows)
+
+    def _number(self, at: str, family: str, given: Sequence[Given], region: Region) -> str:
+        """Text that draws one number, again while it is outside."""
+        texts = [each.apart for each in given]
+        draw = f"{at} = {_NUMBERS[family].format(*texts)};"
+        rows = [draw]
+        outside = [f"{at} < {each.text}" for each in region.lows]
+        outside += [f"{at} > {each.text}" for each in region.highs]
+        if outside:
+            tries = self._names.of("tries")
+            rows = [
+                f"int {tries} = 1;",
+                draw,
+                f"while ({' || '.join(outside)}) {{",
+                f'if ({tries} == {TRIES}) {{\nreject("no draw of {family} is inside");\n}}',
+                draw,
+                f"{tries} += 1;",
+                "}",
+            ]
+        behind = ", ".join(each.text for each in given)
+        rows.append(f"{self._log_density} += {family}_lpdf({at} | {behind});")
+        low, high = region.low, region.high
+        if low is not None and high is not None:
+            mass = (
+                f"log_diff_exp({family}_lcdf({high.text} | {behind}), "
+                f"{family}_lcdf({low.text} | {behind}))"
+            )
+        elif low is not None:
+            mass = f"{family}_lccdf({low.text} | {behind})"
+        elif high is not None:
+            mass = f"{family}_lcdf({high.text} | {behind})"
+        else:
+            return "\n".join(rows)
+        return "\n".join([*rows, f"{self._log_density} -= {mass};"])
+
+    def _vectors(self, at: str, shape: Shape, family: str, given: Sequence[Given]) -> str:
+        if shape in ("vectors", "row_vectors"):
+            index = self._names.of("number")
+            inner: Shape = "vector" if shape == "vectors" else "row_vector"
+            one = self._vectors(f"{at}[{index}]", inner, family, [e.at(index) for e in given])
+            return f"for ({index} in 1 : size({at})) {{\n{one}\n}}"
+        if shape not in ("vector", "row_vector") or any(each.several for each in given):
+            raise NotSimulatedError(f"{family} of another shape")
+        draw = _VECTORS[family].format(*(each.apart for each in given))
+        behind = ", ".join(each.text for each in given)
+        return (
+            f"{at} = {_FILLED[shape].format(f'({draw})')};\n"
+            f"{self._log_density} += {family}_lpdf({at} | {behind});"
+        )
+
+    def _matrix(self, at: str, family: str, given: Sequence[Given]) -> str:
+        words = {each: self._names.of(each) for each in ("factor", "i", "j", "partial")}
+        texts = [each.apart for each in given]
+        row, made = (each.format(*texts, at=at, **words) for each in _MATRICES[family])
+        behind = ", ".join(each.text for each in given)
+        rows = [
+            f"matrix[rows({at}), rows({at})] {words['factor']} = "
+            f"rep_matrix(0, rows({at}), rows({at}));",
+            f"for ({words['i']} in 1 : rows({at})) {{\n{row}}}",
+            f"{at} = {made};",
+            f"{self._log_density} += {family}_lpdf({at} | {behind});",
+        ]
+        return _braces(rows)
+
+
+def _braces(rows: Sequence[str]) -> str:
+    return "\n".join(["{", *rows, "}"])

@@ -1,0 +1,527 @@
+"""Write a program that draws from a program's prior by simulating it, where its statements allow.
+
+Each parameter is drawn once, by Stan's own random numbers, from a distribution whose arguments are
+known by then.  Where a constraint cuts a distribution, draws outside are drawn again.  This is the
+prior only if the mass that is left does not depend on parameters: Stan does not divide by it, but
+for ``T[low, high]``.
+
+What is decided here is decided by the text.  Whether the draws are those of the prior is checked
+when they have been drawn, because the program that is written also sums up the density that it
+draws from; see :mod:`harness.user.simulated`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from harness.temper.accumulate import rewritten_functions
+from harness.temper.classify import Classification, is_target_call
+from harness.temper.constraints import constraint_of
+from harness.temper.coordinates import is_jacobian
+from harness.temper.declared import declared
+from harness.temper.drawn import Drawing, Given, NotSimulatedError, Region, Shape
+from harness.temper.library import Names
+from harness.temper.marks import Marks
+from harness.temper.needed import needed
+from harness.temper.parameters import Parameter, parameters
+from harness.temper.prior import NeededStatements
+from harness.temper.sequence import Uses, in_sequence
+from harness.temper.sums import Density, density_call, terms
+from harness.temper.supports import (
+    MATRICES,
+    VECTORS,
+    End,
+    Truncation,
+    cut_in_half,
+    declared_support,
+    support,
+    truncation,
+)
+from harness.temper.syntax import Syntax
+from harness.temper.text import StanText
+from harness.temper.tree import (
+    Node,
+    assigned,
+    declared_names,
+    expr,
+    field,
+    has_field,
+    inner_statements,
+    is_container,
+    items,
+    name_of,
+    names,
+    stmt,
+    tag,
+    type_of,
+    variables,
+)
+
+LOG_SIMULATED = "log_simulated"
+"""Generated quantity of a program that simulates a prior: the log density of the draw."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A program that draws from the prior of another one.
+
+    Attributes
+    ----------
+    text
+        The program, not formatted yet.  It has the data of the original, no parameters, and
+        generated quantities with the names of the original's parameters.
+    jacobian
+        A program with the original's parameters whose log density is that of Stan's change of
+        variables, so that the draws' density can be compared on one space.
+    log_density
+        Name of the generated quantity that is the log density of a draw, up to a constant.
+    """
+
+    text: str
+    jacobian: str
+    log_density: str
+
+
+def write_simulation(syntax: Syntax, classification: Classification) -> Simulation:
+    """Write the program that draws from what another one does not temper.
+
+    Raises
+    ------
+    NotSimulatedError
+        If the text does not show how; the message says why.
+    DataError
+        If something in the program cannot be written.
+    """
+    return _Simulator(syntax, classification).simulation()
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """A density in the prior that a parameter, or elements of it, are drawn from."""
+
+    parameter: Parameter
+    variate: Node
+    shape: Shape
+    density: Density
+
+
+class _Simulator:
+    def __init__(self, syntax: Syntax, classification: Classification) -> None:
+        self._syntax = syntax
+        self._classification = classification
+        self._fixed = declared(syntax).fixed
+        self._parameters = {each.name: each for each in parameters(syntax)}
+        self._names = Names(names(tuple(syntax.blocks.values())))
+        self._draws: dict[int, list[_Draw]] = {}
+
+    def simulation(self) -> Simulation:
+        blocks = self._syntax.blocks
+        body = (*blocks["transformedparameters"], *blocks["model"])
+        for node in body:
+            self._find(node, self._fixed)
+        kept = needed(body, lambda node: id(node) in self._draws)
+        for node in _all(body):
+            if id(node) in kept and any(is_jacobian(e) or is_target_call(e) for e in _own(node)):
+                raise NotSimulatedError("what the prior needs adds to the target")
+        plain, marks = StanText(), Marks()
+        defined, functions = rewritten_functions(
+            blocks["function"], str(self._syntax.path), self._names.pick, marks
+        )
+        log_density = self._names.of(LOG_SIMULATED)
+        drawing = Drawing(self._names, log_density)
+        texts = {
+            key: "\n".join(self._text(each, drawing) for each in some)
+            for key, some in self._draws.items()
+        }
+        flat = "".join(self._flat(each, drawing) for each in self._undrawn())
+        writer = _Statements(
+            functions,
+            lambda _: None,
+            lambda node: self._classification.terms[id(node)],
+            lambda node: str(self._syntax.line(node)),
+            kept,
+        )
+        writer.texts, writer.uses = texts, self._uses
+        rows = [
+            *(f"{plain.sized(p.kind, 'Identity')} {p.name};" for p in self._parameters.values()),
+            f"real {log_density} = 0;",
+            f"{{\n{flat}{writer.statements(body)}\n}}",
+        ]
+        before = {"functions": defined, "data": plain.statements(blocks["data"])}
+        declarations = blocks["parameters"]
+        used = [each for each in body if id(each) in kept]
+        return Simulation(
+            _assembled(
+                {
+                    **before,
+                    "transformed data": self._prepared((*declarations, *used)),
+                    "generated quantities": "\n".join(rows),
+                }
+            ),
+            _assembled(
+                {
+                    **before,
+                    "transformed data": self._prepared(declarations),
+                    "parameters": plain.statements(declarations),
+                    "model": "",
+                }
+            ),
+            log_density,
+        )
+
+    def _prepared(self, used: tuple[Node, ...] | list[Node]) -> str:
+        """Text of the transformed data that statements need; the rest may take long to compute."""
+        nodes = self._syntax.blocks["transformeddata"]
+        wanted = names(tuple(used))
+        if any(name.endswith("_rng") for name in names(nodes)):
+            return StanText().statements(nodes)  # the random numbers are those of all
+        kept = set[int]()
+        before = -1
+        while before != len(kept):
+            before = len(kept)
+            for each in nodes:
+                if id(each) not in kept and _written(each) & wanted:
+                    kept.add(id(each))
+                    wanted |= names(each)
+        return StanText().statements(tuple(each for each in nodes if id(each) in kept))
+
+    # What is drawn
+
+    def _find(self, node: Node, fixed: frozenset[str]) -> None:
+        """Find the draws in a statement, in which names of data and of loops are ``fixed``."""
+        form = stmt(node)
+        kind = tag(form)
+        before = len(self._draws)
+        found = [each for term in self._untempered(node) for each in self._of_term(term, fixed)]
+        if found:
+            self._draws[id(node)] = found
+        inner = fixed
+        if kind == "For":
+            inner = fixed | {name_of(field(form, "loop_variable"))}
+        for each in inner_statements(form):
+            self._find(each, inner)
+        if len(self._draws) == before or not inner_statements(form):
+            return
+        decides: tuple[Node, ...] = ()
+        if kind == "For":
+            decides = (field(form, "lower_bound"), field(form, "upper_bound"))
+        elif kind == "IfThenElse":
+            decides = (items(form)[1],)
+        elif kind not in ("Block", "Profile"):
+            raise NotSimulatedError("a prior's statement is in a loop of another kind")
+        if not all(_is_fixed(each, fixed) for each in decides):
+            raise NotSimulatedError("whether a prior's statement counts depends on parameters")
+        jumps = ("Break", "Continue", "Return", "ReturnVoid")
+        if any(tag(stmt(each)) in jumps for each in _all((node,))):
+            raise NotSimulatedError("a loop with a prior's statement may be left")
+
+    def _untempered(self, node: Node) -> Iterator[Density | Node]:
+        """Yield what a statement adds to the prior: densities, or terms that are none."""
+        known = self._classification.terms.get(id(node), ())
+        form = stmt(node)
+        for each in known:
+            if each.tempered:
+                continue
+            if tag(form) == "Tilde":
+                kind = tag(field(form, "kind"))
+                yield Density(
+                    f"{name_of(field(form, 'distribution'))}_lpdf",
+                    (field(form, "arg"), *items(field(form, "args"))),
+                    own=kind == "UserDefined",
+                    truncation=field(form, "truncation"),
+                )
+            elif tag(form) == "TargetPE":
+                for sign, term in each.terms or terms(items(form)[1]):
+                    density = density_call(term)
+                    yield density if sign == "+" and density is not None else term
+            else:
+                raise NotSimulatedError("a change of variables, or a function, adds to the prior")
+
+    def _of_term(self, term: Density | Node, fixed: frozenset[str]) -> Iterator[_Draw]:
+        if not isinstance(term, Density):
+            if not _is_fixed(term, fixed):
+                raise NotSimulatedError("something is added that is not a known density")
+            return  # a constant
+        if all(_is_fixed(each, fixed) for each in term.args):
+            return
+        if term.own or term.cumulative or term.factor != 1:
+            raise NotSimulatedError(f"{term.name} is not a known density")
+        variate, shape = _variate(term.args[0])
+        base = _base(variate)
+        parameter = None if base is None else self._parameters.get(name_of(base))
+        if parameter is None:
+            raise NotSimulatedError(f"{term.name} is not a density of a parameter as declared")
+        draw = _Draw(parameter, variate, shape, term)
+        self._check(draw, fixed)
+        yield draw
+
+    # Whether what a constraint leaves of a distribution depends on parameters
+
+    def _check(self, draw: _Draw, fixed: frozenset[str]) -> None:
+        """Refuse a density that a constraint cuts by a mass that depends on parameters."""
+        family, constraint = draw.density.family, tag(draw.parameter.transformation)
+        cut = truncation(draw.density)
+        if family in MATRICES:
+            if constraint not in MATRICES[family] or tag(draw.density.truncation) != "NoTruncate":
+                raise NotSimulatedError(f"{family} of a parameter with another constraint")
+            return
+        if family in VECTORS:
+            if not constraint_of(draw.parameter.transformation).free:
+                raise NotSimulatedError(f"{family} of a parameter with a constraint")
+            return
+        if constraint in _SORTED and (
+            _has_single_element(draw) or any(map(is_container, draw.density.args[1:]))
+        ):
+            raise NotSimulatedError("elements in order have distributions of their own")
+        bounds = _bounds(draw.parameter)
+        if not any(self._cuts(draw)):
+            return
+        if cut == Truncation() and cut_in_half(draw.density, self._support(draw)):
+            return
+        ends = [each for each in (cut.low, cut.high) if each is not None]
+        if not all(_is_fixed(each, fixed) for each in (*draw.density.args[1:], *ends, *bounds)):
+            raise NotSimulatedError(
+                f"the mass of {family} that the constraint of {draw.parameter.name} leaves "
+                "depends on parameters"
+            )
+
+    @staticmethod
+    def _support(draw: _Draw) -> tuple[End, End] | None:
+        """Return the bounds of each number."""
+        constraint = tag(draw.parameter.transformation)
+        return _SORTED.get(constraint) or declared_support(draw.parameter)
+
+    def _cuts(self, draw: _Draw) -> tuple[bool, bool]:
+        """Whether a parameter's constraint cuts a distribution below, and above."""
+        own = self._support(draw)
+        if own is None:
+            raise NotSimulatedError("a density of single numbers under a joint constraint")
+        whole = support(draw.density, truncation(draw.density)) or (-math.inf, math.inf)
+        return _ends_before(own[0], whole[0], 1), _ends_before(own[1], whole[1], -1)
+
+    def _region(self, draw: _Draw) -> Region:
+        """Return where the numbers that are drawn lie."""
+        constraint = tag(draw.parameter.transformation)
+        cut, (low, high) = truncation(draw.density), self._cuts(draw)
+        bounds = [_given(each) for each in _bounds(draw.parameter)] or [Given("0")]
+        least, most = (None if each is None else _given(each) for each in (cut.low, cut.high))
+        lows = [] if least is None else [least]
+        highs = [] if most is None else [most]
+        lows += bounds[:1] if low else []
+        highs += bounds[-1:] if high else []
+        if tag(expr(draw.variate)) != "Variable" and any(e.several for e in (*lows, *highs)):
+            raise NotSimulatedError("elements with bounds of their own are drawn one by one")
+        return Region(tuple(lows), tuple(highs), least, most, constraint in _SORTED)
+
+    def _text(self, draw: _Draw, drawing: Drawing) -> str:
+        """Text that draws."""
+        family = draw.density.family
+        numbers = family not in MATRICES and family not in VECTORS
+        given = [
+            Given(
+                StanText().expression(each),
+                is_container(each) if numbers else tag(type_of(each)) == "UArray",
+            )
+            for each in draw.density.args[1:]
+        ]
+        region = self._region(draw) if numbers else Region()
+        at = StanText().expression(draw.variate)
+        return drawing.drawn(at, draw.shape, family, given, region)
+
+    def _uses(self, node: Node, kept: set[int]) -> Uses:
+        """Return what a statement uses, without what is left out of it."""
+        reads, writes, draws = set[str](), set[str](), set[str]()
+        for each in _all((node,)):
+            if id(each) not in kept:
+                continue
+            drawn = self._draws.get(id(each), [])
+            # What is drawn is named, but not read.
+            places = {id(_base(draw.variate)) for draw in drawn}
+            for part in _own(each):
+                if has_field(part, "id_loc") and id(part) not in places:
+                    reads.add(name_of(part))
+            for draw in drawn:
+                draws.add(draw.parameter.name)
+                reads |= names(draw.parameter.transformation)
+            writes |= _written_by(each)
+        return Uses(frozenset(reads), frozenset(writes), frozenset(draws))
+
+    # Parameters without a density
+
+    def _undrawn(self) -> list[Parameter]:
+        drawn = {each.parameter.name for some in self._draws.values() for each in some}
+        return [each for name, each in self._parameters.items() if name not in drawn]
+
+    def _flat(self, parameter: Parameter, drawing: Drawing) -> str:
+        """Text that draws a parameter from the flat density on its bounded support."""
+        kind, sizes = parameter.kind, []
+        while tag(kind) == "SArray":
+            _, kind, size = items(kind)
+            sizes.append(StanText().expression(size))
+        constraint, bounds = tag(parameter.transformation), _bounds(parameter)
+        if constraint not in _FLAT or not all(_is_fixed(each, self._fixed) for each in bounds):
+            raise NotSimulatedError(f"{parameter.name} has no density, and no fixed bounds")
+        shape = _SHAPES.get(tag(kind))
+        if shape is None or (sizes and any(map(is_container, bounds))):
+            raise NotSimulatedError(f"{parameter.name} has no density, and is not of one kind")
+        turns = [self._names.of(f"turn_{each}") for each in range(len(sizes))]
+        at = f"{parameter.name}[{', '.join(turns)}]" if turns else parameter.name
+        if constraint == "UnitVector":
+            text = drawing.uniform_direction(at)
+        else:
+            family, *given = _FLAT[constraint]
+            args = [Given(each.format(at)) for each in given] or [_given(each) for each in bounds]
+            text = drawing.drawn(at, shape, family, args, Region())
+        for turn, size in reversed(list(zip(turns, sizes, strict=True))):
+            text = f"for ({turn} in 1 : {size}) {{\n{text}\n}}"
+        return f"{text}\n"
+
+
+_SORTED: Mapping[str, tuple[End, End]] = {
+    "Ordered": (-math.inf, math.inf),
+    "PositiveOrdered": (0.0, math.inf),
+}
+"""Constraints to an order, and where each element lies."""
+
+_FLAT = {
+    "LowerUpper": ("uniform",),
+    "Simplex": ("dirichlet", "rep_vector(1, num_elements({0}))"),
+    "Correlation": ("lkj_corr", "1"),
+    "UnitVector": ("",),
+}
+"""Constraints to a bounded support, and a distribution that is flat on it with its arguments."""
+
+_SHAPES: Mapping[str, Shape] = {
+    "SReal": "real",
+    "SVector": "vector",
+    "SRowVector": "row_vector",
+    "SMatrix": "matrix",
+}
+"""Shapes of what is declared."""
+
+
+def _ends_before(own: End, other: End, sign: int) -> bool:
+    """Whether a support may end before another one, at its low end or, with sign -1, its high."""
+    if own == other or own in (-math.inf, math.inf):
+        return False
+    if isinstance(own, str) or isinstance(other, str):
+        return True
+    return sign * own > sign * other
+
+
+def _bounds(parameter: Parameter) -> list[Node]:
+    """Return the bounds that a parameter is declared with."""
+    if tag(parameter.transformation) not in ("Lower", "Upper", "LowerUpper"):
+        return []
+    return list(items(parameter.transformation)[1:])
+
+
+def _given(node: Node) -> Given:
+    return Given(StanText().expression(node), is_container(node))
+
+
+def _is_fixed(node: Node, fixed: frozenset[str]) -> bool:
+    """Whether an expression has no variables but these."""
+    return variables(node) <= fixed
+
+
+def _variate(node: Node) -> tuple[Node, Shape]:
+    """Return what is drawn and how it is filled."""
+    form = expr(node)
+    if tag(form) == "Paren":
+        return _variate(items(form)[1])
+    if tag(form) == "FunApp" and name_of(items(form)[2]) == "to_vector":
+        (inner,) = items(items(form)[3])
+        node = inner
+    kind = type_of(node)
+    shape = {
+        "UReal": "real",
+        "UVector": "vector",
+        "URowVector": "row_vector",
+        "UMatrix": "matrix",
+    }.get(tag(kind))
+    if tag(kind) == "UArray":
+        inside = tag(items(kind)[1])
+        shape = {"UReal": "array", "UVector": "vectors", "URowVector": "row_vectors"}.get(inside)
+    if shape is None:
+        raise NotSimulatedError("a density of something that is not filled in one way")
+    return node, shape  # type: ignore[return-value]
+
+
+def _base(variate: Node) -> Node | None:
+    """Return the identifier of the variable that is drawn, or elements of which are."""
+    form = expr(variate)
+    while tag(form) == "Indexed":
+        form = expr(items(form)[1])
+    return items(form)[1] if tag(form) == "Variable" else None
+
+
+def _has_single_element(draw: _Draw) -> bool:
+    """Whether a draw is not of a whole vector as it is declared."""
+    form = expr(draw.variate)
+    if tag(form) == "Indexed" and any(tag(each) != "Single" for each in items(items(form)[2])):
+        return True
+    return draw.shape != "vector"
+
+
+class _Statements(NeededStatements):
+    """Writes the statements that are needed, with draws in place of densities."""
+
+    texts: Mapping[int, str]
+    uses: Callable[[Node, set[int]], Uses]
+
+    def statements(self, nodes: Node) -> str:
+        """Text of statements, in an order in which they read only what has been drawn."""
+        kept = [each for each in items(nodes) if id(each) in self._kept]
+        order = in_sequence([self.uses(each, self._kept) for each in kept])
+        if order is None:
+            raise NotSimulatedError("densities depend on each other in a circle")
+        return "\n".join(filter(None, (self.statement(kept[each]) for each in order)))
+
+    def _write_Tilde(self, form: Node, node: Node) -> str:
+        return self.texts[id(node)]
+
+    def _write_TargetPE(self, form: Node, node: Node) -> str:
+        return self.texts[id(node)]
+
+    def _write_Profile(self, form: Node, _: Node) -> str:
+        return f"{{\n{self.statements(items(form)[2])}\n}}"
+
+
+def _all(nodes: tuple[Node, ...]) -> Iterator[Node]:
+    """Yield statements and all statements in them."""
+    for node in nodes:
+        yield node
+        yield from _all(tuple(inner_statements(stmt(node))))
+
+
+def _written(node: Node) -> set[str]:
+    """Return the variables that a statement, or one in it, declares or assigns to."""
+    return set[str]().union(*map(_written_by, _all((node,))))
+
+
+def _written_by(node: Node) -> set[str]:
+    """Return the variables that a simple statement declares or assigns to."""
+    form = stmt(node)
+    if tag(form) == "VarDecl":
+        return set(declared_names(node))
+    if tag(form) == "Assignment":
+        return set(assigned(field(form, "assign_lhs")))
+    return set()
+
+
+def _own(node: Node) -> Iterator[Node]:
+    """Yield the nodes of a statement, but for those of the statements in it."""
+    waiting: list[Node] = [stmt(node)]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if not isinstance(each, str):
+            waiting += [part for part in each if not has_field(part, "stmt")]
+
+
+def _assembled(blocks: Mapping[str, str]) -> str:
+    needed = {name: body for name, body in blocks.items() if body.strip() or name == "model"}
+    return "\n".join(f"{name} {{\n{body}\n}}" for name, body in needed.items())

@@ -1,0 +1,85 @@
+"""Independent draws of a program's prior by simulation, checked against the prior's own density."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.engine.program import StanProgram
+from harness.engine.stanli_package import stanli_source
+from harness.errors import DataError, SamplingError
+from harness.model import Model
+from harness.temper.model import CHANGE_OF_VARIABLES, PRIOR_SIMULATION
+from harness.temper.simulate import LOG_SIMULATED
+
+_ROUNDING = 1e-6
+"""Differences of log densities, relative to their size, that rounding explains."""
+
+
+def can_be_simulated(model: Model) -> bool:
+    """Whether a program that simulates the prior has been written."""
+    return PRIOR_SIMULATION in model.aliases
+
+
+def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int) -> FloatArray:
+    """Simulate the prior of a tempered model, and check the draws.
+
+    The simulation sums up the normalised log density that each draw has there.  It differs from
+    that of the prior by the same number at all draws if, and up to rounding only if, the draws are
+    those of the prior.
+
+    Parameters
+    ----------
+    model
+        From :func:`harness.temper.tempered_model`.
+    density
+        The log density of the prior, as its program computes it, on Stan's unconstrained space.
+    draws
+        Number of draws n.
+    seed
+        Seed, 0 to 2^32 - 1.
+
+    Returns
+    -------
+    ndarray
+        Independent draws on Stan's unconstrained space, shape (n, D), all finite.
+
+    Raises
+    ------
+    DataError
+        If there is no simulation, it cannot be run without a compiler as the prior is, or its draws
+        are not those of the prior.
+    SamplingError
+        If the simulation rejects a draw.
+    """
+    if not can_be_simulated(model):
+        raise DataError(f"the prior of {model.name} cannot be simulated")
+    program = model.program(PRIOR_SIMULATION)
+    if density.engine == "stanli":
+        stanli_source(program, model.data).instance()  # a library would have to be compiled
+    simulation = BatchedDensity(program, model.data)
+    made = simulation.constrain(np.empty((draws, 0)), seed=seed)
+    log_simulated = _log_simulated(model, program, made)
+    points = density.unconstrain_draws(made)
+    jacobian = BatchedDensity(model.program(CHANGE_OF_VARIABLES), model.data).values(points)
+    written = density.values(points)
+    with np.errstate(invalid="ignore"):  # of infinities, which are refused
+        difference = written - jacobian - log_simulated
+    size = 1 + np.abs(written) + np.abs(jacobian)
+    if not (np.all(np.isfinite(points)) and np.all(np.isfinite(difference))):
+        raise SamplingError(f"{program.name}: a draw lies outside of the prior, or overflows")
+    if np.any(np.abs(difference - np.median(difference)) > _ROUNDING * size):
+        raise DataError(f"{program.name}: the density of its draws is not that of the prior")
+    return points
+
+
+def _log_simulated(
+    model: Model, program: StanProgram, made: Mapping[str, FloatArray]
+) -> FloatArray:
+    name = model.aliases[PRIOR_SIMULATION][LOG_SIMULATED]
+    if name not in made:
+        raise SamplingError(f"{program.name}: its generated quantities cannot be evaluated")
+    return made[name]
