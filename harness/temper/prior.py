@@ -43,7 +43,7 @@ def write_prior(syntax: Syntax, classification: Classification) -> Written:
         (*syntax.blocks["transformedparameters"], *syntax.blocks["model"]),
         lambda node: _adds(node, classification),
     )
-    writer = _Statements(
+    writer = NeededStatements(
         functions,
         lambda term: None if term.tempered else to,
         lambda node: classification.terms[id(node)],
@@ -99,7 +99,7 @@ def _changes_variables(node: Node) -> bool:
     return False
 
 
-class _Statements(LocalStatements):
+class NeededStatements(LocalStatements):
     """Writes the statements that are needed."""
 
     def __init__(
