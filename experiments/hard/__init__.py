@@ -12,7 +12,8 @@ from .claims import claims
 from .figures import figures
 from .grid import grid
 from .measure import measure
-from .own_sampler import CountedDensity, Sampled, measure_sampler
+from .own_sampler import CountedDensity, measure_sampler
+from .sampled import Sampled
 from .tables import tables
 
 __all__ = ["EXPERIMENT", "CountedDensity", "Sampled", "measure_sampler"]

@@ -14,6 +14,7 @@ from harness.plan.spec import Cell, Profile
 from harness.temper import What
 from harness.user.sample import METHODS
 
+from .peers import PEERS, is_installed
 from .within import CHAINS, MOST_DRAWS, MOST_WARMUP, WITHIN
 
 SECONDS, EVALUATIONS = "seconds", "evaluations"
@@ -47,8 +48,18 @@ ROWS: tuple[Row, ...] = (
         for name in map(str, METHODS)
         if name == "nested_sampling"
     ),
+    *(Row(name, name, name, {}) for name in PEERS if is_installed(name)),
 )
 LABELS: Mapping[str, str] = {row.key: row.label for row in ROWS}
+FROM_PRIOR = ("nested", *PEERS)
+"""Rows that start from a prior."""
+DEPENDENT = (
+    "radiata-pine-density",
+    "radiata-pine-adjusted",
+    "sparse-car",
+    "vaccines",
+)
+"""Targets whose parameters depend on each other a priori, so that peers take no prior of theirs."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +116,7 @@ def cells(names: Iterable[str], rows: Iterable[Row], size: Size) -> Iterable[Cel
     for name in names:
         model = TARGETS[name]()
         digest = source_digest(model.program("target"))
-        # Nested sampling starts from a prior.
-        able = [row for row in rows if row.key != "nested" or model.own_base == "prior"]
+        able = [row for row in rows if _is_able(row.key, name, model)]
         for row in able:
             yield cell(name, model, digest, row, size.replications, seconds=size.seconds)
         if size.evaluations is not None:
@@ -114,6 +124,13 @@ def cells(names: Iterable[str], rows: Iterable[Row], size: Size) -> Iterable[Cel
                 yield cell(
                     name, model, digest, row, size.replications, evaluations=size.evaluations
                 )
+
+
+def _is_able(row: str, target: str, model: Model) -> bool:
+    """Whether a row runs on a target."""
+    if row in FROM_PRIOR and model.own_base != "prior":
+        return False
+    return row not in PEERS or target not in DEPENDENT
 
 
 def what_of(model: Model) -> What:

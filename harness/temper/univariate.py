@@ -258,7 +258,8 @@ class _Listing(NeededStatements):
     def _write_Reject(self, form: Node, node: Node) -> str:
         return ""  # the parameters' values are only numbers here
 
-    _write_FatalError = _write_Reject
+    def _write_FatalError(self, form: Node, _: Node) -> str:
+        return ""
 
 
 def _touched(addition: Addition) -> bool:
@@ -301,8 +302,8 @@ def _arguments(number: int, addition: Addition) -> str:
         (
             str(number),
             *map(_vector, (*density.args, *absent)),
-            "rep_vector(negative_infinity(), 1)" if cut.low is None else _vector(cut.low),
-            "rep_vector(positive_infinity(), 1)" if cut.high is None else _vector(cut.high),
+            "negative_infinity()" if cut.low is None else as_text(cut.low),
+            "positive_infinity()" if cut.high is None else as_text(cut.high),
         )
     )
 
@@ -338,18 +339,19 @@ _CONSTRAINTS = (
 )
 
 _PUT = """matrix put_prior(matrix listed, real number, vector at, vector a, vector b, vector c,
-                 vector low, vector high) {
+                 real low, real high) {
   matrix[rows(listed), cols(listed)] more = listed;
-  for (n in 1 : num_elements(at)) {
+  int most = max({num_elements(at), num_elements(a), num_elements(b), num_elements(c)});
+  for (n in 1 : most) {
     for (row in 1 : rows(listed)) {
-      if (abs(at[n] - row) < 0.5) {
+      if (abs(at[min(n, num_elements(at))] - row) < 0.5) {
         more[row, 1] = number;
         more[row, 2] += 1;
         more[row, 3] = a[min(n, num_elements(a))];
         more[row, 4] = b[min(n, num_elements(b))];
         more[row, 5] = c[min(n, num_elements(c))];
-        more[row, 6] = low[min(n, num_elements(low))];
-        more[row, 7] = high[min(n, num_elements(high))];
+        more[row, 6] = low;
+        more[row, 7] = high;
       }
     }
   }

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from harness.arrays import FloatArray
 
-Function = Callable[..., FloatArray]
+Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)

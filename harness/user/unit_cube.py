@@ -67,8 +67,9 @@ class UnitCube:
     evaluations
         Points at which the likelihood was evaluated.
     log_prior_integral
-        Log of the integral of the prior as the program has it, without normalisation: log 1/2 for
-        a normal density that a bound cuts in half, 0 for most programs.
+        Log of the integral of the prior as the program states it: 0 for most programs, log 1/2 if
+        a bound cuts a normal density in half, the log of an interval's width for a flat parameter.
+        The likelihood belongs to the prior divided by it.
 
     Raises
     ------
@@ -170,11 +171,10 @@ class UnitCube:
     ) -> Iterator[tuple[npt.NDArray[np.intp], Cut, tuple[FloatArray, FloatArray]]]:
         """Yield elements with one standard distribution, it, and the probabilities at its ends."""
         of: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
-        low = np.maximum(
-            rows[:, BOUNDS][:, 0], np.where(rows[:, TIMES] > 0, rows[:, CUT][:, 0], -np.inf)
-        )
-        high = np.minimum(
-            rows[:, BOUNDS][:, 1], np.where(rows[:, TIMES] > 0, rows[:, CUT][:, 1], np.inf)
+        cut_to = np.where(rows[:, TIMES, None] > 0, rows[:, CUT], [-np.inf, np.inf])
+        low, high = (
+            np.maximum(rows[:, BOUNDS.start], cut_to[:, 0]),
+            np.minimum(rows[:, BOUNDS.stop - 1], cut_to[:, 1]),
         )
         for name, each in self._variables.items():
             for element in range(each.columns.start, each.columns.stop):
@@ -286,5 +286,5 @@ def _evaluated(model: Model, listing: Listing) -> FloatArray:
     """Return what the program lists, a row for each element of the parameters."""
     density = BatchedDensity(_program(listing.text, "listing"), model.data)
     found = density.constrain(np.zeros((1, density.dimension)), seed=0)
-    (rows,) = found[listing.listed]
+    rows: FloatArray = found[listing.listed][0]
     return rows
