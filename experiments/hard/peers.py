@@ -28,7 +28,7 @@ from .sampled import Sampled, fit_of
 
 PEERS = ("dynesty",)
 """Packages whose rows are in the grid where they are installed."""
-HOW_TO_INSTALL = "python -m pip install 'harness[peers]'"
+HOW_TO_INSTALL = "in a checkout: python -m pip install '.[peers]'"
 
 _CHAINS = 4
 _LEAST_DRAWS, _MOST_DRAWS = 4, 4000

@@ -28,7 +28,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
@@ -39,16 +38,13 @@ from harness.files import write_text
 from harness.folders import cache_folder
 from harness.model import Model
 from harness.temper.program import priors_of
-from harness.temper.univariate import ARGUMENTS, BOUNDS, CUT, NUMBER, TIMES, Listing
-from harness.user.quantiles import FAMILIES, STANDARD, Cut
+from harness.temper.univariate import Listing
+from harness.user.independent_prior import IndependentPrior
 
-_LEAST_MASS = 1e-6
-"""Share of a distribution between its ends below which quantiles are no longer exact."""
 _POINTS, _EXACT = 25, 1e-8
 """Random points at which the density of the prior is compared with the program's, and how exactly
 it has to agree, relatively."""
 _SEED = 20_261_123
-_SMALLEST, _LARGEST = np.finfo(np.float64).tiny, 1 - np.finfo(np.float64).epsneg
 
 
 class UnitCube:
@@ -86,12 +82,11 @@ class UnitCube:
         self._prior = BatchedDensity(model.program("prior"), model.data)
         self.evaluations = 0
         listing = priors_of(model.program("original").path, model.data, name=model.name)
-        rows = _evaluated(model, listing)
         self._flat = BatchedDensity(_program(listing.flat, "flat"), model.data)
         self._variables = dict(_variables(self._flat))
+        rows = _evaluated(model, listing)
         self.dimension = len(rows)
-        self._groups = list(self._univariate(rows, listing))
-        self._simplexes = list(self._dirichlet(rows, listing))
+        self._independent = IndependentPrior(listing, rows, self._variables, model.name)
         self.log_prior_integral = self._checked()
 
     def parameters(self, u: npt.ArrayLike) -> dict[str, FloatArray]:
@@ -144,125 +139,23 @@ class UnitCube:
                 f"the unit cube of {self._name} has points of shape (n, {self.dimension}); got "
                 f"{at.shape}"
             )
-        at = np.clip(at, _SMALLEST, _LARGEST)
-        values = np.empty(at.shape)
-        for own, cut, (below, above) in self._groups:
-            x = cut.quantile(np.clip(below + (above - below) * at[:, own], _SMALLEST, _LARGEST))
-            values[:, own] = np.clip(x, *_inside(cut.low, cut.high))
-        for own, alpha in self._simplexes:
-            gamma = np.maximum(special.gammaincinv(alpha, at[:, own]), _SMALLEST)
-            values[:, own] = gamma / gamma.sum(axis=1, keepdims=True)
-        return values
-
-    def _log_prior(self, values: FloatArray) -> FloatArray:
-        """Return log densities (n,) of the parameters with no change of variables."""
-        found = np.zeros(len(values))
-        for own, cut, (below, above) in self._groups:
-            found += (cut.log_density(values[:, own]) - np.log(above - below)).sum(axis=1)
-        for own, alpha in self._simplexes:
-            found += special.xlogy(alpha - 1, values[:, own]).sum(axis=1)
-            found += special.gammaln(alpha.sum()) - special.gammaln(alpha).sum()
-        return found
-
-    # What the program lists
-
-    def _univariate(
-        self, rows: FloatArray, listing: Listing
-    ) -> Iterator[tuple[npt.NDArray[np.intp], Cut, tuple[FloatArray, FloatArray]]]:
-        """Yield elements with one standard distribution, it, and the probabilities at its ends."""
-        of: dict[str, list[tuple[int, tuple[float, ...]]]] = {}
-        cut_to = np.where(rows[:, TIMES, None] > 0, rows[:, CUT], [-np.inf, np.inf])
-        low, high = (
-            np.maximum(rows[:, BOUNDS.start], cut_to[:, 0]),
-            np.minimum(rows[:, BOUNDS.stop - 1], cut_to[:, 1]),
-        )
-        for name, each in self._variables.items():
-            for element in range(each.columns.start, each.columns.stop):
-                family = self._family(name, element, each, rows, listing)
-                if family == "dirichlet":
-                    continue
-                if family is None:
-                    ends = low[element], high[element] - low[element]
-                    of.setdefault("uniform", []).append((element, ends))
-                    continue
-                standard, given = FAMILIES[family](*map(np.asarray, rows[element, ARGUMENTS]))
-                of.setdefault(standard, []).append((element, tuple(map(float, given))))
-        for standard, elements in of.items():
-            own = np.array([element for element, _ in elements], dtype=np.intp)
-            location, scale, *shapes = np.array([given for _, given in elements]).T
-            cut = Cut(STANDARD[standard], location, scale, tuple(shapes), low[own], high[own])
-            below, above = cut.ends()
-            if not np.all(above - below >= _LEAST_MASS):
-                element = own[np.flatnonzero(~(above - below >= _LEAST_MASS))[0]]
-                self._refuse(
-                    f"{self._element(int(element))} has next to none of its prior between its "
-                    "bounds, or arguments that are not allowed"
-                )
-            yield own, cut, (below, above)
-
-    def _family(
-        self, name: str, element: int, variable: Variable, rows: FloatArray, listing: Listing
-    ) -> str | None:
-        """Return the name of an element's distribution; None for a flat one."""
-        times = int(rows[element, TIMES])
-        if times > 1:
-            self._refuse(f"{self._element(element)} has more than one density")
-        simplex = name in listing.simplexes
-        if times == 0:
-            if simplex:
-                self._refuse(f"{name} is a simplex with no prior: give it a Dirichlet distribution")
-            if not np.all(np.isfinite(rows[element, BOUNDS])):
-                self._refuse(f"{self._element(element)} has no prior and is not bounded")
-            return None
-        stated = listing.stated[int(rows[element, NUMBER]) - 1]
-        if simplex != (stated.family == "dirichlet"):
-            self._refuse(f"{name} has a constraint that {stated.where} does not fit")
-        if not simplex and stated.family not in FAMILIES:
-            self._refuse(f"{stated.where} has a distribution whose quantiles are not known")
-        return stated.family
-
-    def _dirichlet(
-        self, rows: FloatArray, listing: Listing
-    ) -> Iterator[tuple[npt.NDArray[np.intp], FloatArray]]:
-        """Yield the elements of each simplex, and the arguments of its Dirichlet distribution."""
-        for name in listing.simplexes & self._variables.keys():
-            each = self._variables[name]
-            columns = np.arange(each.columns.start, each.columns.stop)
-            for own in columns.reshape(-1, each.shape[-1]):
-                yield own, rows[own, ARGUMENTS][:, 0]
+        return self._independent.quantiles(at)
 
     def _checked(self) -> float:
         """Compare the density with the program's; return the log of the latter's integral."""
         u = np.random.default_rng(_SEED).random((_POINTS, self.dimension))
         at = self.points(u)
-        own, theirs = self._log_prior(self._values(u)), self._prior.values(at)
+        own, theirs = self._independent.log_density(self._values(u)), self._prior.values(at)
         apart = theirs - self._flat.values(at) - own
         middle = float(np.median(apart))
         size = 1 + np.abs(own) + np.abs(theirs)
         if not np.all(np.abs(apart - middle) <= _EXACT * size):
-            self._refuse(
+            raise DataError(
+                f"the prior of {self._name} cannot be drawn by quantiles, one for each element: "
                 "the densities of its statements differ from that of the prior program by up to "
                 f"{np.max(np.abs(apart - middle)):.2g} nats"
             )
         return middle
-
-    def _element(self, element: int) -> str:
-        for name, each in self._variables.items():
-            if each.columns.start <= element < each.columns.stop:
-                at = np.unravel_index(element - each.columns.start, each.shape or (1,))
-                index = ", ".join(str(int(place) + 1) for place in at)
-                return f"{name}[{index}]" if each.shape else name
-        raise AssertionError("there is no such element")
-
-    def _refuse(self, why: str) -> None:
-        raise DataError(
-            f"the prior of {self._name} cannot be drawn by quantiles, one for each element: {why}"
-        )
-
-
-def _inside(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the first and the last number between two ends."""
-    return np.nextafter(low, np.inf), np.nextafter(high, -np.inf)
 
 
 def _variables(density: BatchedDensity) -> Iterator[tuple[str, Variable]]:
