@@ -12,7 +12,7 @@ from scipy import stats
 from stan_density import stanli
 
 from experiments.hard import peers
-from experiments.hard.grid import DEPENDENT, ROWS, SIZES, Row, cells
+from experiments.hard.grid import DEPENDENT, PEER_ROWS, ROWS, SIZES, cells
 from experiments.hard.within import RUNS
 from harness.diagnosis import Severity, diagnose
 from harness.errors import DataError, ToolchainError
@@ -78,14 +78,20 @@ def test_a_run_that_stops_at_the_budget_says_so(tmp_path: Path) -> None:
     assert 100 < fit.gradients < 1000
 
 
-def test_the_explorer_by_dimension() -> None:
-    assert [peers.explorer(d) for d in (2, 5, 6, 10, 11)] == [
-        *("auto", "auto", "rwalk", "rwalk", "rslice")
-    ]
+def test_a_run_that_gives_up_on_a_plateau_says_so(tmp_path: Path) -> None:
+    """A likelihood of two values: half of the prior has the larger one."""
+    pytest.importorskip("dynesty")
+    (tmp_path / "target.stan").write_text(
+        "data { real y; } parameters { real<lower=0, upper=1> x; } "
+        "model { y ~ normal(x > 0.5 ? 0 : 1, 0.5); }"
+    )
+    model = Model("steps", tmp_path, {"y": 0.0}, ("x",), 1, own_base="prior")
+    fit = peers.sample_by_dynesty(model, live_points=50, seed=1)
+    assert "gave up on a plateau" in "".join(problems(fit))
 
 
 def test_peers_run_in_the_grid_where_priors_are_independent() -> None:
-    made = cells(TARGETS, [Row("dynesty", "dynesty", "dynesty", {})], SIZES["paper"])
+    made = list(cells(TARGETS, PEER_ROWS[:1], SIZES["paper"]))
     with_row = {cell.factors["target"] for cell in made}
     assert with_row == {
         name
@@ -94,8 +100,9 @@ def test_peers_run_in_the_grid_where_priors_are_independent() -> None:
     }
     quick = SIZES["quick"].rows
     assert quick is not None
-    assert not set(peers.PEERS) & set(quick)
-    assert set(peers.PEERS) <= set(RUNS)
+    assert not {row.key for row in PEER_ROWS} & set(quick)
+    assert {row.row for row in PEER_ROWS} == set(peers.PEERS) <= set(RUNS)
+    assert all(cell.settings["options"]["explorer"] == "auto" for cell in made)
 
 
 @pytest.mark.parametrize("name", ["radiata-pine-density", "sparse-car", "vaccines"])
@@ -128,7 +135,8 @@ def test_all_other_programs_have_a_cube(name: str, dimension: int, tmp_path: Pat
 def test_without_the_package_rows_are_left_out_and_the_page_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert {row.key for row in ROWS} >= {name for name in peers.PEERS if peers.is_installed(name)}
+    there = {row.key for row in PEER_ROWS if peers.is_installed(row.row)}
+    assert {row.key for row in ROWS} & {row.key for row in PEER_ROWS} == there
     monkeypatch.setattr(peers, "is_installed", lambda _: False)
     with pytest.raises(
         ToolchainError, match=r"dynesty is not installed: .*pip install '.\[peers\]"

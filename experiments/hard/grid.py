@@ -31,6 +31,14 @@ class Row:
     options: Mapping[str, Any]
 
 
+PEER_ROWS: tuple[Row, ...] = (
+    # As its user gets it: ellipsoids below 10 dimensions, random walks up to 20, then slices.
+    Row("dynesty", "dynesty", "dynesty", {"explorer": "auto"}),
+    # Slices in random directions, whatever the dimension is.
+    Row("dynesty-slices", "dynesty, slices", "dynesty", {"explorer": "rslice"}),
+)
+"""Rows of other packages, which are left out where their package is not installed."""
+
 ROWS: tuple[Row, ...] = (
     Row("nuts", "NUTS", "user", {"method": "nuts"}),
     Row("auto", "auto", "user", {"method": "auto"}),
@@ -48,11 +56,9 @@ ROWS: tuple[Row, ...] = (
         for name in map(str, METHODS)
         if name == "nested_sampling"
     ),
-    *(Row(name, name, name, {}) for name in PEERS if is_installed(name)),
+    *(row for row in PEER_ROWS if is_installed(row.row)),
 )
 LABELS: Mapping[str, str] = {row.key: row.label for row in ROWS}
-FROM_PRIOR = ("nested", *PEERS)
-"""Rows that start from a prior."""
 DEPENDENT = (
     "radiata-pine-density",
     "radiata-pine-adjusted",
@@ -116,7 +122,7 @@ def cells(names: Iterable[str], rows: Iterable[Row], size: Size) -> Iterable[Cel
     for name in names:
         model = TARGETS[name]()
         digest = source_digest(model.program("target"))
-        able = [row for row in rows if _is_able(row.key, name, model)]
+        able = [row for row in rows if _is_able(row, name, model)]
         for row in able:
             yield cell(name, model, digest, row, size.replications, seconds=size.seconds)
         if size.evaluations is not None:
@@ -126,11 +132,11 @@ def cells(names: Iterable[str], rows: Iterable[Row], size: Size) -> Iterable[Cel
                 )
 
 
-def _is_able(row: str, target: str, model: Model) -> bool:
-    """Whether a row runs on a target."""
-    if row in FROM_PRIOR and model.own_base != "prior":
-        return False
-    return row not in PEERS or target not in DEPENDENT
+def _is_able(row: Row, target: str, model: Model) -> bool:
+    """Whether a row runs on a target: nested sampling starts from a prior."""
+    if row.key == "nested" or row.row in PEERS:
+        return model.own_base == "prior" and (row.row not in PEERS or target not in DEPENDENT)
+    return True
 
 
 def what_of(model: Model) -> What:

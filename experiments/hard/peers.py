@@ -27,7 +27,7 @@ from harness.user import UnitCube
 from .sampled import Sampled, fit_of
 
 PEERS = ("dynesty",)
-"""Packages whose rows are in the grid where they are installed."""
+"""Packages that rows of the grid need."""
 HOW_TO_INSTALL = "in a checkout: python -m pip install '.[peers]'"
 
 _CHAINS = 4
@@ -37,17 +37,7 @@ _ENOUGH = 0.01
 """What the live points may still add to log Z in the end.  dynesty's own limit grows with their
 number, and so would the part of its error that more of them do not reduce."""
 
-
-def explorer(dimension: int) -> str:
-    """Return how dynesty finds new points.
-
-    Up to 5 dimensions it is what dynesty chooses itself: points of ellipsoids around the live
-    points.  It would do the same in up to 9, but with the galaxies, whose posterior has six modes
-    in 9 dimensions, it had not finished after 95 s with 180 live points; random walks took 20 s.
-    """
-    if dimension <= 5:
-        return "auto"
-    return "rwalk" if dimension <= 10 else "rslice"
+_PLATEAU = "dynesty gave up on a plateau of the likelihood, before it had finished."
 
 
 def is_installed(package: str) -> bool:
@@ -65,6 +55,7 @@ def sample_by_dynesty(
     model: Model,
     *,
     live_points: int,
+    explorer: str = "auto",
     most_seconds: float = math.inf,
     most_evaluations: float = math.inf,
     what: What = "likelihood",
@@ -81,6 +72,8 @@ def sample_by_dynesty(
         A target with its ``target.stan``, whose parameters are independent a priori.
     live_points
         Number of live points; more, if there are not 2 a dimension.
+    explorer
+        How dynesty finds new points (its ``sample``); ``auto`` leaves it to dynesty.
     most_seconds, most_evaluations
         Processor time and likelihood evaluations after which it stops.
     what
@@ -113,6 +106,7 @@ def sample_by_dynesty(
         found, said = _run(
             cube,
             max(live_points, 2 * cube.dimension + 2),
+            explorer,
             began + most_seconds,
             most_evaluations,
             rng,
@@ -136,6 +130,7 @@ def sample_by_dynesty(
 def _run(
     cube: UnitCube,
     live_points: int,
+    explorer: str,
     until: float,
     most_evaluations: float,
     rng: np.random.Generator,
@@ -143,15 +138,14 @@ def _run(
     """Return dynesty's results, and what is wrong with them."""
     import dynesty
 
-    with warnings.catch_warnings():
-        # What it warns of is said in the results: a run that was stopped, a plateau.
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         sampler = dynesty.NestedSampler(
             lambda u: float(cube.log_likelihood(u[None])[0]),
             np.copy,
             cube.dimension,
             nlive=live_points,
-            sample=explorer(cube.dimension),
+            sample=explorer,
             rstate=rng,
         )
         said = ""
@@ -162,6 +156,8 @@ def _run(
                     f"the prior could add {step.delta_logz:.2g} to log Z."
                 )
                 break
+        # Where all live points have one likelihood it gives up, and nothing else tells.
+        said = said or next((_PLATEAU for each in warned if "plateau" in str(each.message)), "")
         # It only adds the live points.
         sampler.run_nested(maxiter=-1, print_progress=False)
     return sampler.results, said
