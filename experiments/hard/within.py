@@ -32,8 +32,8 @@ TRIAL_WARMUP, TRIAL_DRAWS = 300, 150
 MOST_WARMUP = 1000
 MOST_DRAWS = 4000
 """Of each chain."""
-_DRAWS_A_LIVE_POINT = 20
-"""Iterations that other methods are asked for, over live points: from 90 to 1,000 of these."""
+_DRAWS_A_LIVE_POINT = 40
+"""Iterations that other methods are asked for, over live points: from 45 to 500 of these."""
 _SLACK = 1.5
 """Cost at which a run is stopped, over what was foreseen: a trial foresees it only roughly."""
 
