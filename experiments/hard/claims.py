@@ -10,7 +10,7 @@ from harness.plan.effects import Decision
 from harness.plan.spec import Cell, Claim, Results
 
 from .frames import outcomes, planned
-from .grid import LABELS, SECONDS
+from .grid import LABELS, PEER_ROWS, SECONDS
 from .right import FALSE_ALARM, FINE, SILENT
 
 Judge = Callable[[Results], tuple[str, Decision | None]]
@@ -111,7 +111,8 @@ def _first_order(results: Results) -> tuple[str, bool]:
 
 
 def _others_silent(results: Results) -> tuple[str, bool]:
-    counted = {row: _silent(results, row) for row in LABELS if row not in ("nuts", "auto")}
+    peers = {row.key for row in PEER_ROWS}
+    counted = {row: _silent(results, row) for row in LABELS if row not in ("nuts", "auto", *peers)}
     some = {row: found for row, found in counted.items() if found[0]}
     said = "; ".join(
         f"{LABELS[row]} in {silent} of {runs} ({', '.join(dict.fromkeys(where))})"

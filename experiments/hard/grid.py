@@ -14,6 +14,7 @@ from harness.plan.spec import Cell, Profile
 from harness.temper import What
 from harness.user.sample import METHODS
 
+from .peers import PEERS, is_installed
 from .within import CHAINS, MOST_DRAWS, MOST_WARMUP, WITHIN
 
 SECONDS, EVALUATIONS = "seconds", "evaluations"
@@ -29,6 +30,14 @@ class Row:
     row: str
     options: Mapping[str, Any]
 
+
+PEER_ROWS: tuple[Row, ...] = (
+    # As its user gets it: ellipsoids below 10 dimensions, random walks up to 20, then slices.
+    Row("dynesty", "dynesty", "dynesty", {"explorer": "auto"}),
+    # Slices in random directions, whatever the dimension is.
+    Row("dynesty-slices", "dynesty, slices", "dynesty", {"explorer": "rslice"}),
+)
+"""Rows of other packages, which are left out where their package is not installed."""
 
 ROWS: tuple[Row, ...] = (
     Row("nuts", "NUTS", "user", {"method": "nuts"}),
@@ -47,8 +56,16 @@ ROWS: tuple[Row, ...] = (
         for name in map(str, METHODS)
         if name == "nested_sampling"
     ),
+    *(row for row in PEER_ROWS if is_installed(row.row)),
 )
 LABELS: Mapping[str, str] = {row.key: row.label for row in ROWS}
+DEPENDENT = (
+    "radiata-pine-density",
+    "radiata-pine-adjusted",
+    "sparse-car",
+    "vaccines",
+)
+"""Targets whose parameters depend on each other a priori, so that peers take no prior of theirs."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +122,7 @@ def cells(names: Iterable[str], rows: Iterable[Row], size: Size) -> Iterable[Cel
     for name in names:
         model = TARGETS[name]()
         digest = source_digest(model.program("target"))
-        # Nested sampling starts from a prior.
-        able = [row for row in rows if row.key != "nested" or model.own_base == "prior"]
+        able = [row for row in rows if _is_able(row, name, model)]
         for row in able:
             yield cell(name, model, digest, row, size.replications, seconds=size.seconds)
         if size.evaluations is not None:
@@ -114,6 +130,13 @@ def cells(names: Iterable[str], rows: Iterable[Row], size: Size) -> Iterable[Cel
                 yield cell(
                     name, model, digest, row, size.replications, evaluations=size.evaluations
                 )
+
+
+def _is_able(row: Row, target: str, model: Model) -> bool:
+    """Whether a row runs on a target: nested sampling starts from a prior."""
+    if row.key == "nested" or row.row in PEERS:
+        return model.own_base == "prior" and (row.row not in PEERS or target not in DEPENDENT)
+    return True
 
 
 def what_of(model: Model) -> What:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from importlib.metadata import version
+from dataclasses import replace
 from typing import Protocol
 
-import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.errors import DataError, HarnessError
 from harness.evidence import LogEvidence
-from harness.fit import Fit, build_fit, evidence_attributes
 from harness.model import Model
 from harness.models.hard import TARGETS
 from harness.temper import tempered_model
@@ -25,6 +21,7 @@ from harness.temper import tempered_model
 from .grid import what_of
 from .measure import measured
 from .right import NO_ANSWER, OUTCOMES
+from .sampled import Sampled, fit_of
 
 
 class CountedDensity:
@@ -54,25 +51,6 @@ class CountedDensity:
         value, gradient = self._density(points)
         self.evaluations += len(value)
         return value, gradient
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """What a sampler returns.
-
-    Attributes
-    ----------
-    points
-        Draws on the unconstrained space, shape (chains, draws, D).
-    log_evidence
-        Log of the integral of the density, with its standard error; None if it has no estimate.
-    problem
-        What the sampler says is wrong; empty if nothing.
-    """
-
-    points: FloatArray
-    log_evidence: LogEvidence | None = None
-    problem: str = ""
 
 
 class Sampler(Protocol):
@@ -146,50 +124,7 @@ def _run(
         # Of a prior that is written without its constant, as half-normal ones are.
         made = replace(made, log_evidence=made.log_evidence.minus(LogEvidence(constant, 0.0)))
     seconds = time.process_time() - began
-    fit = _fit(made, model, density, counted.evaluations, seconds, seed)
+    fit = fit_of(made, model, density, counted.evaluations, seconds, seed)
     numbers = measured(model, fit)
     words = OUTCOMES[int(numbers["outcome"])]
     return numbers | {"outcome": words, "said": made.problem, "seconds": seconds}
-
-
-def _fit(
-    made: Sampled,
-    model: Model,
-    density: BatchedDensity,
-    evaluations: int,
-    seconds: float,
-    seed: int,
-) -> Fit:
-    points = np.asarray(made.points, dtype=np.float64)
-    if points.ndim != 3 or points.shape[2] != density.dimension:
-        raise DataError(
-            f"a sampler returns draws of shape (chains, draws, {density.dimension}) of "
-            f"{model.name}; got {points.shape}"
-        )
-    if not np.all(np.isfinite(points)):
-        raise DataError(f"a sampler returned draws of {model.name} that are not finite")
-    chains = len(points)
-    values = density.constrain(points.reshape(-1, density.dimension))
-    fit = build_fit(
-        posterior={
-            name: value.reshape(chains, -1, *value.shape[1:]) for name, value in values.items()
-        },
-        extended=None,
-        sample_stats={"lp": np.zeros(points.shape[:2])},
-        constant_data=model.data,
-        attrs={
-            "method": "own_sampler",
-            "model": model.name,
-            "settings": {},
-            "seed": seed,
-            "gradients_warmup": np.zeros(chains),
-            "gradients_sampling": np.full(chains, evaluations / chains),
-            "seconds_warmup": np.zeros(chains),
-            "seconds_sampling": np.full(chains, seconds / chains),
-            "harness_version": version("harness"),
-        }
-        | evidence_attributes(made.log_evidence),
-    )
-    if made.problem:
-        remember(fit, [Finding(Severity.PROBLEM, made.problem)])
-    return fit

@@ -8,6 +8,7 @@ from harness.plan.spec import Results, Table
 
 from .frames import costs, counted, errors, matrix, planned
 from .grid import EVALUATIONS, LABELS, SECONDS
+from .peers import left_out
 from .right import LEGEND
 
 _WORDS = {SECONDS: "equal processor time", EVALUATIONS: "equal numbers of evaluations"}
@@ -43,7 +44,8 @@ def _counts(results: Results) -> Table:
             rows[label] = counted(results, cells)
     frame = pd.DataFrame.from_dict(rows, orient="index")
     frame.index.name = "method"
-    return Table("outcomes", "Runs of each method by outcome, over all targets.", frame)
+    caption = f"Runs of each method by outcome, over all targets. {left_out()}"
+    return Table("outcomes", caption.strip(), frame)
 
 
 def _errors(results: Results) -> Table:

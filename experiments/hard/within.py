@@ -9,6 +9,7 @@ time.  It is far above the budgets here, so that a busy machine changes few answ
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,12 +25,17 @@ from harness.user import UserFit, sample
 from harness.user.scout import BUDGET
 
 from .particles import sample_by_particles
+from .peers import sample_by_dynesty
 
 CHAINS = 4
 TRIAL_WARMUP, TRIAL_DRAWS = 300, 150
 MOST_WARMUP = 1000
 MOST_DRAWS = 4000
 """Of each chain."""
+_DRAWS_A_LIVE_POINT = 40
+"""Iterations that other methods are asked for, over live points: from 45 to 500 of these."""
+_SLACK = 1.5
+"""Cost at which a run is stopped, over what was foreseen: a trial foresees it only roughly."""
 
 
 class Spent(NamedTuple):
@@ -39,6 +45,9 @@ class Spent(NamedTuple):
     """Processor time of the process, over all threads."""
     evaluations: float
     """Evaluations of the target's density with its gradient, one for each pseudo-sample."""
+
+
+UNLIMITED = Spent(math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -51,11 +60,14 @@ class Asked:
         Iterations of each chain.
     seed
         Seed.
+    most
+        What it may cost before it is stopped, if it can be stopped.
     """
 
     warmup: int
     draws: int
     seed: int
+    most: Spent = UNLIMITED
 
 
 @dataclass(frozen=True)
@@ -97,7 +109,8 @@ def sample_within(
     model
         A target with its ``target.stan``.
     row
-        How: ``user`` calls :func:`harness.user.sample`, ``particles`` runs tempered SMC.
+        How: ``user`` calls :func:`harness.user.sample`, ``particles`` runs tempered SMC,
+        ``dynesty`` the package of that name.
     options
         Options of that call.
     seconds, evaluations
@@ -122,16 +135,21 @@ def sample_within(
     run = RUNS[row]
     began = time.process_time()
     with at_most_cores(1):
-        made = [run(model, Asked(TRIAL_WARMUP, TRIAL_DRAWS, first), options)]
+        budget = Spent(seconds or math.inf, evaluations or math.inf)
+        made = [run(model, Asked(TRIAL_WARMUP, TRIAL_DRAWS, first, _stop(budget)), options)]
         spent = Spent(time.process_time() - began, made[0].evaluations)
-        iterations = affordable(
-            spent, made[0].growing, Spent(seconds or np.inf, evaluations or np.inf)
-        )
+        iterations = affordable(spent, made[0].growing, budget)
         if iterations >= 2 * (TRIAL_WARMUP + TRIAL_DRAWS):
             warmup = min(MOST_WARMUP, iterations // 3)
             draws = min(MOST_DRAWS, iterations - warmup)
-            made.append(run(model, Asked(warmup, draws, second), options))
+            left = Spent(*(whole - part for whole, part in zip(budget, spent, strict=True)))
+            made.append(run(model, Asked(warmup, draws, second, _stop(left)), options))
     return _charged(made, time.process_time() - began, model)
+
+
+def _stop(budget: Spent) -> Spent:
+    """Return at what cost a run is stopped that a trial foresaw to cost so much."""
+    return Spent(*(_SLACK * each for each in budget))
 
 
 def affordable(spent: Spent, growing: float, budget: Spent) -> int:
@@ -192,9 +210,23 @@ def _by_particles(model: Model, asked: Asked, options: Mapping[str, Any]) -> Mad
     return Made(fit, gradients, gradients, 1 - before / gradients)
 
 
+def _by_dynesty(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
+    fit = sample_by_dynesty(
+        model,
+        live_points=CHAINS * (asked.warmup + asked.draws) // _DRAWS_A_LIVE_POINT,
+        most_seconds=asked.most.seconds,
+        most_evaluations=asked.most.evaluations,
+        seed=asked.seed,
+        **options,
+    )
+    evaluations = float(fit.gradients)
+    return Made(fit, evaluations, evaluations, 1.0)
+
+
 RUNS: Mapping[str, Callable[[Model, Asked, Mapping[str, Any]], Made]] = {
     "user": _by_user,
     "particles": _by_particles,
+    "dynesty": _by_dynesty,
 }
 
 

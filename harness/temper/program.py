@@ -26,6 +26,7 @@ from harness.temper.source import tokens, without_comments
 from harness.temper.syntax import Stanc, Syntax, read_syntax, written_out
 from harness.temper.templates import Variant
 from harness.temper.tree import walk
+from harness.temper.univariate import Listing, list_priors
 from harness.temper.write import Written, write_program
 
 _log = logging.getLogger(__name__)
@@ -211,8 +212,7 @@ def _temper_each(
     syntax = read_syntax(path, stanc)
     if not syntax.blocks["parameters"]:
         raise DataError(f"{path} has no parameters, so that there is nothing to temper")
-    numbers = {name: int(each) for name, each in data.items() if _is_whole(each)}
-    classification = classify(syntax, what, numbers)
+    classification = classify(syntax, what, _whole_numbers(data))
     if not any(each.tempered for each in classification.statements):
         refusal = NoLikelihoodError if what == "likelihood" else DataError
         raise refusal(f"{path} has no statement to temper, {_WHY_NOTHING[what]}")
@@ -294,6 +294,10 @@ def _words(stanc: Stanc, text: str) -> list[str] | None:
     return None if result is None else [each.text for each in tokens(result)]
 
 
+def _whole_numbers(data: Mapping[str, Any]) -> dict[str, int]:
+    return {name: int(each) for name, each in data.items() if _is_whole(each)}
+
+
 def _is_whole(value: object) -> bool:
     """Whether a value among data is one whole number."""
     if isinstance(value, np.ndarray):
@@ -331,6 +335,33 @@ def as_table(program: TemperedProgram) -> str:
     elif program.base_verdict == "unknown_constant":
         rows.append(f"the base is not known to be normalised: {program.why}")
     return "\n".join(rows)
+
+
+def priors_of(path: Path, data: Mapping[str, Any], *, name: str) -> Listing:
+    """Write the program that lists the univariate priors of a program's elements.
+
+    Parameters
+    ----------
+    path
+        The program.
+    data
+        Its data.
+    name
+        What messages call it.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    DataError
+        If its prior is not a product of distributions of single elements, or of simplexes, whose
+        arguments are data.
+    RewriteError
+        If a fault of ours keeps it from being read.
+    """
+    with _faults_named(path):
+        syntax = read_syntax(path, _stanc(path, ()))
+        return list_priors(syntax, _whole_numbers(data), name)
 
 
 def self_contained(path: Path, *, include_paths: Iterable[Path] = ()) -> str:

@@ -9,11 +9,13 @@ from harness.user.given_evidence import GivenEvidence, evidence_from_fit
 from harness.user.model_comparison import ModelComparisons, compare_models
 from harness.user.result import UserFit
 from harness.user.sample import Method, sample
+from harness.user.unit_cube import UnitCube
 
 __all__ = [
     "GivenEvidence",
     "Method",
     "ModelComparisons",
+    "UnitCube",
     "UserFit",
     "compare_models",
     "evidence_from_fit",
