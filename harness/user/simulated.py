@@ -27,9 +27,10 @@ def can_be_simulated(model: Model) -> bool:
 def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int) -> FloatArray:
     """Simulate the prior of a tempered model, and check the draws.
 
-    The simulation sums up the normalised log density that each draw has there.  It differs from
-    that of the prior by the same number at all draws if, and up to rounding only if, the draws are
-    those of the prior.
+    The simulation sums up the log density of what it draws from.  If that is the prior, it differs
+    from the prior's own density by the same number at all draws, up to rounding.  What this cannot
+    show, a wrong generator or a wrong part of a distribution that a constraint cuts, is up to
+    :mod:`harness.temper.simulate`.
 
     Parameters
     ----------
