@@ -362,6 +362,31 @@ def test_the_last_round_goes_on_until_its_draws_are_enough(enough: Enough) -> No
     assert made.is_enough(enough)
 
 
+def test_a_second_ladder_that_is_longer_than_the_first_is_given_up() -> None:
+    """As where no Gaussian is near the target; what it is fitted to stays out of it here."""
+    known = one_dimensional_mixture()
+    far = gaussian_base(np.array([60.0]), np.array([[1.0]]))
+    rng = np.random.default_rng(1)
+
+    def made(fitted: GaussianBase) -> TemperingRun:
+        return non_reversible_tempering(
+            known.target.log_density,
+            [gaussian(WIDE), gaussian(WIDE)],
+            [WIDE.sample(rng, 500)] * 2,
+            settings=TemperingSettings(draws=500, warmup=200),
+            fitted=lambda _: gaussian(fitted),
+            seed=2,
+        )
+
+    run = made(far)
+    assert len(run.ladders) == 1
+    assert run.round_trips.shape == (1, 4)
+    assert run.ladders[0].evidence is not None
+    found = run.ladders[0].evidence.log_evidence
+    assert abs(found.value - known.log_z) < 4 * found.mcse
+    assert len(made(WIDE).ladders) == 2
+
+
 def test_the_last_round_goes_on_no_longer_than_there_is_time() -> None:
     known = one_dimensional_mixture()
     settings: dict[str, Any] = {"draws": 50, "warmup": 50, "most_seconds": 1.0}

@@ -9,7 +9,7 @@ last round, in which nothing changes, are those that count.
 
 With a second reference the target stands between two ladders.  That reference may be a Gaussian,
 or a mixture of them, which each round fits to the target's draws: few rungs then reach it, however
-vague the first one is.
+vague the first one is.  If it takes more rungs than the first one all the same, it is given up.
 
 All rungs of all systems, which are independent of each other, are evaluated in one call.
 
@@ -66,6 +66,8 @@ _POOR_ACCEPTANCE, _POOR_STEP = 0.5, 0.05
 """Below either, auto takes slice sampling at a rung; the step is in the rung's own scales."""
 _LEAST_SPREAD = 0.05  # of the first guess at a rung's spread, as a share of the reference's
 _DRAWS_A_DIMENSION = 20  # below which no reference is fitted to them
+_ROUNDS_TO_FIT = 2  # after which a second reference has been fitted to the target's draws
+_LONGER = 1.2  # times the first ladder's barrier: the second one is then of no use
 _FEWEST_DRAWS = 20  # of a chain, which are made whatever the time is
 _WARMUP_SHARE = 0.5  # of the time
 _MOST_EVERY = 64  # scans a draw, however much time there is
@@ -143,7 +145,9 @@ class _Tempering:
             self._begin(f"tuning: {length} scans of {len(replicas.tuned.rungs)} rungs")
             made = self._tuning_round(replicas, length)
             scans += len(made.scans)
-            if done < len(lengths):
+            if done > _ROUNDS_TO_FIT and self._second_is_longer(made):
+                self._use(self._references[:1], replicas)
+            elif done < len(lengths):
                 self._fit_reference(replicas, made)
             replicas = self._adapted(replicas, made)
             if self._late(_WARMUP_SHARE):
@@ -277,10 +281,21 @@ class _Tempering:
         ):
             return
         try:
-            self._references[1] = self._fitted(draws)
+            fitted = self._fitted(draws)
         except (DataError, SamplingError):  # draws that do not move: the next round's may
             return
+        self._use([self._references[0], fitted], replicas)
+
+    def _second_is_longer(self, made: Round) -> bool:
+        """Whether replicas get to the target from the first reference within fewer rungs."""
+        rungs, rejection = made.rungs, made.avoidable_rejection()
+        barriers = [float(rungs.of_ladder(j, rejection).sum()) for j in range(len(rungs.ladders))]
+        return len(barriers) == 2 and barriers[1] > _LONGER * barriers[0]
+
+    def _use(self, references: Sequence[Reference], replicas: Replicas) -> None:
+        """Take other references, or one less."""
         spent = self._densities.evaluations
+        self._references = list(references)
         self._densities = Densities(self._target, self._references)
         self._densities.evaluations = spent
         replicas.places = self._densities(replicas.places.points)
@@ -294,7 +309,7 @@ class _Tempering:
             old.sliced = old.sliced | poor
         rejection = made.avoidable_rejection()
         ladders, nearest, spread, scale, step, sliced = [], [], [], [], [], []
-        for j, ladder in enumerate(old.rungs.ladders):
+        for j, ladder in enumerate(old.rungs.ladders[: len(self._references)]):
             own = old.rungs.of_ladder(j, rejection)
             barrier = communication_barrier(own)
             number = int(np.clip(np.ceil(2 * barrier[-1]) + 2, 4, settings.most_rungs))

@@ -21,6 +21,14 @@ class Round:
     ----------
     replicas
         What makes the scans, which must not change but for its states.
+
+    Attributes
+    ----------
+    rungs
+        The rungs.
+    scans, points, log_density
+        What each scan shows, and after it the target's states, shape (C, D), with their log
+        densities, shape (C,).
     """
 
     def __init__(self, replicas: Replicas) -> None:
@@ -36,7 +44,7 @@ class Round:
         self.scans: list[Scan] = []
         self.points: list[FloatArray] = []
         self.log_density: list[FloatArray] = []
-        self._chains, self._rungs = chains, rungs
+        self._chains, self.rungs = chains, rungs
 
     def add(self, scan: Scan) -> None:
         """Take in a scan."""
@@ -90,8 +98,8 @@ class Round:
             up, down = -down, -up
         try:
             return rung_evidence(
-                self._rungs.of_ladder(ladder, up),
-                self._rungs.of_ladder(ladder, down),
+                self.rungs.of_ladder(ladder, up),
+                self.rungs.of_ladder(ladder, down),
                 distinct=reference.distinct,
             )
         except DataError:

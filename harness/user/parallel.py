@@ -166,6 +166,8 @@ class _Parallel:
         if found is not None and constant is not None:
             self._begin("a bridge from the draws")
             found = self._or_by_bridge(run, found, constant)
+        if len(run.ladders) < len(both):
+            self._findings.append(_GIVEN_UP)
         if len(run.points[0]) < run.asked:
             self._findings.append(_out_of_time(run))
         return Parallel(self._fit(run, found, spent), tuple(self._findings))
@@ -359,6 +361,12 @@ _ONE_LADDER = Finding(
     Severity.WARNING,
     "Replicas have only one ladder, from the prior: NUTS did not find draws to fit a Gaussian to.",
     "Look at the number of round trips.",
+)
+
+
+_GIVEN_UP = Finding(
+    Severity.FINE,
+    "The ladder from the fitted Gaussians took more rungs than the other one, and was given up.",
 )
 
 

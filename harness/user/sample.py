@@ -14,7 +14,6 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import (
-    EFFECTIVE_WARNING,
     R_HAT_WARNING,
     Finding,
     Severity,
@@ -112,8 +111,11 @@ _LEAST_SHARE = 0.4
 """
 _OUTSIDE = ("temper", "nuts", "compile")
 """Steps that the budget does not count: they take what they take."""
-_ERROR_ENOUGH = 0.05
-"""Standard error of log Z, in nats, above which parallel tempering goes on while there is time."""
+_EFFECTIVE_ENOUGH, _ERROR_ENOUGH = 200, 0.05
+"""Effective draws a chain and standard error of log Z, in nats, with which parallel tempering ends.
+
+With four chains the probability of a mode then has a standard error of 0.018 or less.
+"""
 _ROUNDS_SHARE = 0.25
 """Share of what the pilots leave of the budget, for rounds in which a tempered run goes on."""
 _ROUND_WARMUP = 150
@@ -523,7 +525,7 @@ class _Run:
             explorer=explorer,
             most_seconds=seconds,
             enough=Enough(
-                effective=self._nuts.chains * min(EFFECTIVE_WARNING, self._nuts.draws // 2),
+                effective=self._nuts.chains * min(_EFFECTIVE_ENOUGH, self._nuts.draws // 2),
                 r_hat=R_HAT_WARNING,
                 error=_ERROR_ENOUGH,
             ),
