@@ -297,7 +297,7 @@ class _Run:
         self._program, self._clock, self._nuts, self._seed = program, clock, nuts, seed
         self._num, self._budget = num_pseudo_samples, budget
         self._search: Population | None = None
-        self._has_modes: Fit | None = None
+        self._have_modes: tuple[Fit | None, Fit | None, Fit | None] = (None, None, None)
 
     @property
     def _spent(self) -> float:
@@ -413,9 +413,10 @@ class _Run:
         """Add the table of modes, and what it says, to a result of a method that tempers."""
         if self._program.why_not_tempered is not None:
             return result
-        if self._has_modes is result.fit and result.tempered is None:
+        fits = (result.fit, result.nuts, result.tempered)
+        if all(one is other for one, other in zip(fits, self._have_modes, strict=True)):
             return result
-        self._has_modes = result.fit
+        self._have_modes = fits
         others = {
             str(each.tree.attrs["method"]): each
             for each in (result.nuts, result.tempered)
