@@ -240,15 +240,28 @@ def test_a_poisson_regression_whose_likelihood_is_beyond_numbers_under_the_prior
     check(result, truth, 0.3)
 
 
-def test_a_funnel_that_nuts_explores_is_not_replaced(tmp_path: Path) -> None:
+def test_a_funnel_is_not_replaced_by_something_worse(tmp_path: Path) -> None:
+    """NUTS has few effective draws in its neck; what takes over has to be right there."""
     program = """
     data { int n; vector[n] y; }
     parameters { real v; vector[n] x; }
     model { v ~ normal(0, 3); x ~ normal(0, exp(v / 2)); y ~ normal(x, 1); }
     """
     y = [0.1, -0.3, 0.2, 0.0, 0.5, -0.1, 0.05, 0.3, -0.2]
+
+    def height(v: float) -> float:
+        spread = np.sqrt(1 + np.exp(v))
+        return float(norm.pdf(v, 0, 3) * np.prod(norm.pdf(y, 0, spread)))
+
+    def integral(low: float, high: float) -> float:
+        return float(quad(height, low, high, limit=400)[0])
+
     result = run(tmp_path, program, {"n": 9, "y": y}, "auto")
-    assert result.method == "nuts"
+    whole = integral(-20, 10)
+    check(result, np.log(whole), 0.1)
+    neck = result.fit.expectation(lambda draws: draws["v"] < -4)
+    assert neck.mcse < 0.05
+    assert abs(neck.value - integral(-20, -4) / whole) < 4 * neck.mcse
 
 
 PARTLY_FLAT = """
