@@ -71,7 +71,7 @@ def simulated(path: Path, **more: Any) -> dict[str, FloatArray]:
     names = {PRIOR_SIMULATION: {LOG_SIMULATED: found.simulation.log_density}}
     model = Model("program", folder, DATA | more, tuple(found.parameters), 0, aliases=names)
     density = BatchedDensity(model.program(PRIOR), model.data)
-    return density.constrain(simulated_prior(model, density, DRAWS, seed=4))
+    return density.constrain(simulated_prior(model, density, DRAWS, seed=4).points)
 
 
 def check(values: FloatArray, exact: Distribution) -> None:
@@ -407,6 +407,33 @@ def test_nuts_takes_the_place_of_a_wrong_simulation(
     with caplog.at_level(logging.INFO):
         assert not prior_draws(model, seed=3).independent
     assert "NUTS samples its prior" in caplog.text
+
+
+NORMAL_HALF = "mu ~ normal(0, 5); tau ~ normal(0, 3);"
+INTEGRALS: dict[str, tuple[str, str, float | None]] = {
+    "as the text shows": ("real mu; real<lower=0> tau;", NORMAL_HALF, np.log(0.5)),
+    "volume of a box": (
+        "real<lower=-2, upper=1> a; real x;",
+        "x ~ normal(0, 2 + a);",
+        np.log(3),
+    ),
+    "volume and halves": (
+        "vector<lower=0>[2] tau; real<lower=0, upper=4> a;",
+        "tau ~ cauchy(0, 2);",
+        np.log(4 * 0.25),
+    ),
+    "truncated": ("real<lower=1> tau;", "tau ~ normal(0, 2) T[1, ];", 0.0),
+    "cut anywhere": ("real<lower=1> tau;", "tau ~ normal(0, 2);", None),
+}
+
+
+@pytest.mark.parametrize("case", INTEGRALS)
+def test_the_integral_of_a_prior_as_it_is_written(case: str, tmp_path: Path) -> None:
+    parameters, prior, exact = INTEGRALS[case]
+    model = tempered_model(written(tmp_path, parameters, prior), DATA)
+    found = prior_draws(model, seed=3)
+    assert found.independent
+    assert found.log_integral == (None if exact is None else pytest.approx(exact, abs=1e-9))
 
 
 def test_a_model_without_a_simulation(tmp_path: Path) -> None:

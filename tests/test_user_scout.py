@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from stan_density import stanli
 from test_user_sample import EIGHT_SCHOOLS, SCHOOLS, schools_log_evidence, write
 
 from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import SamplingError
@@ -19,7 +22,8 @@ from harness.temper import tempered_model
 from harness.user import scout
 from harness.user.evidence import pilots_evidence
 from harness.user.legs import Leg, run_leg
-from harness.user.scout import BRIDGE, Scouted, scout_program
+from harness.user.prior import PriorDraws
+from harness.user.scout import BRIDGE, Scouted, prior_constant, scout_program
 
 assert stanli is not None
 
@@ -83,3 +87,25 @@ def test_a_leg_that_succeeds_needs_no_bridge(
     schools: Model, draws: Mapping[str, FloatArray]
 ) -> None:
     assert BRIDGE not in scout_program(schools, draws=draws, seed=3).estimates
+
+
+def test_pilots_that_miss_a_part_of_a_prior_do_not_give_its_integral() -> None:
+    """From a Gaussian they do not get into the neck of a funnel, and disagree little."""
+    rng = np.random.default_rng(1)
+    v = 3 * rng.standard_normal((16, 256, 1))
+    points = np.concatenate([v, np.exp(v / 2) * rng.standard_normal((16, 256, 9))], axis=2)
+
+    def density(at: FloatArray) -> tuple[FloatArray, FloatArray]:
+        v, x = at[:, :1], at[:, 1:]
+        squares = np.square(x) * np.exp(-v)
+        log = -(v[:, 0] ** 2) / 18 - 0.5 * squares.sum(axis=1) - 4.5 * v[:, 0]
+        slope_v = -v / 9 + 0.5 * squares.sum(axis=1, keepdims=True) - 4.5
+        constant = -np.log(3) - 5 * np.log(2 * np.pi)
+        return log + constant, np.concatenate([slope_v, -x * np.exp(-v)], axis=1)
+
+    drawn = PriorDraws(points, cast(BatchedDensity, density), 1.0, 0)
+    model = cast(Model, SimpleNamespace(log_prior_integral=None))
+    with pytest.raises(SamplingError, match="funnel"):
+        prior_constant(model, drawn, most_seconds=60, seed=1)
+    known = replace(drawn, log_integral=0.0)
+    assert prior_constant(model, known, most_seconds=60, seed=1).log_integral == (0.0, 0.0)

@@ -64,6 +64,8 @@ class Region:
         Those of them by whose mass the density is divided, as in ``T[low, high]``.
     increasing
         Whether the elements are in order.
+    half
+        Whether just half of the distribution lies there.
     """
 
     lows: tuple[Given, ...] = ()
@@ -71,6 +73,7 @@ class Region:
     low: Given | None = None
     high: Given | None = None
     increasing: bool = False
+    half: bool = False
 
 
 _NUMBERS: Mapping[str, str] = {
@@ -239,7 +242,11 @@ class Drawing:
             return Given(f"{local[each.text]}[{index}]") if each.several else each
 
         inside = Region(
-            tuple(map(one, region.lows)), tuple(map(one, region.highs)), region.low, region.high
+            tuple(map(one, region.lows)),
+            tuple(map(one, region.highs)),
+            region.low,
+            region.high,
+            half=region.half,
         )
         number = self._number(f"{drawn}[{index}]", family, [*map(one, given)], inside)
         rows.append(f"for ({index} in 1 : num_elements({at})) {{\n{number}\n}}")
@@ -267,6 +274,8 @@ class Drawing:
             ]
         behind = ", ".join(each.text for each in given)
         rows.append(f"{self._log_density} += {family}_lpdf({at} | {behind});")
+        if region.half:
+            rows.append(f"{self._log_density} += log2();")
         low, high = region.low, region.high
         if low is not None and high is not None:
             mass = (

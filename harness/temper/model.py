@@ -18,7 +18,7 @@ from harness.model import Model, OwnBase
 from harness.temper.classify import What
 from harness.temper.edited import UNEDITED, read_edited, refuse_other_variables
 from harness.temper.program import TemperedProgram, self_contained, temper_each
-from harness.temper.simulate import LOG_SIMULATED
+from harness.temper.simulate import LOG_PRIOR, LOG_SIMULATED
 from harness.temper.templates import Variant
 
 PRIOR_SIMULATION = "prior_simulation"
@@ -81,7 +81,8 @@ def tempered_model(
     given = None if edited is None else read_edited(edited, programs)
     aliases: dict[str, Mapping[str, str]] = {form: each.names for form, each in programs.items()}
     if simulation is not None:
-        aliases[PRIOR_SIMULATION] = {LOG_SIMULATED: simulation.log_density}
+        kind = LOG_PRIOR if simulation.normalised else LOG_SIMULATED
+        aliases[PRIOR_SIMULATION] = {kind: simulation.log_density}
     if given is not None:
         texts |= {given.form: given.text, UNEDITED: texts[given.form]}
         aliases[UNEDITED] = aliases[given.form]

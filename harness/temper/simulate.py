@@ -59,8 +59,9 @@ from harness.temper.tree import (
     variables,
 )
 
-LOG_SIMULATED = "log_simulated"
-"""Generated quantity of a program that simulates a prior: the log density of the draw."""
+LOG_SIMULATED, LOG_PRIOR = "log_simulated", "log_prior"
+"""Generated quantity of a program that simulates a prior: the log density of the draw, up to a
+constant, and the same if that constant is known to be 0."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,14 @@ class Simulation:
         variables, so that the draws' density can be compared on one space.
     log_density
         Name of the generated quantity that is the log density of a draw, up to a constant.
+    normalised
+        Whether the constant is 0.
     """
 
     text: str
     jacobian: str
     log_density: str
+    normalised: bool
 
 
 def write_simulation(syntax: Syntax, classification: Classification) -> Simulation:
@@ -115,6 +119,7 @@ class _Simulator:
         self._parameters = {each.name: each for each in parameters(syntax)}
         self._names = Names(names(tuple(syntax.blocks.values())))
         self._draws: dict[int, list[_Draw]] = {}
+        self._normalised = True
 
     def simulation(self) -> Simulation:
         blocks = self._syntax.blocks
@@ -169,6 +174,7 @@ class _Simulator:
                 }
             ),
             log_density,
+            self._normalised,
         )
 
     def _prepared(self, used: tuple[Node, ...] | list[Node]) -> str:
@@ -313,7 +319,10 @@ class _Simulator:
         highs += bounds[-1:] if high else []
         if tag(expr(draw.variate)) != "Variable" and any(e.several for e in (*lows, *highs)):
             raise NotSimulatedError("elements with bounds of their own are drawn one by one")
-        return Region(tuple(lows), tuple(highs), least, most, constraint in _SORTED)
+        half = cut == Truncation() and cut_in_half(draw.density, self._support(draw))
+        if constraint in _SORTED or ((low or high) and not half):
+            self._normalised = False  # how much of the mass is left is not known
+        return Region(tuple(lows), tuple(highs), least, most, constraint in _SORTED, half)
 
     def _text(self, draw: _Draw, drawing: Drawing) -> str:
         """Text that draws."""
@@ -369,6 +378,7 @@ class _Simulator:
         turns = [self._names.of(f"turn_{each}") for each in range(len(sizes))]
         at = f"{parameter.name}[{', '.join(turns)}]" if turns else parameter.name
         if constraint == "UnitVector":
+            self._normalised = False
             text = drawing.uniform_direction(at)
         else:
             family, *given = _FLAT[constraint]

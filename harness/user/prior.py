@@ -87,6 +87,8 @@ class PriorDraws:
         Gradient evaluations, or evaluations of the density if the draws are independent.
     independent
         Whether the prior has been simulated, so that there are no chains of NUTS that may disagree.
+    log_integral
+        Log of the integral of the prior as the program writes it, if the simulation shows it.
     """
 
     points: FloatArray
@@ -94,6 +96,7 @@ class PriorDraws:
     r_hat: float
     gradients: int
     independent: bool = False
+    log_integral: float | None = None
 
     @property
     def effective(self) -> float:
@@ -138,13 +141,13 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
     """
     density = BatchedDensity(model.program(PRIOR), model.data)
     try:
-        points = simulated_prior(model, density, CHAINS * _DRAWS, seed)
+        made = simulated_prior(model, density, CHAINS * _DRAWS, seed)
     except HarnessError as error:
         _log.info("%s: NUTS samples its prior: %s", model.name, error)
         return _sampled_longer(model, density, seed)
-    points = points.reshape(CHAINS, _DRAWS, -1)
+    points = made.points.reshape(CHAINS, _DRAWS, -1)
     r_hat = float(np.nanmax(evidence.r_hat(points)))
-    return PriorDraws(points, density, r_hat, CHAINS * _DRAWS, independent=True)
+    return PriorDraws(points, density, r_hat, CHAINS * _DRAWS, True, made.log_integral)
 
 
 def _sampled_longer(model: Model, density: BatchedDensity, seed: int) -> PriorDraws:

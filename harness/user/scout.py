@@ -28,7 +28,7 @@ from harness.forms.from_pilot import scouted_ladder
 from harness.model import Model
 from harness.path import GaussianBase, Pilot
 from harness.user.bridged import bridged_in_time
-from harness.user.compare import Population
+from harness.user.compare import Population, compare
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, prior_draws
 from harness.user.short import ShortRuns
@@ -170,14 +170,17 @@ class PriorConstant(NamedTuple):
 def prior_constant(
     model: Model, prior: PriorDraws, *, most_seconds: float, seed: int
 ) -> PriorConstant:
-    """Return the integral of the prior that the program's text shows, or run pilots for it.
+    """Return the integral of the prior that the program or its simulation shows, or run pilots.
 
     Raises
     ------
     DataError, SamplingError
-        As :func:`harness.user.legs.run_leg`, or if draws of the prior disagree.
+        As :func:`harness.user.legs.run_leg`, or if draws of the prior disagree with each other, or
+        with the pilots' particles.
     """
     known = model.log_prior_integral
+    if known is None:
+        known = prior.log_integral
     if known is not None:
         return PriorConstant(LogEvidence(known, 0.0), 0)
     if not prior.reliable:
@@ -190,6 +193,14 @@ def prior_constant(
         most_seconds=most_seconds,
         seed=seed,
     )
+    # On the unconstrained space, so that all coordinates are compared alike.
+    compared = compare({"x": prior.points}, Population({"x": leg.particles}, leg.log_weight))
+    apart = compared.missed_by_other or compared.missed_by_nuts or compared.differs
+    if apart is not None:
+        raise SamplingError(
+            "pilots from a Gaussian to the prior, which may have a funnel, give a part of it "
+            f"probability {apart.other:.2f}, and draws of it {apart.nuts:.2f}"
+        )
     return PriorConstant(evidence.combined_log_evidence(leg.estimates).estimate, leg.gradients)
 
 

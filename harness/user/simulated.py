@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,10 +14,19 @@ from harness.engine.stanli_package import stanli_source
 from harness.errors import DataError, SamplingError
 from harness.model import Model
 from harness.temper.model import CHANGE_OF_VARIABLES, PRIOR_SIMULATION
-from harness.temper.simulate import LOG_SIMULATED
+from harness.temper.simulate import LOG_PRIOR
 
 _ROUNDING = 1e-6
 """Differences of log densities, relative to their size, that rounding explains."""
+
+
+class Simulated(NamedTuple):
+    """Draws of a prior by simulation."""
+
+    points: FloatArray
+    """Independent draws on Stan's unconstrained space, shape (n, D), all finite."""
+    log_integral: float | None
+    """Log of the integral of the prior as the program writes it; None if it is not known."""
 
 
 def can_be_simulated(model: Model) -> bool:
@@ -24,7 +34,7 @@ def can_be_simulated(model: Model) -> bool:
     return PRIOR_SIMULATION in model.aliases
 
 
-def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int) -> FloatArray:
+def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int) -> Simulated:
     """Simulate the prior of a tempered model, and check the draws.
 
     The simulation sums up the log density of what it draws from.  If that is the prior, it differs
@@ -42,11 +52,6 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
         Number of draws n.
     seed
         Seed, 0 to 2^32 - 1.
-
-    Returns
-    -------
-    ndarray
-        Independent draws on Stan's unconstrained space, shape (n, D), all finite.
 
     Raises
     ------
@@ -74,13 +79,14 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
         raise SamplingError(f"{program.name}: a draw lies outside of the prior, or overflows")
     if np.any(np.abs(difference - np.median(difference)) > _ROUNDING * size):
         raise DataError(f"{program.name}: the density of its draws is not that of the prior")
-    return points
+    known = LOG_PRIOR in model.aliases[PRIOR_SIMULATION]
+    return Simulated(points, float(np.median(difference)) if known else None)
 
 
 def _log_simulated(
     model: Model, program: StanProgram, made: Mapping[str, FloatArray]
 ) -> FloatArray:
-    name = model.aliases[PRIOR_SIMULATION][LOG_SIMULATED]
+    (name,) = model.aliases[PRIOR_SIMULATION].values()
     if name not in made:
         raise SamplingError(f"{program.name}: its generated quantities cannot be evaluated")
     return made[name]
