@@ -241,7 +241,10 @@ class _Parallel:
     def _log_evidence(self, run: TemperingRun, constant: LogEvidence | None) -> LogEvidence | None:
         first, *others = (each.evidence for each in run.ladders)
         second = others[0] if others else None
-        if first is not None and second is not None and constant is not None:
+        if second is not None and constant is not None:
+            # Where replicas hardly travel along the first ladder, its estimate has not settled.
+            if first is None or run.few_trips:
+                return second.log_evidence.minus(constant)
             joined = evidence.joined_evidence(first, second, constant)
             gap, error = abs(float(joined.gap.value)), float(joined.gap.mcse)
             if gap > max(_GAP_ERRORS * error, _GAP_MATTERS):
@@ -249,8 +252,6 @@ class _Parallel:
             return joined.log_evidence
         if first is not None:
             return first.log_evidence
-        if second is not None and constant is not None:
-            return second.log_evidence.minus(constant)
         self._findings.append(
             Finding(
                 Severity.PROBLEM,
