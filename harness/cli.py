@@ -426,7 +426,7 @@ def temper(
     default="auto",
     show_default=True,
     help="auto: plain NUTS, then pilots that look for further modes, then collapsed_tempering if "
-    "NUTS misses part of the posterior; nuts: plain NUTS; parallel_tempering: replicas that swap "
+    "NUTS misses part of the posterior, and parallel_tempering if doubts are left; nuts: plain NUTS; parallel_tempering: replicas that swap "
     "between prior and posterior; nested_sampling: particles of the prior that climb the "
     "likelihood; otherwise the form to run.",
 )
@@ -462,7 +462,7 @@ def temper(
     type=click.IntRange(1, 2),
     default=2,
     show_default=True,
-    help="Ladders of parallel_tempering: from the prior and from a Gaussian near the posterior, or "
+    help="Ladders of parallel_tempering: from the prior and from Gaussians near the posterior, or "
     "from the prior alone.",
 )
 @click.option(

@@ -53,7 +53,6 @@ _LEAST_SHARE = 0.5
 """Share of the time for the run itself, whatever its references take."""
 _BRIDGE_SHARE = 0.1
 """Share of the time for a bridge from its draws."""
-_CANDIDATES = 1024
 _GAP_ERRORS, _GAP_MATTERS = 4.0, 0.3
 """Standard errors, and nats, by which two ladders' estimates of log Z differ if one is wrong."""
 

@@ -81,11 +81,11 @@ Method = Literal["auto", "nuts", "parallel_tempering", "nested_sampling"] | Temp
 """How a program is sampled.
 
 ``nuts``: Stan's NUTS on the program itself; a form's name: that form along a pilot's path;
-``parallel_tempering``: replicas between the prior, the posterior and a Gaussian near it;
+``parallel_tempering``: replicas between the prior, the posterior and Gaussians near it;
 ``nested_sampling``: particles of the prior that climb the likelihood, for log Z without a path;
 ``auto``: NUTS, then pilots, and then collapsed tempering if NUTS's chains disagree or NUTS stays in
 a region that it had missed, in rounds until its diagnosis is clean; parallel tempering takes over
-where that fails or leaves warnings.
+where that fails or leaves warnings, and where NUTS leaves few effective draws or no log Z.
 """
 METHODS: tuple[Method, ...] = (
     *("auto", "nuts", *get_args(Tempered)),
@@ -179,7 +179,7 @@ def sample(
         :data:`harness.samplers.rung_replicas.Explorer`.  The particles of ``nested_sampling`` move
         by ``slice``, which ``auto`` takes, or ``hmc``.
     references
-        Ladders of ``parallel_tempering``: 2, from the prior and from a Gaussian near the posterior,
+        Ladders of ``parallel_tempering``: 2, from the prior and from Gaussians near the posterior,
         or 1, from the prior alone.
     what
         What is tempered; see :func:`harness.temper.temper`.  A program without a likelihood is
@@ -194,12 +194,12 @@ def sample(
         ``cmdstan`` compiles the program.  ``stanli`` does not, and does the same.  ``auto`` takes
         CmdStan, or stanli if there is no compiler.
     budget
-        Seconds of wall time for pilots, which look for further modes and estimate log Z.  A pilot
-        that does not finish within its share is left out, and a finding reports that.  What they
-        leave, or half of the budget, is for rounds in which the tempered run of ``auto`` goes on,
-        and for parallel tempering if that takes over.  For ``parallel_tempering``, of the run: it
-        goes on beyond the draws that are asked for while there are too few round trips and time is
-        left.  For ``nested_sampling``, of the run too.
+        Seconds of wall time for what follows plain NUTS: pilots, which look for further modes and
+        estimate log Z, rounds in which the tempered run of ``auto`` goes on, parallel tempering if
+        that takes over, which has two fifths of it at least, and the table of modes.  A pilot that
+        does not finish within its share is left out, and a finding reports that.  For
+        ``parallel_tempering``, of the run: it goes on beyond the draws that are asked for until
+        they are enough, while time is left.  For ``nested_sampling``, of the run too.
     progress
         Whether to show progress on standard error.
 
