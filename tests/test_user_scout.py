@@ -83,10 +83,25 @@ def test_chains_that_disagree_have_no_bridge(
     assert BRIDGE not in scout_program(schools, draws=apart, seed=3).estimates
 
 
-def test_a_leg_that_succeeds_needs_no_bridge(
+def test_a_bridge_adds_to_a_leg_that_succeeds(
     schools: Model, draws: Mapping[str, FloatArray]
 ) -> None:
-    assert BRIDGE not in scout_program(schools, draws=draws, seed=3).estimates
+    without, scouted = (
+        scout_program(schools, draws=draws, divergent=each, seed=3) for each in (True, False)
+    )
+    assert set(scouted.estimates) == {*without.estimates, BRIDGE}
+    # In a funnel's neck, where transitions diverge, a bridge would be too sure of itself.
+    assert BRIDGE not in without.estimates
+    found, said = evidence_of(schools, scouted, nuts_is_sound=True)
+    alone, _ = evidence_of(schools, without, nuts_is_sound=True)
+    assert found.mcse < alone.mcse
+    assert abs(found.value - schools_log_evidence()) < 4 * found.mcse
+    assert not any("bridge sampling" in each for each in said)
+    # A bridge sees no more than draws that miss a mode.
+    assert (
+        evidence_of(schools, scouted, nuts_is_sound=False)[0]
+        == (evidence_of(schools, without, nuts_is_sound=False)[0])
+    )
 
 
 def test_pilots_that_miss_a_part_of_a_prior_do_not_give_its_integral() -> None:

@@ -44,9 +44,8 @@ def pilots_evidence(
     search = list(scouted.estimates.get(scouted.origin, ()))
     if not search_is_sound or (scouted.prior is not None and not scouted.prior.reliable):
         search = []
-    by_bridge = BRIDGE in scouted.estimates
-    # A bridge sees no more than the draws.
-    near = _near(scouted) if nuts_is_sound or not by_bridge else []
+    by_bridge = BRIDGE in scouted.estimates and "near" in scouted.failures
+    near = _near(scouted, bridge=nuts_is_sound)
     if near and by_bridge:
         findings.append(bridge_of_draws(scouted.failures["near"]))
     if not search and not near:
@@ -87,14 +86,17 @@ def pilots_evidence(
     return _with_constant(scouted, search, near), findings
 
 
-def _near(scouted: Scouted) -> list[LogEvidence]:
-    """Return the near leg's estimates, divided by what the prior integrates to."""
+def _near(scouted: Scouted, *, bridge: bool) -> list[LogEvidence]:
+    """Return the near leg's estimates, divided by what the prior integrates to.
+
+    A bridge sees no more than the draws, so it counts only if they are sound.
+    """
     if scouted.constant is None:
         return []
     return [
         LogEvidence(each.value - scouted.constant.value, each.mcse)
         for origin, leg in scouted.estimates.items()
-        if origin != scouted.origin
+        if origin != scouted.origin and (bridge or origin != BRIDGE)
         for each in leg
     ]
 

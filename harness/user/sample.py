@@ -388,7 +388,11 @@ class _Run:
         try:
             with self._clock.step("a search for further modes", "pilot"):
                 scouted = scout_program(
-                    self._program.model, draws=draws, budget=self._budget, seed=self._seed
+                    self._program.model,
+                    draws=draws,
+                    divergent=bool(plain.sample_stats["diverging"].any()),
+                    budget=self._budget,
+                    seed=self._seed,
                 )
         except HarnessError as error:
             return UserFit(self.finished(plain, [search_failed(str(error))]), "nuts")

@@ -3,8 +3,9 @@
 Two kinds of pilot look at the posterior from different sides.  The *search* starts from the prior
 or, if that is flat, from a wide Gaussian.  It may find modes that NUTS misses, and tempered runs
 follow its path.  The *near* leg starts from a Gaussian that is fitted to draws of NUTS, so it needs
-few rungs, however vague the prior is.  Both estimate log Z, so that a failure of one shows.  If the
-near leg does not reach the posterior in time, bridge sampling from the draws takes its place.
+few rungs, however vague the prior is.  Both estimate log Z, so that a failure of one shows.  Bridge
+sampling from the draws adds an estimate that is often the most precise, if no transition of NUTS
+was divergent, and takes the near leg's place if that does not reach the posterior in time.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ BUDGET = 120.0
 _SEARCH, _OTHER = 0.35, 0.2
 """Shares of it for the search, and for each of the other legs."""
 BRIDGE = "draws of NUTS themselves"
-"""Origin of an estimate by bridge sampling, which takes the near leg's place."""
+"""Origin of an estimate by bridge sampling, beside the near leg or in its place."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ def scout_program(
     model: Model,
     *,
     draws: Mapping[str, FloatArray] | None = None,
+    divergent: bool = True,
     budget: float = BUDGET,
     seed: int,
 ) -> Scouted:
@@ -141,6 +143,9 @@ def scout_program(
     draws
         NUTS's draws by parameter, shape (chains, draws, ...), for the near leg, which otherwise
         makes short runs of its own.
+    divergent
+        Whether transitions of NUTS were divergent.  The draws may then lack the neck of a funnel,
+        where a bridge would be too sure of itself.
     budget
         Seconds of wall time for all pilots.  A leg that exceeds its share gives up.
     seed
@@ -151,7 +156,7 @@ def scout_program(
     ToolchainError
         If stanli is not installed, which evaluates the densities.
     """
-    return _Scout(model, draws, budget, seed).scouted()
+    return _Scout(model, draws, divergent, budget, seed).scouted()
 
 
 def starts_from_prior(model: Model) -> bool:
@@ -209,10 +214,12 @@ class _Scout:
         self,
         model: Model,
         draws: Mapping[str, FloatArray] | None,
+        divergent: bool,
         budget: float,
         seed: int,
     ) -> None:
         self._model, self._draws, self._budget = model, draws, budget
+        self._divergent = divergent
         self._seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(6)]
         self._density = BatchedDensity(model.program("target"), model.data)
         self._short = ShortRuns(
@@ -328,10 +335,12 @@ class _Scout:
             self._bridge()
             return None
         self._remember(leg)
+        if not self._divergent:
+            self._bridge()
         return leg
 
     def _bridge(self) -> None:
-        """Estimate log Z by bridge sampling from NUTS's draws, in place of the leg that failed.
+        """Estimate log Z by bridge sampling from NUTS's draws.
 
         It takes a fraction of a leg's gradients and works in more dimensions.  But it needs chains
         that agree, and sees nothing of what lies around the draws.
