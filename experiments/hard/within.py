@@ -3,8 +3,9 @@
 A short trial shows what a draw costs; then the whole run follows, with draws for what is left.  The
 trial counts.  If what is left buys no run twice as long, the trial is the run.
 
-The time that pilots and parallel tempering may take is the default of ``harness sample``, in wall
-time.  It is far above the budgets here, so that a busy machine changes few answers.
+The seconds that there are, or those that the trial says the evaluations take, are also the budget
+of ``harness sample``, since parallel tempering goes on until its draws are enough.  That budget is
+in wall time, so a busy machine changes answers.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from .particles import sample_by_particles
 from .peers import sample_by_dynesty
 
 CHAINS = 4
+_TRIAL_SECONDS = 20.0
+"""Budget of a trial, if there is more."""
 TRIAL_WARMUP, TRIAL_DRAWS = 300, 150
 MOST_WARMUP = 1000
 MOST_DRAWS = 4000
@@ -62,12 +65,15 @@ class Asked:
         Seed.
     most
         What it may cost before it is stopped, if it can be stopped.
+    budget
+        Budget of ``harness sample``, in seconds.
     """
 
     warmup: int
     draws: int
     seed: int
     most: Spent = UNLIMITED
+    budget: float = BUDGET
 
 
 @dataclass(frozen=True)
@@ -136,14 +142,19 @@ def sample_within(
     began = time.process_time()
     with at_most_cores(1):
         budget = Spent(seconds or math.inf, evaluations or math.inf)
-        made = [run(model, Asked(TRIAL_WARMUP, TRIAL_DRAWS, first, _stop(budget)), options)]
+        time_there_is = min(budget.seconds, _TRIAL_SECONDS)
+        trial = Asked(TRIAL_WARMUP, TRIAL_DRAWS, first, _stop(budget), time_there_is)
+        made = [run(model, trial, options)]
         spent = Spent(time.process_time() - began, made[0].evaluations)
         iterations = affordable(spent, made[0].growing, budget)
         if iterations >= 2 * (TRIAL_WARMUP + TRIAL_DRAWS):
             warmup = min(MOST_WARMUP, iterations // 3)
             draws = min(MOST_DRAWS, iterations - warmup)
             left = Spent(*(whole - part for whole, part in zip(budget, spent, strict=True)))
-            made.append(run(model, Asked(warmup, draws, second, _stop(left)), options))
+            rate = spent.seconds / spent.evaluations if spent.evaluations else math.inf
+            time_there_is = min(left.seconds, rate * left.evaluations, BUDGET)
+            asked = Asked(warmup, draws, second, _stop(left), time_there_is)
+            made.append(run(model, asked, options))
     return _charged(made, time.process_time() - began, model)
 
 
@@ -183,6 +194,7 @@ def _by_user(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
         warmup=asked.warmup,
         draws=asked.draws + nested * asked.warmup,
         seed=asked.seed,
+        budget=asked.budget,
         progress=False,
         **options,
     )

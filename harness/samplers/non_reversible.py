@@ -67,7 +67,7 @@ _POOR_ACCEPTANCE, _POOR_STEP = 0.5, 0.05
 _LEAST_SPREAD = 0.05  # of the first guess at a rung's spread, as a share of the reference's
 _DRAWS_A_DIMENSION = 20  # below which no reference is fitted to them
 _ROUNDS_TO_FIT = 2  # after which a second reference has been fitted to the target's draws
-_LONGER = 1.2  # times the first ladder's barrier: the second one is then of no use
+_LONGER = 1.0  # than the first ladder's barrier, about two rungs: the second is then of no use
 _FEWEST_DRAWS = 20  # of a chain, which are made whatever the time is
 _WARMUP_SHARE = 0.5  # of the time
 _MOST_EVERY = 64  # scans a draw, however much time there is
@@ -290,7 +290,9 @@ class _Tempering:
         """Whether replicas get to the target from the first reference within fewer rungs."""
         rungs, rejection = made.rungs, made.avoidable_rejection()
         barriers = [float(rungs.of_ladder(j, rejection).sum()) for j in range(len(rungs.ladders))]
-        return len(barriers) == 2 and barriers[1] > _LONGER * barriers[0]
+        return (
+            self._fitted is not None and len(barriers) == 2 and barriers[1] > barriers[0] + _LONGER
+        )
 
     def _use(self, references: Sequence[Reference], replicas: Replicas) -> None:
         """Take other references, or one less."""
