@@ -43,7 +43,7 @@ from harness.user.scout import (
 from harness.user.short import ShortRuns
 
 References = Literal[1, 2]
-"""References that ladders start from: the prior, or the prior and a Gaussian near the target."""
+"""References that ladders start from: the prior, or the prior and Gaussians near the target."""
 
 _CONSTANT_SHARE = 0.25
 """Share of the time for the integral of a prior that the program does not normalise."""
