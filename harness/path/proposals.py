@@ -26,6 +26,8 @@ _FLATTEST = 0.01
 """Smallest curvature that is used, where that of the draws' variances is 1."""
 PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 """Numbers of parts that are tried."""
+_MOST_POINTS = 20_000
+"""More draws are thinned: they would not change a fit that matters."""
 _IN_VAIN = 2
 """So many numbers in turn that are not worth it are the last."""
 _FEWEST_IN_PART = 8
@@ -63,17 +65,13 @@ class Mixture:
 
     def log_density_and_gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the log density at points (n, D), shape (n,), and its gradient, (n, D)."""
-        z, terms = self._whitened(points)
-        value: FloatArray = np.logaddexp.reduce(terms, axis=0)
-        share = np.exp(terms - np.where(np.isfinite(value), value, 0.0))
-        gradient: FloatArray = -((share[..., None] * z) @ self._stacked[1]).sum(axis=0)
-        return value, gradient
-
-    def _whitened(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return points (n, D) whitened by each part, (K, n, D), and the terms, (K, n)."""
         means, whiteners, constants = self._stacked
         z = (points - means[:, None]) @ whiteners.swapaxes(1, 2)
-        return z, constants[:, None] - 0.5 * np.square(z).sum(axis=2)
+        terms = constants[:, None] - 0.5 * np.square(z).sum(axis=2)
+        value: FloatArray = np.logaddexp.reduce(terms, axis=0)
+        share = np.exp(terms - np.where(np.isfinite(value), value, 0.0))
+        gradient: FloatArray = -((share[..., None] * z) @ whiteners).sum(axis=0)
+        return value, gradient
 
     @cached_property
     def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -100,9 +98,8 @@ class Mixture:
 
     def terms(self, points: npt.ArrayLike) -> FloatArray:
         """Return the log of each part's weighted density at points (..., D); shape (K, ...)."""
-        at = np.asarray(points, dtype=np.float64)
-        flat = at.reshape(-1, at.shape[-1])
-        return self._whitened(flat)[1].reshape(-1, *at.shape[:-1])
+        terms = zip(self.weight, self.parts, strict=True)  # one by one, as points may be many
+        return np.stack([np.log(weight) + part.log_density(points) for weight, part in terms])
 
 
 def fitted_proposal(draws: FloatArray, log_density: LogDensity | None = None) -> GaussianBase:
@@ -221,7 +218,17 @@ def fitted_mixture(
     parts
         Numbers of parts that are tried, ascending.
     """
+    try:
+        return _chosen_mixture(draws, whole, seed, parts)
+    except np.linalg.LinAlgError:  # of a part whose draws lie in a plane
+        return None
+
+
+def _chosen_mixture(
+    draws: FloatArray, whole: GaussianBase, seed: int, parts: Sequence[int]
+) -> Mixture | None:
     dimension = draws.shape[2]
+    draws = draws[:, :: -(-draws.shape[0] * draws.shape[1] // _MOST_POINTS)]
     fit, judge = _held_out(draws)
     most = len(fit) // (_DRAWS_A_PART * dimension)
     if most < parts[0]:
@@ -306,8 +313,9 @@ def _maximised(points: FloatArray, share: FloatArray) -> Mixture:
     held = share.sum(axis=1)
     weight = (held + 0.5) / (count + 0.5 * number)
     mean = share @ points / (held + np.finfo(np.float64).tiny)[:, None]
-    offset = points - mean[:, None]
-    spread = np.einsum("kn,kni,knj->kij", share, offset, offset, optimize=True)
+    spread = np.stack(
+        [(own * (points - at).T) @ (points - at) for own, at in zip(share, mean, strict=True)]
+    )
     within = spread.sum(axis=0) / count + _SMALLEST * np.eye(dimension)
     mixed = (spread + (dimension + 2) * within) / (held + dimension + 2)[:, None, None]
     root = np.linalg.cholesky(mixed)
