@@ -85,7 +85,12 @@ def test_chains_that_disagree_are_tempered() -> None:
     apart = np.where(np.arange(16)[:, None] < 8, LEFT, RIGHT)
     assert judge(compared(apart, BOTH), scouted(BOTH, apart), nuts_stays=False).temper
     assert judge_alone(nuts(apart), scouted(None, apart)).temper
-    assert not judge_alone(nuts(RIGHT), scouted(None, RIGHT)).temper
+    agreed = judge_alone(nuts(RIGHT), scouted(None, RIGHT))
+    assert not agreed.temper
+    # Of another method's draws it would not be true.
+    assert not agreed.findings
+    (said,) = agreed.about_nuts
+    assert said.sentence.startswith("These are the draws of plain NUTS")
 
 
 def test_agreement_is_fine_and_says_so() -> None:

@@ -22,7 +22,7 @@ from harness.fit import Fit
 from harness.path import GaussianBase
 from harness.user import UserFit, sample
 from harness.user.bridged import Bridge, bridged_in_time
-from harness.user.legs import fitted_gaussian
+from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.references import Dealt
 
 assert stanli is not None
@@ -306,6 +306,32 @@ def test_auto_does_not_try_again_for_what_no_run_would_change(tmp_path: Path) ->
     assert any("may belong to the prior or to the likelihood" in each for each in told)
     assert result.method == "collapsed_tempering"
     assert "parallel" not in result.timings
+
+
+def test_auto_goes_on_where_the_search_fails_and_takes_what_sees_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chains of NUTS agree in the mode near their starting points, and nothing else was seen."""
+
+    def fails(*arguments: Any, origin: str, **options: Any) -> Leg:
+        if origin == "a wide Gaussian":
+            raise SamplingError("the pilot was stopped")
+        return run_leg(*arguments, origin=origin, **options)
+
+    monkeypatch.setattr("harness.user.scout.run_leg", fails)
+    text = """
+    parameters { vector[2] x; }
+    model { target += log_sum_exp(-dot_self(x), -dot_self(x - 20)); }
+    """
+    result = sample(
+        *(written(tmp_path, text), {}), seed=1, engine="stanli", budget=60, progress=False
+    )
+    assert result.method == "parallel_tempering"
+    check_evidence(result, float(np.log(2 * np.pi)), 0.1)  # the two Gaussians integrate to pi
+    told = [each.sentence for each in result.diagnosis]
+    assert any("by parallel tempering" in each and "misses part" in each for each in told)
+    assert not any("These are the draws of plain NUTS" in each for each in told)
+    assert result.nuts is not None
 
 
 def test_a_bridge_to_the_draws_makes_log_z_more_precise(tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ class Judgement:
         Region to which NUTS and the search give different probabilities, although both visit it
         and NUTS's chains agree, as long as that is not settled; its finding is one of
         ``findings``.
+    about_nuts
+        What is to be said besides if NUTS's fit is the result.
     """
 
     temper: bool
@@ -53,6 +55,7 @@ class Judgement:
     search_is_sound: bool
     findings: tuple[Finding, ...]
     dispute: Dispute | None = None
+    about_nuts: tuple[Finding, ...] = ()
 
     def adding(self, finding: Finding) -> Judgement:
         """Return the same with one more finding."""
@@ -145,10 +148,9 @@ def judge_alone(draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
     """Judge plain NUTS by its chains alone, because the search failed."""
     r_hat, worst = largest_r_hat(draws)
     apart = r_hat > R_HAT_PROBLEM
-    findings = [search_failed(scouted.failures.get("search", ""))]
-    if apart:
-        findings.append(_disagreement(r_hat, worst))
-    return Judgement(apart, apart, False, tuple(findings))
+    findings = (_disagreement(r_hat, worst),) if apart else ()
+    failed = search_failed(scouted.failures.get("search", ""))
+    return Judgement(apart, apart, False, findings, about_nuts=(failed,))
 
 
 def missed_by_tempered(compared: Comparison, scouted: Scouted) -> Finding | None:
@@ -171,6 +173,27 @@ def missed_by_tempered(compared: Comparison, scouted: Scouted) -> Finding | None
         f"incomplete: {lost} has probability {lost.nuts:.2f} by NUTS and {lost.other:.2f} by the "
         "tempered draws.",
         "Run longer (--draws, --warmup), try --method pseudo_extended, and compare.",
+    )
+
+
+def seen_by_replicas(compared: Comparison, *, sound: bool) -> Finding | None:
+    """Report the region that NUTS has missed and parallel tempering visits, if there is one.
+
+    Parameters
+    ----------
+    compared
+        NUTS's draws against those of parallel tempering.
+    sound
+        Whether parallel tempering has no problem of its own.
+    """
+    region = compared.missed_by_nuts
+    if region is None:
+        return None
+    return Finding(
+        Severity.WARNING if sound else Severity.PROBLEM,
+        f"Plain NUTS misses part of the posterior: {region} has probability {region.nuts:.2f} by "
+        f"its draws but {region.other:.2f} ± {region.other_error:.2f} by parallel tempering.",
+        "Use the tempered fit." if sound else "Give it more time (--budget), and compare.",
     )
 
 

@@ -35,7 +35,7 @@ from harness.samplers.tempering_run import Enough, TemperingSettings
 from harness.temper import What
 from harness.user.arbitrate import arbitrate
 from harness.user.clock import Clock, quiet
-from harness.user.compare import Population, compare
+from harness.user.compare import Comparison, Population, compare
 from harness.user.confirm import nuts_stays
 from harness.user.evidence import (
     PilotsEvidence,
@@ -59,6 +59,7 @@ from harness.user.judge import (
     no_relief,
     no_search,
     search_failed,
+    seen_by_replicas,
     shortened,
     took_over,
 )
@@ -401,7 +402,7 @@ class _Run:
         if not judged.temper:
             result = self.with_modes(UserFit(self._with_plain(plain, scouted, judged), "nuts"))
             lacking = problems_of_modes(result.modes)
-            if not lacking and _is_settled(result):
+            if not lacking and scouted.search is not None and _is_settled(result):
                 return result
             if not lacking:
                 return self._relieved(result, plain, scouted, judged, explorer)
@@ -500,14 +501,20 @@ class _Run:
             fit, findings = self._replicas(explorer, left, near=near)
         except HarnessError as error:
             return found.adding(no_relief(str(error)))
-        missed = self._missed(plain, fit, scouted)
+        compared = self._compared(plain, fit)
+        missed = missed_by_tempered(compared, scouted)
         if judged.dispute is not None and missed is None:
             judged = judged.settled(*arbitrate(judged.dispute, _parameters(fit)))
         told = [*judged.findings, *findings, *([] if missed is None else [missed])]
         other = UserFit(self.finished(fit, told, scouted), METHOD)
         others = other.troubles([*lasting, *self._of_program(fit)])
+        sound = all(each.severity < Severity.PROBLEM for each in others)
+        seen = seen_by_replicas(compared, sound=sound) if found.method == "nuts" else None
+        if seen is not None and sound:
+            return replace(other, nuts=plain, tempered=found.tempered).adding(seen)
         if severities(others) >= severities(troubles):
-            return found.adding(no_relief(others[0].sentence))
+            kept = found if seen is None else found.adding(seen)
+            return kept.adding(no_relief(others[0].sentence))
         tempered = found.fit if found.method == _AUTO else found.tempered
         return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
 
@@ -631,14 +638,14 @@ class _Run:
         found, findings = pilots or self._pilots_evidence(scouted, judged)
         if found is not None:
             plain.tree.attrs |= {"log_evidence": found.value, "log_evidence_mcse": found.mcse}
-        told = [*judged.findings, *findings, *zero_likelihood(scouted)]
-        return self.finished(plain, told, scouted)
+        about = [*judged.findings, *judged.about_nuts]
+        return self.finished(plain, [*about, *findings, *zero_likelihood(scouted)], scouted)
 
     def _chosen(
         self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement
     ) -> tuple[UserFit, Judgement]:
         """Compare NUTS once more, with the tempered draws, and return the better of the two."""
-        missed = self._missed(plain, fit, scouted)
+        missed = missed_by_tempered(self._compared(plain, fit), scouted)
         keep = missed is not None and not judged.nuts_misses
         if judged.dispute is not None and missed is None:
             side, settled = arbitrate(judged.dispute, _parameters(fit))
@@ -655,11 +662,12 @@ class _Run:
         told = [*said.findings, *findings]
         return UserFit(self.finished(fit, told, scouted), _AUTO, nuts=plain), judged
 
-    def _missed(self, plain: Fit, fit: Fit, scouted: Scouted) -> Finding | None:
-        """Report a region that NUTS has visited and a tempered fit has not."""
+    @staticmethod
+    def _compared(plain: Fit, fit: Fit) -> Comparison:
+        """Compare NUTS's draws with those of a tempered fit."""
         chains = fit.posterior.sizes["chain"]
         tempered = Population(_parameters(fit), np.zeros(chains), fewest_effective(fit))
-        return missed_by_tempered(compare(_parameters(plain), tempered), scouted)
+        return compare(_parameters(plain), tempered)
 
     def _pilots_evidence(self, scouted: Scouted, judged: Judgement) -> PilotsEvidence:
         return pilots_evidence(
