@@ -24,10 +24,13 @@ model { y ~ normal(abs(x), 1); }
 """
 
 
-def runs(folder: Path) -> ShortRuns:
+def runs(folder: Path, program: str = PROGRAM) -> ShortRuns:
     path = folder / "two.stan"
-    path.write_text(PROGRAM, encoding="utf-8")
-    model = tempered_model(path, {"y": 8.0})
+    path.write_text(program, encoding="utf-8")
+    if program == PROGRAM:
+        model = tempered_model(path, {"y": 8.0})
+    else:  # without data
+        model = tempered_model(path, {}, what="all")
     density = BatchedDensity(model.program("target"), model.data)
     return ShortRuns(model, density, most_seconds=60, seed=1, far_seed=2)
 
@@ -63,15 +66,11 @@ def test_far_runs_may_be_shorter_than_near_ones(
 
 def test_starting_points_lie_far_out_too(tmp_path: Path) -> None:
     """A Gaussian that is fitted to the draws then has all modes within it."""
-    path = tmp_path / "wells.stan"
-    path.write_text(
+    far = runs(
+        tmp_path,
         "parameters { vector[2] x; }\n"
         "model { target += log_sum_exp({-dot_self(x), -dot_self(x - 30), -dot_self(x + 30)}); }\n",
-        encoding="utf-8",
     )
-    model = tempered_model(path, {}, what="all")
-    density = BatchedDensity(model.program("target"), model.data)
-    far = ShortRuns(model, density, most_seconds=60, seed=1, far_seed=2)
     assert np.all(np.abs(far.near) < 10)
     for well in (-30, 0, 30):
         assert np.any(np.abs(far.wide - well).max(axis=1) < 5)
@@ -79,13 +78,9 @@ def test_starting_points_lie_far_out_too(tmp_path: Path) -> None:
 
 def test_chains_that_end_far_below_the_others_do_not_count(tmp_path: Path) -> None:
     """On a plateau 100 nats below the mode chains stay where they start."""
-    path = tmp_path / "plateau.stan"
-    path.write_text(
+    far = runs(
+        tmp_path,
         "parameters { real x; }\n"
         "model { target += log_sum_exp(-0.5 * square(x), -100 - 0.5 * square(x / 1e6)); }\n",
-        encoding="utf-8",
     )
-    model = tempered_model(path, {}, what="all")
-    density = BatchedDensity(model.program("target"), model.data)
-    far = ShortRuns(model, density, most_seconds=60, seed=1, far_seed=2)
     assert np.all(np.abs(far.wide) < 7)

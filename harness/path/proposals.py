@@ -240,7 +240,10 @@ def _chosen_mixture(
     for more in parts:
         if more > most or in_vain == _IN_VAIN:
             break
-        tried = _mixtures(inside, one.cholesky, more, seed)
+        tried = [
+            _expectation_maximisation(inside, start, more)
+            for start in _starts(inside, one.cholesky, more, seed)
+        ]
         scores = [float(each.log_density(judged).mean()) for each in tried]
         in_vain += 1
         if max(scores) > best + _WORTH:
@@ -248,7 +251,8 @@ def _chosen_mixture(
     if number == 1:
         return None
     everything = whole.whiten(draws.reshape(-1, dimension))
-    found = _mixtures(everything, whole.cholesky, number, seed)[chosen]
+    start = _starts(everything, whole.cholesky, number, seed)[chosen]
+    found = _expectation_maximisation(everything, start, number)
     turned = tuple(
         GaussianBase(whole.mean + whole.cholesky @ part.mean, whole.cholesky @ part.cholesky, 0.0)
         for part in found.parts
@@ -275,21 +279,19 @@ def _moments(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return mean, spread, correlation
 
 
-def _mixtures(
+def _starts(
     points: FloatArray, cholesky: FloatArray, number: int, seed: int
-) -> tuple[Mixture, Mixture]:
-    """Fit mixtures to whitened points (n, D) from two kinds of starting points.
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Put each of some whitened points (n, D) into a part, in two ways; shape (n,) each.
 
     Means that are far apart suit modes that are far apart in many directions.  Cuts between points
     suit modes that are, but in one direction only: there the others hide it from distances.
     """
     rng = np.random.default_rng([seed, number])
     centres = _apart(points, number, rng)
-    nearest = np.square(points[None] - centres[:, None]).sum(axis=2).argmin(axis=0)
+    nearest = np.argmin([np.square(points - each).sum(axis=1) for each in centres], axis=0)
     along = cholesky / np.linalg.norm(cholesky, axis=1)[:, None]
-    cut = _cut(points, np.concatenate([np.eye(len(along)), along]), number)
-    one, other = (_expectation_maximisation(points, each, number) for each in (nearest, cut))
-    return one, other
+    return nearest, _cut(points, np.concatenate([np.eye(len(along)), along]), number)
 
 
 def _expectation_maximisation(

@@ -412,6 +412,20 @@ _SHAPES: Mapping[str, Shape] = {
 """Shapes of what is declared."""
 
 
+_ALONE: Mapping[str, Shape] = {
+    "UReal": "real",
+    "UVector": "vector",
+    "URowVector": "row_vector",
+    "UMatrix": "matrix",
+}
+_IN_ARRAYS: Mapping[str, Shape] = {
+    "UReal": "array",
+    "UVector": "vectors",
+    "URowVector": "row_vectors",
+}
+"""Shapes by type, and by the type of an array's elements."""
+
+
 def _ends_before(own: End, other: End, sign: int) -> bool:
     """Whether a support may end before another one, at its low end or, with sign -1, its high."""
     if own == other or own in (-math.inf, math.inf):
@@ -446,18 +460,12 @@ def _variate(node: Node) -> tuple[Node, Shape]:
         (inner,) = items(items(form)[3])
         node = inner
     kind = type_of(node)
-    shape = {
-        "UReal": "real",
-        "UVector": "vector",
-        "URowVector": "row_vector",
-        "UMatrix": "matrix",
-    }.get(tag(kind))
+    shape = _ALONE.get(tag(kind))
     if tag(kind) == "UArray":
-        inside = tag(items(kind)[1])
-        shape = {"UReal": "array", "UVector": "vectors", "URowVector": "row_vectors"}.get(inside)
+        shape = _IN_ARRAYS.get(tag(items(kind)[1]))
     if shape is None:
         raise NotSimulatedError("a density of something that is not filled in one way")
-    return node, shape  # type: ignore[return-value]
+    return node, shape
 
 
 def _base(variate: Node) -> Node | None:

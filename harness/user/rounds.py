@@ -126,12 +126,17 @@ def severities(findings: Iterable[Finding]) -> tuple[int, ...]:
     return tuple(counted[each] for each in sorted(Severity, reverse=True) if each > Severity.FINE)
 
 
+def has_enough_draws(fit: Fit) -> bool:
+    """Whether the chains agree and there are enough effective draws, without a doubt."""
+    doubts = [*agreement(fit), *effective_draws(fit)]
+    return all(each.severity == Severity.FINE for each in doubts)
+
+
 def _more_would_help(fit: Fit) -> bool:
     tempered = fit.tempered
     lower, upper = outer_tenths(tempered)
     trips = evidence.round_trips(tempered.inv_temp, lower=lower, upper=upper)
     if np.mean(trips) < FEWEST_TRIPS:
         return False
-    doubts = [*agreement(fit), *effective_draws(fit)]
     few = trips.min() == 0 or np.mean(trips) < ROUND_TRIPS_WARNING
-    return bool(few or any(each.severity > Severity.FINE for each in doubts))
+    return bool(few or not has_enough_draws(fit))

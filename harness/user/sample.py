@@ -17,8 +17,6 @@ from harness.diagnosis import (
     R_HAT_WARNING,
     Finding,
     Severity,
-    agreement,
-    effective_draws,
     remember,
 )
 from harness.engine.cores import cores
@@ -75,7 +73,7 @@ from harness.user.parallel import References, parallel_tempering
 from harness.user.prior import PRIOR
 from harness.user.program import Tempered, UserProgram, prepare
 from harness.user.result import UserFit
-from harness.user.rounds import in_rounds, severities
+from harness.user.rounds import has_enough_draws, in_rounds, severities
 from harness.user.scout import BUDGET, FoundPath, Scouted, scout_program
 
 Method = Literal["auto", "nuts", "parallel_tempering", "nested_sampling"] | Tempered
@@ -402,7 +400,8 @@ class _Run:
         if not judged.temper:
             result = self.with_modes(UserFit(self._with_plain(plain, scouted, judged), "nuts"))
             lacking = problems_of_modes(result.modes)
-            if not lacking and scouted.search is not None and _is_settled(result):
+            settled = result.log_evidence is not None and has_enough_draws(result.fit)
+            if not lacking and scouted.search is not None and settled:
                 return result
             if not lacking:
                 return self._relieved(result, plain, scouted, judged, explorer)
@@ -707,12 +706,6 @@ class _Run:
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
         return fit
-
-
-def _is_settled(result: UserFit) -> bool:
-    """Whether a fit of plain NUTS has enough draws that agree, and log Z comes with it."""
-    doubts = [*agreement(result.fit), *effective_draws(result.fit)]
-    return result.log_evidence is not None and all(e.severity == Severity.FINE for e in doubts)
 
 
 def _parameters(fit: Fit) -> dict[str, Any]:
