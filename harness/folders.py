@@ -12,6 +12,7 @@ removed, and programs that make backups know the tag and skip them.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -93,6 +94,31 @@ def cache_folder(name: str) -> Path:
         )
     warn_of_others(folder)
     return folder
+
+
+def folder_of_programs(name: str, digest: str, path: Path) -> Path:
+    """Return a folder in the cache for the programs that we write from a user's; it may not exist.
+
+    Its own name is that of the user's program, so that messages about what is in it (see
+    :attr:`harness.engine.program.StanProgram.name`) name something that the user knows.
+
+    Parameters
+    ----------
+    name
+        What kind of programs they are: a folder for :func:`cache_folder`.
+    digest
+        Hash of all that they depend on.
+    path
+        The user's program.
+
+    Raises
+    ------
+    ToolchainError
+        As :func:`cache_folder`.
+    """
+    # Compilers and make see this name.
+    word = re.sub(r"\W+", "_", path.stem, flags=re.ASCII)[:60] or "program"
+    return cache_folder(name) / digest[:32] / word
 
 
 def is_owned(folder: Path) -> bool:

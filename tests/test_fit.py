@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from harness.errors import StoreError
+from harness.errors import DataError, StoreError
 from harness.fit import Fit, build_fit
 
 CHAINS, DRAWS, NUM = 2, 8, 3
@@ -194,7 +194,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from test_fit import make_fit
 
-from harness.errors import StoreError
+from harness.errors import DataError, StoreError
 
 fit = make_fit()
 resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY))
@@ -246,6 +246,24 @@ def test_series_of_extended_draws_is_the_weighted_sum() -> None:
                     for i in range(NUM)
                 )
                 assert float(series[c, t, d]) == pytest.approx(h, rel=1e-12)
+
+
+@pytest.mark.parametrize("extended", [True, False])
+def test_expectation_of_an_event_is_its_probability(extended: bool) -> None:
+    fit = make_fit(extended=extended)
+    event = fit.expectation(lambda p: p["scale"] > 2)
+    number = fit.expectation(lambda p: (p["scale"] > 2).astype(float))
+    assert 0 < event.value < 1
+    assert event == number
+
+
+@pytest.mark.parametrize("extended", [True, False])
+def test_a_function_of_draws_that_loses_their_axes_is_refused(extended: bool) -> None:
+    fit = make_fit(extended=extended)
+    with pytest.raises(DataError, match="returned ndarray, and not a DataArray with the axes"):
+        fit.expectation(lambda p: p["x"].to_numpy() > 0)  # type: ignore[arg-type,return-value]
+    with pytest.raises(DataError, match=r"returned .'x_dim_0'"):
+        fit.effective_draws(lambda p: p["x"].isel(chain=0, draw=0).rename("y"))
 
 
 @pytest.mark.parametrize("extended", [True, False])

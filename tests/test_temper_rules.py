@@ -397,6 +397,41 @@ def test_a_program_without_data_is_refused(tmp_path: Path) -> None:
         temper(written(tmp_path, text), method="joint_tempering")
 
 
+@pytest.mark.parametrize(
+    ("drawn", "model"),
+    [
+        ("real s = uniform_rng(1, 2);", "c ~ normal(s, 1);"),
+        ("real s; s = own_rng(1.0);", "y ~ normal(c, s);"),
+        ("real t = uniform_rng(1, 2); real s = t + 1;", "y ~ normal(c, s);"),
+        ("int s = 0; if (bernoulli_rng(0.5)) s = 1;", "if (s) c ~ normal(0, 1);"),
+        (
+            "array[2] real s; for (i in 1:2) { real t = uniform_rng(1, 2); s[i] = t; }",
+            "y ~ normal(c, s[1]);",
+        ),
+    ],
+)
+def test_data_drawn_at_random_are_refused(drawn: str, model: str, tmp_path: Path) -> None:
+    functions = "functions { real own_rng(real x) { return uniform_rng(1, 2) * x; } }"
+    text = (
+        f"{functions} data {{ real y; }} transformed data {{ real k = 1;\n {drawn} }} "
+        f"parameters {{ real c; }} model {{ {model} y ~ normal(c, k); }}"
+    )
+    with pytest.raises(DataError, match=r"line 2: transformed data .* the density \(s\)"):
+        temper(written(tmp_path, text))
+
+
+def test_data_drawn_for_what_adds_to_no_density_are_not_refused(tmp_path: Path) -> None:
+    text = (
+        "data { real y; } transformed data { real s = uniform_rng(0, 1); real k = 1; } "
+        "parameters { real c; } transformed parameters { real d = c + s; } "
+        "model { c ~ normal(0, k); y ~ normal(c, 1); } "
+        "generated quantities { real z = c + s; }"
+    )
+    simulation = temper(written(tmp_path, text), method="prior").simulation
+    assert simulation is not None
+    assert "uniform_rng" not in simulation.text
+
+
 CHOSEN = 60
 
 

@@ -17,6 +17,7 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import SamplingError
+from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.temper import tempered_model
 from harness.user import scout
@@ -122,5 +123,5 @@ def test_pilots_that_miss_a_part_of_a_prior_do_not_give_its_integral() -> None:
     model = cast(Model, SimpleNamespace(log_prior_integral=None))
     with pytest.raises(SamplingError, match="funnel"):
         prior_constant(model, drawn, most_seconds=60, seed=1)
-    known = replace(drawn, log_integral=0.0)
+    known = replace(drawn, log_integral=LogEvidence(0.0, 0.0))
     assert prior_constant(model, known, most_seconds=60, seed=1).log_integral == (0.0, 0.0)

@@ -110,6 +110,49 @@ def test_a_likelihood_that_rejects(method: Method, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", TEMPERED)
+def test_what_data_reject_has_no_likelihood(method: Method, tmp_path: Path) -> None:
+    """A bound that the data give, checked by hand: it does not cut the prior."""
+    program = """
+    data { int N; vector[N] y; }
+    parameters { real<lower=0> theta; }
+    model {
+      theta ~ exponential(1);
+      for (n in 1 : N) {
+        if (y[n] > theta) {
+          reject("theta is below y");
+        }
+        target += -log(theta);
+      }
+    }
+    """
+    truth = np.log(quad(lambda t: np.exp(-t) / t**2, 2, 60)[0])
+    check(run(tmp_path, program, {"N": 2, "y": [1.0, 2.0]}, method), truth, 0.3)
+
+
+@pytest.mark.parametrize("method", TEMPERED)
+def test_what_the_prior_rejects_is_reported(method: Method, tmp_path: Path) -> None:
+    """Log Z is for what is left of the prior, which is in two parts, divided by its integral."""
+    program = """
+    data { real y; }
+    parameters { real m; }
+    model {
+      m ~ normal(0, 3);
+      if (abs(m) <= 1) {
+        reject("m is too small: ", m);
+      }
+      y ~ normal(sqrt(abs(m)), 0.1);
+    }
+    """
+    outside = 2 * norm.sf(1, 0, 3)
+    likelihood = quad(lambda m: norm.pdf(m, 0, 3) * norm.pdf(1.5, np.sqrt(m), 0.1), 1, 9)[0]
+    result = run(tmp_path, program, {"y": 1.5}, method)
+    check(result, np.log(2 * likelihood / outside), 0.3)
+    (told,) = [each for each in sentences(result, Severity.FINE) if "as written" in each]
+    integral = float(told.partition("exp(")[2].partition(" ")[0])
+    assert integral == pytest.approx(np.log(outside), abs=0.05)
+
+
+@pytest.mark.parametrize("method", TEMPERED)
 def test_data_that_are_an_index(method: Method, tmp_path: Path) -> None:
     """Words drawn from a Dirichlet's probabilities, their likelihood written with an index."""
     program = """

@@ -34,6 +34,13 @@ class LogEvidence(NamedTuple):
         """Log of the ratio of two constants whose estimates are independent of each other."""
         return LogEvidence(self.value - other.value, math.hypot(self.mcse, other.mcse))
 
+    @property
+    def text(self) -> str:
+        """The estimate and its error for people, to three decimals or two digits of the error."""
+        precise = math.isfinite(self.mcse) and self.mcse > 0
+        decimals = min(max(3, 1 - math.floor(math.log10(self.mcse))), 9) if precise else 3
+        return f"{self.value:.{decimals}f} ± {self.mcse:.{decimals}f}"
+
 
 def log_mean_weight(log_weight: npt.ArrayLike) -> LogEvidence:
     """Return the log of the mean of independent weights, with its error by the delta method.

@@ -220,7 +220,13 @@ class Fit:
         ----------
         f
             Function of the target's parameters, which it takes as a Dataset, by name.  It must act
-            on each draw (and each pseudo-sample) separately, and keep their named axes.
+            on each draw (and each pseudo-sample) separately, and keep their named axes.  Of an
+            event, such as ``lambda q: q["x"] > 0``, the estimate is its probability.
+
+        Raises
+        ------
+        DataError
+            If f does not keep the axes, or the fit weighs draws against each other.
         """
         if self.weighting == "across draws":
             raise DataError(
@@ -228,11 +234,11 @@ class Fit:
                 "series whose plain average is the estimate"
             )
         if self.weighting == "unweighted":
-            return f(self.raw).transpose("chain", "draw", ...)
+            return _of_draws(f(self.raw)).transpose("chain", "draw", ...)
         weight = xr.DataArray(
             evidence.normalised_weights(self.log_weight), dims=("chain", "draw", PSEUDO_SAMPLE)
         )
-        return (weight * f(self.raw)).sum(PSEUDO_SAMPLE).transpose("chain", "draw", ...)
+        return (weight * _of_draws(f(self.raw))).sum(PSEUDO_SAMPLE).transpose("chain", "draw", ...)
 
     def expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
         """Estimate E_target[f] with its Monte Carlo standard error.
@@ -327,7 +333,7 @@ class Fit:
 
     def _values(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
         """Return f of every raw draw, axes (chain, draw, ...); pseudo-samples are a third axis."""
-        values = f(self.raw)
+        values = _of_draws(f(self.raw))
         third = (PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in values.dims else ()
         array = values.transpose("chain", "draw", *third, ...).to_numpy()
         # One layout in memory, so that sums are the same to the last digit after save and load.
@@ -400,3 +406,20 @@ class Fit:
             raise ValueError("its weights have no axes chain and draw")
         if "log_evidence" in self.tree.attrs:
             float(self.log_evidence.value)
+
+
+def _of_draws(values: object) -> xr.DataArray:
+    """Return what a caller's function of draws returned, an event as 0 and 1.
+
+    Raises
+    ------
+    DataError
+        If it has lost the axes of the draws.
+    """
+    if not isinstance(values, xr.DataArray) or not {"chain", "draw"} <= set(values.dims):
+        found = values.dims if isinstance(values, xr.DataArray) else type(values).__name__
+        raise DataError(
+            f"the function of the draws returned {found}, and not a DataArray with the axes chain "
+            "and draw: use the Dataset's own operations and methods, not those of NumPy arrays"
+        )
+    return values.astype(float) if values.dtype == bool else values

@@ -333,9 +333,13 @@ class _Path:
 
         def tempered(points: FloatArray) -> tuple[FloatArray, FloatArray]:
             value, gradient = self.target(points)
+            base = self.base.log_density(points)
+            inside = np.isfinite(base)  # elsewhere every density of the path is zero
+            weighted = np.where(inside, (1 - beta) * np.where(inside, base, 0.0), -np.inf)
+            slope = np.where(inside[:, None], self.base.log_density_gradient(points), 0.0)
             return (
-                beta * (value - self.base.log_zeta) + (1 - beta) * self.base.log_density(points),
-                beta * gradient + (1 - beta) * self.base.log_density_gradient(points),
+                beta * (value - self.base.log_zeta) + weighted,
+                beta * gradient + (1 - beta) * slope,
             )
 
         return tempered

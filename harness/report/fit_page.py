@@ -221,10 +221,10 @@ def _opening(fit: Fit) -> str:
 
 def _evidence(fit: Fit) -> str:
     try:
-        value, mcse = fit.log_evidence
+        found = fit.log_evidence
     except DataError:
         return ""
-    sentence = f"log Z = {value:.3f} ± {mcse:.3f} (Monte Carlo standard error)"
+    sentence = f"log Z = {found.text} (Monte Carlo standard error)"
     try:
         both = fit.two_sided_log_evidence
     except DataError:

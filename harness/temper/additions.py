@@ -109,7 +109,9 @@ class Notes:
     additions
         What each statement adds, by the identity of its node; terms of a sum in their order.
     rejects
-        Statements that reject points, or call a function that may.
+        Statements that reject points, or call a function that may, if no data decide it.
+    data_rejects
+        Identities of the other statements that do so.  What data reject has no likelihood.
     """
 
     declared: Declared
@@ -118,6 +120,7 @@ class Notes:
     numbers: Mapping[str, int]
     additions: dict[int, list[Addition]]
     rejects: tuple[Node, ...]
+    data_rejects: frozenset[int]
 
     def whole(self, name: str) -> Box:
         """All elements of a parameter, with numbers for data that are known."""

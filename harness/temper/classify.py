@@ -81,6 +81,10 @@ class Classification:
     statements: tuple[Statement, ...]
     base: Base
     """What is left of the program without the part that is tempered."""
+    rejects: frozenset[int] = frozenset()
+    """Identities of statements that may reject points."""
+    data_rejects: frozenset[int] = frozenset()
+    """Those where data decide it, which are part of the likelihood."""
 
 
 def classify(
@@ -152,7 +156,10 @@ class _Classifier:
             for each, said in zip(groups, told, strict=True)
             if not said.tempered
         ]
-        return Classification(terms, told, base_of(self._syntax, self._notes, left))
+        by_data = self._notes.data_rejects
+        rejects = by_data | frozenset(map(id, self._notes.rejects))
+        base = base_of(self._syntax, self._notes, left)
+        return Classification(terms, told, base, rejects, by_data)
 
     def _adding(self, node: Node, inherited: bool | None) -> Iterator[tuple[Node, bool | None]]:
         """Yield the statements that add something, with what comments say of them."""

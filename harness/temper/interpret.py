@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from harness.temper.additions import Addition, Context, Notes
 from harness.temper.declared import declared, limit, sizes_of
@@ -14,7 +15,17 @@ from harness.temper.standard import full
 from harness.temper.statements import Scope, Statements, Variables
 from harness.temper.syntax import Syntax
 from harness.temper.text import as_text
-from harness.temper.tree import Node, field, items, name_of, stmt, tag, walk
+from harness.temper.tree import (
+    Node,
+    all_statements,
+    field,
+    items,
+    name_of,
+    own_nodes,
+    stmt,
+    tag,
+    walk,
+)
 
 
 def notes(syntax: Syntax, numbers: Mapping[str, int]) -> Notes:
@@ -41,7 +52,7 @@ class _Interpreter:
             form = stmt(node)
             if tag(stmt(field(form, "body"))) != "Skip":
                 self._functions.setdefault(name_of(field(form, "funname")), []).append(form)
-        self._known: dict[tuple[str, tuple[Value, ...]], tuple[Value, list[Addition]]] = {}
+        self._known: dict[tuple[str, tuple[Value, ...]], _Called] = {}
         self._active: list[str] = []
 
     def notes(self) -> Notes:
@@ -70,8 +81,15 @@ class _Interpreter:
             for node in self._syntax.blocks[block]:
                 context = follow(node, state, context, Scope())
         rejects = tuple(self._rejects())
+        by_data = [each for each in rejects if self._by_data(each)]
         return Notes(
-            self._declared, wholes, limits, self._numbers, self._statements.additions, rejects
+            self._declared,
+            wholes,
+            limits,
+            self._numbers,
+            self._statements.additions,
+            tuple(each for each in rejects if each not in by_data),
+            frozenset(map(id, by_data)),
         )
 
     def _size(self, node: Node, state: Variables) -> Affine:
@@ -98,13 +116,23 @@ class _Interpreter:
         while new := {
             name
             for name, forms in self._functions.items()
-            if name not in rejecting and any(_may_reject(form, rejecting) for form in forms)
+            if name not in rejecting
+            and any(_rejects(each, rejecting) for form in forms for each in walk(form))
         }:
             rejecting |= new
         for block in ("transformedparameters", "model"):
-            for node in self._syntax.blocks[block]:
-                if _may_reject(node, rejecting):
+            for node in all_statements(self._syntax.blocks[block]):
+                if any(_rejects(each, rejecting) for each in own_nodes(node)):
                     yield node
+
+    def _by_data(self, node: Node) -> bool:
+        """Whether data decide if a statement rejects the point."""
+        found = [self._statements.stops.get(id(node), NOTHING)]
+        # What is the likelihood's, rejects for it, whatever the function that it calls decides by.
+        for each in self._statements.additions.get(id(node), []):
+            found += [each.value, each.given, each.context.value]
+        value = union(found)
+        return bool(value.data | value.conditions | value.choices)
 
     def _inline(self, name: str, values: tuple[Value, ...], adds: bool) -> Value:
         """Evaluate a call; what it adds to the target goes to the statement that it is in."""
@@ -119,16 +147,17 @@ class _Interpreter:
             self._active.append(name)
             self._known[name, values] = self._body(forms, values)
             self._active.pop()
-        value, additions = self._known[name, values]
+        found = self._known[name, values]
         if adds:
             jacobian = name.endswith("_jacobian")
             self._statements.called += [
-                replace(each, called=True, jacobian=jacobian) for each in additions
+                replace(each, called=True, jacobian=jacobian) for each in found.additions
             ]
-        return value
+        self._statements.stopped += found.stops
+        return found.value
 
-    def _body(self, forms: list[Node], values: tuple[Value, ...]) -> tuple[Value, list[Addition]]:
-        """Return what a function returns, and what it adds to the target."""
+    def _body(self, forms: list[Node], values: tuple[Value, ...]) -> _Called:
+        """Follow a function's body."""
         statements = Statements(self._statements.expressions)
         outside, self._statements = self._statements, statements
         returned: list[Value] = []
@@ -142,15 +171,22 @@ class _Interpreter:
         value = returned[0] if returned else NOTHING
         for each in returned[1:]:
             value = joined(value, each)
-        return value, [each for some in statements.additions.values() for each in some]
+        additions = [each for some in statements.additions.values() for each in some]
+        return _Called(value, additions, list(statements.stops.values()))
 
 
-def _may_reject(node: Node, functions: set[str]) -> bool:
-    for each in walk(node):
-        if isinstance(each, str) or len(each) < 2:
-            continue
-        if each[0] in ("Reject", "FatalError"):
-            return True
-        if each[0] in ("FunApp", "NRFunApp") and name_of(each[2]) in functions:
-            return True
-    return False
+class _Called(NamedTuple):
+    """What a function returns and adds to the target, and what decides whether it rejects."""
+
+    value: Value
+    additions: list[Addition]
+    stops: list[Value]
+
+
+def _rejects(node: Node, functions: set[str]) -> bool:
+    """Whether a constructor rejects the point, or calls one of some functions."""
+    if isinstance(node, str) or len(node) < 2:
+        return False
+    if node[0] in ("Reject", "FatalError"):
+        return True
+    return node[0] in ("FunApp", "NRFunApp") and name_of(node[2]) in functions

@@ -13,7 +13,7 @@ from harness.engine.stan_library import Variable
 from harness.engine.stan_source import stan_instance
 from harness.errors import DataError
 from harness.files import write_text
-from harness.folders import cache_folder
+from harness.folders import folder_of_programs
 from harness.model import Model, OwnBase
 from harness.temper.classify import What
 from harness.temper.edited import UNEDITED, read_edited, refuse_other_variables
@@ -38,7 +38,7 @@ def tempered_model(
 ) -> Model:
     """Return the model of a Stan program with its data, for every method that tempers.
 
-    Its programs are written to a folder in the cache that is named by a hash of their text.  The
+    Its programs are written to a folder in the cache that a hash of their text determines.  The
     variant ``original`` is the program itself with its includes written out, for its transformed
     parameters and generated quantities; ``target`` has its density with all constants; ``prior``
     has the part of the density that is not tempered.  If the prior can be simulated,
@@ -88,7 +88,7 @@ def tempered_model(
         aliases[UNEDITED] = aliases[given.form]
     together = "\0".join(f"{name}\0{texts[name]}" for name in sorted(texts))
     digest = hashlib.sha256(together.encode()).hexdigest()
-    folder = cache_folder("tempered") / digest[:32]
+    folder = folder_of_programs("tempered", digest, path)
     for variant, text in texts.items():
         if not (folder / f"{variant}.stan").is_file():
             write_text(folder / f"{variant}.stan", text)

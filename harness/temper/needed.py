@@ -21,7 +21,11 @@ _JUMPS = ("Break", "Continue")
 _STOPS = ("Reject", "FatalError", "NRFunApp")
 
 
-def needed(statements: Iterable[Node], adds: Callable[[Node], bool]) -> set[int]:
+def needed(
+    statements: Iterable[Node],
+    adds: Callable[[Node], bool],
+    no_stops: frozenset[int] = frozenset(),
+) -> set[int]:
     """Return the identities of the statements that are needed.
 
     This follows names and not values, so it may keep more than is needed, but never less.
@@ -32,14 +36,19 @@ def needed(statements: Iterable[Node], adds: Callable[[Node], bool]) -> set[int]
         Statements one after another; nothing after them needs their results.
     adds
         Whether a simple statement adds something that is wanted.
+    no_stops
+        Identities of statements that need not be kept although they may reject the point.
     """
-    return _Needed(list(statements), adds).kept
+    return _Needed(list(statements), adds, no_stops).kept
 
 
 class _Needed:
-    def __init__(self, statements: list[Node], adds: Callable[[Node], bool]) -> None:
+    def __init__(
+        self, statements: list[Node], adds: Callable[[Node], bool], no_stops: frozenset[int]
+    ) -> None:
         self.kept: set[int] = set()
         self._adds = adds
+        self._no_stops = no_stops
         self._names: set[str] = set()
         before = -1
         while before != len(self.kept):
@@ -60,7 +69,8 @@ class _Needed:
                     self._keep_jumps(each)
                 self._keep(node, _head(form))
             return needed
-        needed = kind in _STOPS or self._adds(node) or id(node) in self.kept
+        stops = kind in _STOPS and id(node) not in self._no_stops
+        needed = stops or self._adds(node) or id(node) in self.kept
         if kind == "VarDecl":
             needed |= bool(self._names & _declares(form))
         elif kind == "Assignment":

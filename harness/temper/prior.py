@@ -22,10 +22,11 @@ def write_prior(syntax: Syntax, classification: Classification) -> Written:
 
     It has the original's parameters, Stan's Jacobians and all constants.  Statements of the
     original's transformed parameters and of its model that only what is tempered needs are left
-    out, and what is left is in the model block; but where the original changes variables by
-    functions of Stan's, which no other block may, it is in transformed parameters.  Constraints of
-    the original's transformed parameters are not checked, so that it may be over more than the
-    original allows; :mod:`harness.temper.ranges` tells where they certainly hold.
+    out, as are those that reject points because of data.  What is left is in the model block; but
+    where the original changes variables by functions of Stan's, which no other block may, it is in
+    transformed parameters.  Constraints of the original's transformed parameters are not checked,
+    so that it may be over more than the original allows; :mod:`harness.temper.ranges` tells where
+    they certainly hold.
 
     Raises
     ------
@@ -42,6 +43,7 @@ def write_prior(syntax: Syntax, classification: Classification) -> Written:
     kept = needed(
         (*syntax.blocks["transformedparameters"], *syntax.blocks["model"]),
         lambda node: _adds(node, classification),
+        classification.data_rejects,
     )
     writer = NeededStatements(
         functions,

@@ -21,6 +21,7 @@ from harness.temper.declared import declared
 from harness.temper.layout import laid_out
 from harness.temper.marks import Formatted
 from harness.temper.prior import write_prior
+from harness.temper.random_data import refuse_random_data
 from harness.temper.simulate import Simulation, write_simulation
 from harness.temper.source import tokens, without_comments
 from harness.temper.syntax import Stanc, Syntax, read_syntax, written_out
@@ -213,6 +214,7 @@ def _temper_each(
     if not syntax.blocks["parameters"]:
         raise DataError(f"{path} has no parameters, so that there is nothing to temper")
     classification = classify(syntax, what, _whole_numbers(data))
+    refuse_random_data(syntax, classification)
     if not any(each.tempered for each in classification.statements):
         refusal = NoLikelihoodError if what == "likelihood" else DataError
         raise refusal(f"{path} has no statement to temper, {_WHY_NOTHING[what]}")

@@ -43,8 +43,7 @@ from harness.temper.syntax import Syntax
 from harness.temper.text import StanText
 from harness.temper.tree import (
     Node,
-    assigned,
-    declared_names,
+    all_statements,
     expr,
     field,
     has_field,
@@ -53,10 +52,13 @@ from harness.temper.tree import (
     items,
     name_of,
     names,
+    own_nodes,
     stmt,
     tag,
     type_of,
     variables,
+    written,
+    written_by,
 )
 
 LOG_SIMULATED, LOG_PRIOR = "log_simulated", "log_prior"
@@ -126,9 +128,13 @@ class _Simulator:
         body = (*blocks["transformedparameters"], *blocks["model"])
         for node in body:
             self._find(node, self._fixed)
-        kept = needed(body, lambda node: id(node) in self._draws)
-        for node in _all(body):
-            if id(node) in kept and any(is_jacobian(e) or is_target_call(e) for e in _own(node)):
+        # Whoever runs it leaves out what the prior rejects.
+        rejects = self._classification.rejects
+        kept = needed(body, lambda node: id(node) in self._draws, rejects)
+        for node in all_statements(body):
+            if id(node) in kept and any(
+                is_jacobian(e) or is_target_call(e) for e in own_nodes(node)
+            ):
                 raise NotSimulatedError("what the prior needs adds to the target")
         plain, marks = StanText(), Marks()
         defined, functions = rewritten_functions(
@@ -181,14 +187,12 @@ class _Simulator:
         """Text of the transformed data that statements need; the rest may take long to compute."""
         nodes = self._syntax.blocks["transformeddata"]
         wanted = names(tuple(used))
-        if any(name.endswith("_rng") for name in names(nodes)):
-            return StanText().statements(nodes)  # the random numbers are those of all
         kept = set[int]()
         before = -1
         while before != len(kept):
             before = len(kept)
             for each in nodes:
-                if id(each) not in kept and _written(each) & wanted:
+                if id(each) not in kept and written(each) & wanted:
                     kept.add(id(each))
                     wanted |= names(each)
         return StanText().statements(tuple(each for each in nodes if id(each) in kept))
@@ -220,7 +224,7 @@ class _Simulator:
         if not all(_is_fixed(each, fixed) for each in decides):
             raise NotSimulatedError("whether a prior's statement counts depends on parameters")
         jumps = ("Break", "Continue", "Return", "ReturnVoid")
-        if any(tag(stmt(each)) in jumps for each in _all((node,))):
+        if any(tag(stmt(each)) in jumps for each in all_statements((node,))):
             raise NotSimulatedError("a loop with a prior's statement may be left")
 
     def _untempered(self, node: Node) -> Iterator[Density | Node]:
@@ -342,19 +346,19 @@ class _Simulator:
     def _uses(self, node: Node, kept: set[int]) -> Uses:
         """Return what a statement uses, without what is left out of it."""
         reads, writes, draws = set[str](), set[str](), set[str]()
-        for each in _all((node,)):
+        for each in all_statements((node,)):
             if id(each) not in kept:
                 continue
             drawn = self._draws.get(id(each), [])
             # What is drawn is named, but not read.
             places = {id(_base(draw.variate)) for draw in drawn}
-            for part in _own(each):
+            for part in own_nodes(each):
                 if has_field(part, "id_loc") and id(part) not in places:
                     reads.add(name_of(part))
             for draw in drawn:
                 draws.add(draw.parameter.name)
                 reads |= names(draw.parameter.transformation)
-            writes |= _written_by(each)
+            writes |= written_by(each)
         return Uses(frozenset(reads), frozenset(writes), frozenset(draws))
 
     # Parameters without a density
@@ -506,38 +510,6 @@ class _Statements(NeededStatements):
 
     def _write_Profile(self, form: Node, _: Node) -> str:
         return f"{{\n{self.statements(items(form)[2])}\n}}"
-
-
-def _all(nodes: tuple[Node, ...]) -> Iterator[Node]:
-    """Yield statements and all statements in them."""
-    for node in nodes:
-        yield node
-        yield from _all(tuple(inner_statements(stmt(node))))
-
-
-def _written(node: Node) -> set[str]:
-    """Return the variables that a statement, or one in it, declares or assigns to."""
-    return set[str]().union(*map(_written_by, _all((node,))))
-
-
-def _written_by(node: Node) -> set[str]:
-    """Return the variables that a simple statement declares or assigns to."""
-    form = stmt(node)
-    if tag(form) == "VarDecl":
-        return set(declared_names(node))
-    if tag(form) == "Assignment":
-        return set(assigned(field(form, "assign_lhs")))
-    return set()
-
-
-def _own(node: Node) -> Iterator[Node]:
-    """Yield the nodes of a statement, but for those of the statements in it."""
-    waiting: list[Node] = [stmt(node)]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        if not isinstance(each, str):
-            waiting += [part for part in each if not has_field(part, "stmt")]
 
 
 def _assembled(blocks: Mapping[str, str]) -> str:

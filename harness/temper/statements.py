@@ -46,6 +46,10 @@ class Statements:
         self.additions: dict[int, list[Addition]] = {}
         self.called: list[Addition] = []
         """What functions add that the statement calls which is being followed."""
+        self.stops: dict[int, Value] = {}
+        """What decides whether a statement rejects the point."""
+        self.stopped: list[Value] = []
+        """The same of functions that the statement calls which is being followed."""
 
     def follow(self, node: Node, state: Variables, context: Context, scope: Scope) -> Context:
         """Follow a statement, in a state that it changes; return the context of the next."""
@@ -54,11 +58,15 @@ class Statements:
             return context
         self.additions.pop(id(node), None)  # of an earlier turn of a loop
         outside, self.called = self.called, []
+        before, self.stopped = self.stopped, []
         after: Context = method(node, state, context, scope)
         if self.called:
             found = self.additions.setdefault(id(node), [])
             found += [replace(each, context=each.context.within(context)) for each in self.called]
         self.called = outside
+        if self.stopped:
+            self.stops[id(node)] = union([context.value, *self.stopped])
+        self.stopped = before
         return after
 
     # Compound statements
@@ -166,6 +174,12 @@ class Statements:
             value = value.over(frame)
         scope.returned.append(value)
         return context
+
+    def _Reject(self, _: Node, __: Variables, context: Context, ___: Scope) -> Context:
+        self.stopped.append(context.value)
+        return context
+
+    _FatalError = _Reject
 
     # Assignments
 

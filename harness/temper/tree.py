@@ -151,6 +151,23 @@ def inner_statements(form: Node) -> list[Node]:
     return found
 
 
+def all_statements(nodes: tuple[Node, ...]) -> Iterator[Node]:
+    """Yield statements and all statements in them."""
+    for node in nodes:
+        yield node
+        yield from all_statements(tuple(inner_statements(stmt(node))))
+
+
+def own_nodes(statement: Node) -> Iterator[Node]:
+    """Yield the nodes of a statement, but for those of the statements in it."""
+    waiting: list[Node] = [stmt(statement)]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        if not isinstance(each, str):
+            waiting += [part for part in each if not has_field(part, "stmt")]
+
+
 def assigned(left: Node) -> list[str]:
     """Names that are assigned to on the left side of an assignment."""
     return [
@@ -158,6 +175,21 @@ def assigned(left: Node) -> list[str]:
         for each in walk(left)
         if not isinstance(each, str) and each and each[0] == "LVariable"
     ]
+
+
+def written(node: Node) -> set[str]:
+    """Variables that a statement, or one in it, declares or assigns to."""
+    return set[str]().union(*map(written_by, all_statements((node,))))
+
+
+def written_by(node: Node) -> set[str]:
+    """Variables that a simple statement declares or assigns to."""
+    form = stmt(node)
+    if tag(form) == "VarDecl":
+        return set(declared_names(node))
+    if tag(form) == "Assignment":
+        return set(assigned(field(form, "assign_lhs")))
+    return set()
 
 
 def literal(expression: Node) -> float | None:

@@ -163,7 +163,9 @@ class _Lister:
             lambda node: self._terms[id(node)],
             lambda node: str(self._syntax.line(node)),
             needed(
-                (*blocks["transformedparameters"], *blocks["model"]), lambda node: id(node) in found
+                (*blocks["transformedparameters"], *blocks["model"]),
+                lambda node: id(node) in found,
+                self._notes.data_rejects,
             ),
         )
         writer.calls = {

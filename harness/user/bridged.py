@@ -388,9 +388,8 @@ def _disagreements(chosen: Bridged, each: Iterable[Bridged]) -> list[str]:
         gap = chosen.log_evidence.minus(other.log_evidence)
         if abs(gap.value) > max(_APART * gap.mcse, _MATTERS):
             found.append(
-                f"{chosen.label} gives {chosen.log_evidence.value:.3f} ± "
-                f"{chosen.log_evidence.mcse:.3f}, but {other.label} "
-                f"{other.log_evidence.value:.3f} ± {other.log_evidence.mcse:.3f}"
+                f"{chosen.label} gives {chosen.log_evidence.text}, but {other.label} "
+                f"{other.log_evidence.text}"
             )
     return found
 

@@ -71,8 +71,8 @@ def pilots_evidence(
         findings.append(
             Finding(
                 Severity.WARNING,
-                f"The two estimates of log Z disagree: {one.value:.2f} ± {one.mcse:.2f} along a "
-                f"path from {scouted.origin}, {other.value:.2f} ± {other.mcse:.2f} "
+                f"The two estimates of log Z disagree: {one.text} along a "
+                f"path from {scouted.origin}, {other.text} "
                 f"{'by a bridge from' if by_bridge else 'along one from a Gaussian fitted to'} "
                 f"draws of NUTS. The result uses {shown}, which is right if "
                 + ("NUTS has seen every mode." if nuts_is_sound else "that path is not too rough."),
@@ -168,6 +168,17 @@ def without_likelihood() -> Finding:
         Severity.FINE,
         "No statement of the program gives data a density, so all of its density is tempered, and "
         "log Z is the log of its integral.",
+    )
+
+
+def unknown_integral() -> Finding:
+    """Report that the prior may not integrate to 1, and that nobody knows to what."""
+    return Finding(
+        Severity.WARNING,
+        "Log Z is for the prior divided by its integral, which the program's text does not show "
+        "and which was not estimated.",
+        "Write the prior with Stan's distributions, truncated with T[,] where a constraint cuts "
+        "them.",
     )
 
 

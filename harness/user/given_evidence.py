@@ -160,9 +160,7 @@ class GivenEvidence:
         if found is None:
             lines.append(f"Log evidence of {self.name}: refused")
         else:
-            lines.append(
-                f"Log evidence of {self.name}: {found.value:.4f} ± {found.mcse:.4f} ({self.method})"
-            )
+            lines.append(f"Log evidence of {self.name}: {found.text} ({self.method})")
         lines += [f"Refused: {reason}." for reason in self.refusals]
         if self.refusals and self.tempered is None:
             lines.append("--temper auto goes on with a tempered run.")
@@ -468,7 +466,7 @@ class _Estimation:
             drawn = prior_draws(self._model, self._seed)
         except HarnessError:
             return None
-        if drawn.reliable:
+        if drawn.reliable and drawn.log_integral is None:
             try:
                 found = bridged(drawn.density, drawn.points, seed=self._seed)
             except HarnessError:

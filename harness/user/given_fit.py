@@ -172,10 +172,10 @@ def _of_fit(fit: Fit, source: str) -> GivenDraws:
 
 def _own_log_evidence(fit: Fit) -> str:
     try:
-        value, mcse = fit.log_evidence
+        found = fit.log_evidence
     except DataError:
         return "sample with --method nuts"
-    return f"it has its own log Z, {value:.3f} ± {mcse:.3f}"
+    return f"it has its own log Z, {found.text}"
 
 
 def _of_groups(groups: Any, source: str) -> GivenDraws:

@@ -212,8 +212,7 @@ def higher_than(fit: Fit, scouted: Scouted, found: LogEvidence | None) -> list[F
         Finding(
             Severity.PROBLEM,
             "The tempered run misses part of the posterior, or the pilots' errors are too small: "
-            f"log Z is {found.value:.2f} ± {found.mcse:.2f} by the pilots but only "
-            f"{own.value:.2f} ± {own.mcse:.2f} by the run.",
+            f"log Z is {found.text} by the pilots but only {own.text} by the run.",
             "Run longer (--draws, --warmup), and compare with --method pseudo_extended.",
         )
     ]

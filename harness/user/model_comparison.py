@@ -434,7 +434,7 @@ def _sentence(compared: ModelComparison, one: int, other: int) -> str:
     found = compared.factor(one, other)
     return (
         f"{compared.models[one].name} over {compared.models[other].name}: log Bayes factor "
-        f"{found.log.value:.3f} ± {found.log.mcse:.3f}, Bayes factor "
+        f"{found.log.text}, Bayes factor "
         f"{factor_text(found.log.value)} ({factor_text(found.interval[0])} to "
         f"{factor_text(found.interval[1])}); the evidence is {found.words}"
     )

@@ -22,7 +22,7 @@ from harness.samplers.nested_particles import PriorAndLikelihood
 from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
 from harness.samplers.nested_sampling import METHOD, run_attributes
 from harness.samplers.nested_volumes import weighted_chains
-from harness.user.evidence import written_prior
+from harness.user.evidence import unknown_integral, written_prior
 from harness.user.prior import PRIOR, PriorDraws, prior_draws
 
 _LEAST_SHARE = 0.25
@@ -166,6 +166,10 @@ def _findings(model: Model, prior: PriorDraws, run: NestedRun, said: Summary) ->
     found = []
     if model.log_prior_integral is not None:
         found += written_prior(LogEvidence(model.log_prior_integral, 0.0))
+    elif prior.log_integral is not None:
+        found += written_prior(prior.log_integral)
+    else:
+        found.append(unknown_integral())
     if not prior.reliable:
         found.append(
             Finding(
@@ -188,7 +192,7 @@ def _findings(model: Model, prior: PriorDraws, run: NestedRun, said: Summary) ->
         return found
     if not run.finished:
         found.append(_out_of_time(run))
-    values = " and ".join(f"{each.value:.2f} ± {each.mcse:.2f}" for each in said.by_population)
+    values = " and ".join(each.text for each in said.by_population)
     if said.disagreement < FALSE_ALARM:
         found.append(
             Finding(

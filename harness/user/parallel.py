@@ -30,7 +30,7 @@ from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
 from harness.samplers.tempering_run import TemperingRun, TemperingSettings
 from harness.user.bridged import bridged_in_time
-from harness.user.evidence import improper_prior, written_prior
+from harness.user.evidence import improper_prior, unknown_integral, written_prior
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import PriorDraws, prior_draws
 from harness.user.references import Dealt, drawn_from, fitted_base, reference
@@ -229,6 +229,7 @@ class _Parallel:
                 seed=self._seeds[2],
             )
         except (DataError, SamplingError):
+            self._findings.append(unknown_integral())
             return None
         self._gradients += found.gradients
         self._findings += written_prior(found.log_integral)
@@ -383,8 +384,7 @@ def _by_bridge(found: LogEvidence, other: LogEvidence) -> Finding:
     return Finding(
         Severity.FINE,
         "Log Z is by bridge sampling from the draws, which is more precise and agrees with the "
-        f"ladders: {other.value:.3f} ± {other.mcse:.3f} against {found.value:.3f} ± "
-        f"{found.mcse:.3f}.",
+        f"ladders: {other.text} against {found.text}.",
     )
 
 
@@ -392,7 +392,7 @@ def _bridge_differs(found: LogEvidence, other: LogEvidence) -> Finding:
     return Finding(
         Severity.PROBLEM,
         "Log Z is unreliable, because the ladders and bridge sampling from the draws disagree: "
-        f"{found.value:.2f} ± {found.mcse:.2f} against {other.value:.2f} ± {other.mcse:.2f}.",
+        f"{found.text} against {other.text}.",
         "Run longer (--draws, --warmup, --budget), and compare with --method collapsed_tempering.",
     )
 
@@ -401,7 +401,6 @@ def _gap(first: LogEvidence, gap: float, error: float) -> Finding:
     return Finding(
         Severity.PROBLEM,
         "Log Z is unreliable, because the two ladders disagree about it: they differ by "
-        f"{gap:.2f}, with a standard error of {error:.2f} ({first.value:.2f} ± {first.mcse:.2f} "
-        "along the first).",
+        f"{gap:.2f}, with a standard error of {error:.2f} ({first.text} along the first).",
         "Run longer (--draws, --warmup), and compare with --method collapsed_tempering.",
     )

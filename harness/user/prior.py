@@ -15,6 +15,7 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import HarnessError, SamplingError
+from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.path import GaussianBase
 from harness.user.simulated import simulated_prior
@@ -88,7 +89,8 @@ class PriorDraws:
     independent
         Whether the prior has been simulated, so that there are no chains of NUTS that may disagree.
     log_integral
-        Log of the integral of the prior as the program writes it, if the simulation shows it.
+        Log of the integral of the prior as the program writes it, if the simulation shows it.  It
+        is exact unless the prior rejects draws.
     """
 
     points: FloatArray
@@ -96,7 +98,7 @@ class PriorDraws:
     r_hat: float
     gradients: int
     independent: bool = False
-    log_integral: float | None = None
+    log_integral: LogEvidence | None = None
 
     @property
     def effective(self) -> float:
@@ -147,7 +149,7 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
         return _sampled_longer(model, density, seed)
     points = made.points.reshape(CHAINS, _DRAWS, -1)
     r_hat = float(np.nanmax(evidence.r_hat(points)))
-    return PriorDraws(points, density, r_hat, CHAINS * _DRAWS, True, made.log_integral)
+    return PriorDraws(points, density, r_hat, made.evaluations, True, made.log_integral)
 
 
 def _sampled_longer(model: Model, density: BatchedDensity, seed: int) -> PriorDraws:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -34,7 +35,7 @@ from harness.errors import (
 )
 from harness.files import write_text
 from harness.fit import Fit, build_fit, reserved_names
-from harness.folders import cache_folder
+from harness.folders import folder_of_programs
 from harness.forms.common import (
     Engine,
     Run,
@@ -133,7 +134,9 @@ class UserProgram:
         try:
             yield
         except HarnessError as error:
-            named = str(error).replace(f"{self.model.folder.name}-", f"{self.path.name}, form ")
+            variants = "|".join(each.stem for each in self.model.folder.glob("*.stan"))
+            ours = rf"\b{self.model.folder.name}-({variants})\b"
+            named = re.sub(ours, lambda found: f"{self.path.name}, form {found[1]}", str(error))
             raise type(error)(named) from error
 
     def compile(
@@ -492,7 +495,7 @@ def original_model(
     """Return a model whose only variant is the program itself, with its includes written out."""
     text = self_contained(path, include_paths=include_paths)
     digest = hashlib.sha256(text.encode()).hexdigest()
-    folder = cache_folder("original") / digest[:32]
+    folder = folder_of_programs("original", digest, path)
     if not (folder / f"{ORIGINAL}.stan").is_file():
         write_text(folder / f"{ORIGINAL}.stan", text)
     # The dimension is not needed to run the program itself.

@@ -217,10 +217,14 @@ class UserFit:
         rows = self.summary()
         shown = dict(list(rows.items())[:_ROWS_OF_TABLE])
         width = max([9, *map(len, shown)])
-        lines = [" " * width + "".join(f"{column:>10}" for column in _COLUMNS)]
-        lines += [
-            f"{name:<{width}}" + "".join(f"{row[column]:>10.4g}" for column in _COLUMNS)
-            for name, row in shown.items()
+        cells = {
+            column: [column, *(f"{row[column]:.4g}" for row in shown.values())]
+            for column in _COLUMNS
+        }
+        wide = {column: max(10, 1 + max(map(len, texts))) for column, texts in cells.items()}
+        lines = [
+            f"{name:<{width}}" + "".join(f"{cells[column][n]:>{wide[column]}}" for column in wide)
+            for n, name in enumerate(["", *shown])
         ]
         if len(rows) > len(shown):
             lines.append(f"and {len(rows) - len(shown)} more; see --json or the saved fit")
@@ -230,7 +234,7 @@ class UserFit:
         else:
             doubt = any(each.severity == Severity.PROBLEM for each in self.diagnosis)
             note = ", which may be wrong: see the problems below" if doubt else ""
-            lines += ["", f"Log evidence: {found.value:.3f} ± {found.mcse:.3f}{note}"]
+            lines += ["", f"Log evidence: {found.text}{note}"]
         modes = self.modes
         lines += [] if modes is None else modes_as_text(modes)
         lines += [f"Replicas: {_ladder(name, each)}" for name, each in self.replicas.items()]

@@ -183,11 +183,10 @@ def prior_constant(
         As :func:`harness.user.legs.run_leg`, or if draws of the prior disagree with each other, or
         with the pilots' particles.
     """
-    known = model.log_prior_integral
-    if known is None:
-        known = prior.log_integral
-    if known is not None:
-        return PriorConstant(LogEvidence(known, 0.0), 0)
+    if model.log_prior_integral is not None:
+        return PriorConstant(LogEvidence(model.log_prior_integral, 0.0), 0)
+    if prior.log_integral is not None:
+        return PriorConstant(prior.log_integral, 0)
     if not prior.reliable:
         raise SamplingError(f"draws of the prior disagree (R-hat {prior.r_hat:.2f})")
     flat = prior.points.reshape(-1, prior.points.shape[2])

@@ -12,10 +12,13 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
 from harness.engine.stanli_package import stanli_source
 from harness.errors import DataError, SamplingError
+from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.temper.model import CHANGE_OF_VARIABLES, PRIOR_SIMULATION
 from harness.temper.simulate import LOG_PRIOR
 
+_MOST_BATCHES = 20
+"""Batches of as many draws as are wanted, of which rejected ones are left out."""
 _ROUNDING = 1e-6
 """Differences of log densities, relative to their size, that rounding explains."""
 
@@ -25,8 +28,10 @@ class Simulated(NamedTuple):
 
     points: FloatArray
     """Independent draws on Stan's unconstrained space, shape (n, D), all finite."""
-    log_integral: float | None
+    log_integral: LogEvidence | None
     """Log of the integral of the prior as the program writes it; None if it is not known."""
+    evaluations: int
+    """Evaluations of the prior's density."""
 
 
 def can_be_simulated(model: Model) -> bool:
@@ -38,7 +43,9 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     """Simulate the prior of a tempered model, and check the draws.
 
     The simulation sums up the log density of what it draws from.  If that is the prior, it differs
-    from the prior's own density by the same number at all draws, up to rounding.  What this cannot
+    from the prior's own density by the same number at all draws, up to rounding.  Draws where the
+    prior is zero, because the program rejects them, are left out; the share of the others is a
+    factor of the prior's integral.  What this cannot
     show, a wrong generator or a wrong part of a distribution that a constraint cuts, is up to
     :mod:`harness.temper.simulate`.
 
@@ -49,7 +56,7 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     density
         The log density of the prior, as its program computes it, on Stan's unconstrained space.
     draws
-        Number of draws n.
+        Number of draws n that are wanted.
     seed
         Seed, 0 to 2^32 - 1.
 
@@ -59,7 +66,7 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
         If there is no simulation, it cannot be run without a compiler as the prior is, or its draws
         are not those of the prior.
     SamplingError
-        If the simulation rejects a draw.
+        If the simulation rejects a draw, or the prior rejects nearly all of them.
     """
     if not can_be_simulated(model):
         raise DataError(f"the prior of {model.name} cannot be simulated")
@@ -67,20 +74,32 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     if density.engine == "stanli":
         stanli_source(program, model.data).instance()  # a library would have to be compiled
     simulation = BatchedDensity(program, model.data)
-    made = simulation.constrain(np.empty((draws, 0)), seed=seed)
-    log_simulated = _log_simulated(model, program, made)
-    points = density.unconstrain_draws(made)
-    jacobian = BatchedDensity(model.program(CHANGE_OF_VARIABLES), model.data).values(points)
-    written = density.values(points)
-    with np.errstate(invalid="ignore"):  # of infinities, which are refused
-        difference = written - jacobian - log_simulated
-    size = 1 + np.abs(written) + np.abs(jacobian)
-    if not (np.all(np.isfinite(points)) and np.all(np.isfinite(difference))):
-        raise SamplingError(f"{program.name}: a draw lies outside of the prior, or overflows")
-    if np.any(np.abs(difference - np.median(difference)) > _ROUNDING * size):
+    change = BatchedDensity(model.program(CHANGE_OF_VARIABLES), model.data)
+    kept, difference, size = [], [], []
+    tried = found = 0
+    while found < draws:
+        if tried == _MOST_BATCHES * draws:
+            raise SamplingError(f"{program.name}: the prior rejects {1 - found / tried:.1%} of it")
+        (own_seed,) = np.random.SeedSequence([seed, tried]).generate_state(1)
+        made = simulation.constrain(np.empty((draws, 0)), seed=int(own_seed))
+        log_simulated = _log_simulated(model, program, made)
+        points = density.unconstrain_draws(made)
+        written, jacobian = density.values(points), change.values(points)
+        inside = written > -np.inf
+        difference.append(written[inside] - jacobian[inside] - log_simulated[inside])
+        size.append((1 + np.abs(written) + np.abs(jacobian))[inside])
+        kept.append(points[inside])
+        tried, found = tried + draws, found + int(inside.sum())
+        if not (np.all(np.isfinite(points)) and np.all(np.isfinite(difference[-1]))):
+            raise SamplingError(f"{program.name}: a draw has no value, or overflows")
+    constants = np.concatenate(difference)
+    middle = float(np.median(constants))
+    if np.any(np.abs(constants - middle) > _ROUNDING * np.concatenate(size)):
         raise DataError(f"{program.name}: the density of its draws is not that of the prior")
+    share = found / tried
+    integral = LogEvidence(middle + np.log(share), np.sqrt((1 - share) / found))
     known = LOG_PRIOR in model.aliases[PRIOR_SIMULATION]
-    return Simulated(points, float(np.median(difference)) if known else None)
+    return Simulated(np.concatenate(kept)[:draws], integral if known else None, tried)
 
 
 def _log_simulated(

@@ -1,0 +1,244 @@
+"""``--method auto``: plain NUTS, a search for what it misses, and tempering where needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from harness.arrays import FloatArray
+from harness.diagnosis import Severity
+from harness.errors import HarnessError
+from harness.fit import Fit
+from harness.samplers.parallel_tempering import METHOD
+from harness.samplers.rung_replicas import Explorer
+from harness.user.arbitrate import arbitrate
+from harness.user.compare import Comparison, Population, compare
+from harness.user.confirm import nuts_stays
+from harness.user.evidence import (
+    PilotsEvidence,
+    improper_prior,
+    pilots_evidence,
+    zero_likelihood,
+)
+from harness.user.judge import (
+    Judgement,
+    cannot_temper,
+    from_both,
+    higher_than,
+    judge,
+    judge_alone,
+    missed_by_tempered,
+    near_target,
+    no_relief,
+    no_search,
+    search_failed,
+    seen_by_replicas,
+    took_over,
+)
+from harness.user.modes import fewest_effective, problems_of_modes
+from harness.user.prior import PRIOR
+from harness.user.program import Tempered
+from harness.user.result import UserFit
+from harness.user.rounds import has_enough_draws, severities
+from harness.user.scout import Scouted, scout_program
+from harness.user.steps import LEAST_SHARE, MODES_SHARE, Steps, parameters_of
+
+_FORM: Tempered = "collapsed_tempering"
+"""The form that it goes on to."""
+
+
+def auto(steps: Steps, explorer: Explorer) -> UserFit:
+    """Run plain NUTS, look for further modes, and temper where NUTS misses something.
+
+    Parameters
+    ----------
+    steps
+        Of this call.
+    explorer
+        What moves replicas if parallel tempering takes over.
+
+    Raises
+    ------
+    SamplingError, ToolchainError
+        If plain NUTS does not finish.  Whatever fails after it is a finding.
+    """
+    return _Auto(steps, explorer).result()
+
+
+class _Auto:
+    def __init__(self, steps: Steps, explorer: Explorer) -> None:
+        self._steps, self._explorer = steps, explorer
+
+    def result(self) -> UserFit:
+        reason = self._steps.program.why_not_tempered
+        plain = self._steps.plain(densities=("target", PRIOR) if reason is None else ())
+        if reason is not None:
+            finding = search_failed(reason)
+            return UserFit(self._steps.finished(plain, [finding]), "nuts")
+        with self._steps.clock.step("comparing densities", "check"):
+            differ = self._steps.program.disagreement(self._steps.seed)
+        if differ is not None:
+            return UserFit(self._steps.finished(plain, [no_search(differ)]), "nuts")
+        draws = parameters_of(plain)
+        try:
+            with self._steps.clock.step("a search for further modes", "pilot"):
+                scouted = scout_program(
+                    self._steps.program.model,
+                    draws=draws,
+                    divergent=bool(plain.sample_stats["diverging"].any()),
+                    budget=self._steps.budget,
+                    seed=self._steps.seed,
+                )
+        except HarnessError as error:
+            return UserFit(self._steps.finished(plain, [search_failed(str(error))]), "nuts")
+        self._steps.search = scouted.search
+        judged = self._judged(draws, scouted)
+        if not judged.temper:
+            result = self._steps.with_modes(
+                UserFit(self._with_plain(plain, scouted, judged), "nuts")
+            )
+            lacking = problems_of_modes(result.modes)
+            settled = result.log_evidence is not None and has_enough_draws(result.fit)
+            if not lacking and scouted.search is not None and settled:
+                return result
+            if not lacking:
+                return self._relieved(result, plain, scouted, judged)
+            # A mode too small for the comparison of single coordinates.
+            judged = replace(
+                judged, temper=True, nuts_misses=True, findings=(*judged.findings, *lacking)
+            )
+        found, judged = self._after_search(plain, scouted, judged)
+        found = self._steps.with_modes(found)  # modes that the draws lack are a trouble
+        return self._relieved(found, plain, scouted, judged)
+
+    def _after_search(
+        self, plain: Fit, scouted: Scouted, judged: Judgement
+    ) -> tuple[UserFit, Judgement]:
+        """Run the tempered form along the search's path.
+
+        Returns
+        -------
+        UserFit, Judgement
+            The better fit, and the judgement with what an arbitration adds to it.
+        """
+        if scouted.path is None:
+            reason = scouted.failures.get("search") or self._steps.program.model.no_gaussian_base
+            return self._without_path(plain, scouted, judged, str(reason)), judged
+        try:
+            starts = from_both(scouted.starts, parameters_of(plain))
+            fit = self._steps.tempered(_FORM, scouted.path, starts, in_rounds_of=scouted)
+        except HarnessError as error:
+            return self._without_path(plain, scouted, judged, str(error)), judged
+        return self._chosen(plain, fit, scouted, judged)
+
+    def _without_path(
+        self, plain: Fit, scouted: Scouted, judged: Judgement, reason: str
+    ) -> UserFit:
+        """Return NUTS's fit, which may be all that there is."""
+        if judged.nuts_misses:
+            judged = judged.adding(cannot_temper(reason))
+        return UserFit(self._with_plain(plain, scouted, judged), "nuts")
+
+    def _relieved(
+        self,
+        found: UserFit,
+        plain: Fit,
+        scouted: Scouted,
+        judged: Judgement,
+    ) -> UserFit:
+        """Let parallel tempering take over from a fit with troubles; return the better one."""
+        # The draws of any method have the program's prior, and are of this program.
+        lasting = [*judged.accepted, improper_prior(self._steps.program.model)]
+        troubles = found.troubles([*lasting, *self._steps.of_program(found.fit)])
+        if not troubles:
+            return found
+        rest = (1 - MODES_SHARE) * self._steps.budget - self._steps.spent
+        left = max(rest, LEAST_SHARE * self._steps.budget)
+        try:
+            near = near_target(scouted, parameters_of(plain), judged)
+            fit, findings = self._steps.replicas(self._explorer, left, near=near)
+        except HarnessError as error:
+            return found.adding(no_relief(str(error)))
+        compared = self._compared(plain, fit)
+        missed = missed_by_tempered(compared, scouted)
+        if judged.dispute is not None and missed is None:
+            judged = judged.settled(*arbitrate(judged.dispute, parameters_of(fit)))
+        told = [*judged.findings, *findings, *([] if missed is None else [missed])]
+        other = UserFit(self._steps.finished(fit, told, scouted), METHOD)
+        others = other.troubles([*lasting, *self._steps.of_program(fit)])
+        sound = all(each.severity < Severity.PROBLEM for each in others)
+        seen = seen_by_replicas(compared, sound=sound) if found.method == "nuts" else None
+        if seen is not None and sound:
+            return replace(other, nuts=plain, tempered=found.tempered).adding(seen)
+        if severities(others) >= severities(troubles):
+            kept = found if seen is None else found.adding(seen)
+            return kept.adding(no_relief(others[0].sentence))
+        tempered = found.fit if found.method == _FORM else found.tempered
+        return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
+
+    def _judged(self, draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
+        if scouted.search is None:
+            return judge_alone(draws, scouted)
+        compared = compare(draws, scouted.search)
+        stays = False
+        if compared.missed_by_nuts is not None:
+            with self._steps.clock.step("NUTS from the pilot's particles", "confirm"):
+                stays = nuts_stays(
+                    self._steps.program.model,
+                    compared.missed_by_nuts,
+                    scouted.search,
+                    self._steps.seed,
+                )
+        return judge(compared, scouted, nuts_stays=stays)
+
+    def _with_plain(
+        self,
+        plain: Fit,
+        scouted: Scouted,
+        judged: Judgement,
+        pilots: PilotsEvidence | None = None,
+    ) -> Fit:
+        """Return NUTS's fit with the pilots' log Z and all findings."""
+        found, findings = pilots or self._pilots_evidence(scouted, judged)
+        if found is not None:
+            plain.tree.attrs |= {"log_evidence": found.value, "log_evidence_mcse": found.mcse}
+        about = [*judged.findings, *judged.about_nuts]
+        return self._steps.finished(plain, [*about, *findings, *zero_likelihood(scouted)], scouted)
+
+    def _chosen(
+        self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement
+    ) -> tuple[UserFit, Judgement]:
+        """Compare NUTS once more, with the tempered draws, and return the better of the two."""
+        missed = missed_by_tempered(self._compared(plain, fit), scouted)
+        keep = missed is not None and not judged.nuts_misses
+        if judged.dispute is not None and missed is None:
+            side, settled = arbitrate(judged.dispute, parameters_of(fit))
+            judged = judged.settled(side, settled)
+            keep = side in ("nuts", "open")
+        said = judged if missed is None else judged.adding(missed)
+        pilots = self._pilots_evidence(scouted, judged)
+        if keep:
+            kept = self._with_plain(plain, scouted, said, pilots)
+            return UserFit(kept, "nuts", tempered=fit), judged
+        found, findings = pilots
+        if missed is None:
+            findings = [*findings, *higher_than(fit, scouted, found)]
+        told = [*said.findings, *findings]
+        return UserFit(self._steps.finished(fit, told, scouted), _FORM, nuts=plain), judged
+
+    @staticmethod
+    def _compared(plain: Fit, fit: Fit) -> Comparison:
+        """Compare NUTS's draws with those of a tempered fit."""
+        chains = fit.posterior.sizes["chain"]
+        tempered = Population(parameters_of(fit), np.zeros(chains), fewest_effective(fit))
+        return compare(parameters_of(plain), tempered)
+
+    def _pilots_evidence(self, scouted: Scouted, judged: Judgement) -> PilotsEvidence:
+        return pilots_evidence(
+            self._steps.program.model,
+            scouted,
+            search_is_sound=judged.search_is_sound,
+            nuts_is_sound=not judged.nuts_misses,
+        )
