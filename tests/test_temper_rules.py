@@ -432,6 +432,32 @@ def test_data_drawn_for_what_adds_to_no_density_are_not_refused(tmp_path: Path) 
     assert "uniform_rng" not in simulation.text
 
 
+@pytest.mark.parametrize(
+    ("declared", "asked"),
+    [
+        ("real<lower=max(y)> c;", True),
+        ("real<lower=0, upper=least> c;", True),
+        ("vector<lower=y[1]>[2] c;", True),
+        ("real<lower=L> c;", False),
+        ("vector<lower=w>[2] c;", False),
+        ("real<offset=mean(y), multiplier=2> c;", False),
+    ],
+)
+def test_bounds_that_data_of_the_likelihood_give_are_asked_about(
+    declared: str, asked: bool, tmp_path: Path
+) -> None:
+    text = (
+        "data { vector[2] y; vector[2] w; real L; } "
+        "transformed data { real least = min(y); } "
+        f"parameters {{ {declared} }} model {{ c ~ normal(0, 1); y ~ normal(c, 1); }}"
+    )
+    questions = temper(written(tmp_path, text)).questions
+    assert len(questions) == asked
+    if asked:
+        assert "the bounds of c depend on data that have a likelihood (y)" in questions[0]
+    assert temper(written(tmp_path, text), what="all").questions == ()
+
+
 CHOSEN = 60
 
 

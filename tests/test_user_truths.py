@@ -153,6 +153,21 @@ def test_what_the_prior_rejects_is_reported(method: Method, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("method", TEMPERED)
+def test_a_bound_that_data_give_is_asked_about(method: Method, tmp_path: Path) -> None:
+    """Log Z is for the prior above max(y); the integral of the prior there makes the difference."""
+    program = """
+    data { int N; vector[N] y; }
+    parameters { real<lower=max(y)> theta; }
+    model { theta ~ exponential(1); y ~ uniform(0, theta); }
+    """
+    result = run(tmp_path, program, {"N": 2, "y": [1.0, 2.0]}, method)
+    truth = np.log(quad(lambda t: np.exp(-t) / t**2, 2, 60)[0])
+    check(result, truth + 2, 0.3)  # the prior's integral is exp(-2)
+    (asked,) = [each for each in sentences(result, Severity.WARNING) if "bounds of theta" in each]
+    assert "add the log of that integral to log Z" in asked
+
+
+@pytest.mark.parametrize("method", TEMPERED)
 def test_data_that_are_an_index(method: Method, tmp_path: Path) -> None:
     """Words drawn from a Dirichlet's probabilities, their likelihood written with an index."""
     program = """

@@ -112,6 +112,8 @@ class Notes:
         Statements that reject points, or call a function that may, if no data decide it.
     data_rejects
         Identities of the other statements that do so.  What data reject has no likelihood.
+    bounds
+        Data in the bounds of parameters, by the parameter's name.
     """
 
     declared: Declared
@@ -121,6 +123,7 @@ class Notes:
     additions: dict[int, list[Addition]]
     rejects: tuple[Node, ...]
     data_rejects: frozenset[int]
+    bounds: Mapping[str, frozenset[str]]
 
     def whole(self, name: str) -> Box:
         """All elements of a parameter, with numbers for data that are known."""

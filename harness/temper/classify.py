@@ -81,10 +81,26 @@ class Classification:
     statements: tuple[Statement, ...]
     base: Base
     """What is left of the program without the part that is tempered."""
-    rejects: frozenset[int] = frozenset()
+    rejects: frozenset[int]
     """Identities of statements that may reject points."""
-    data_rejects: frozenset[int] = frozenset()
+    data_rejects: frozenset[int]
     """Those where data decide it, which are part of the likelihood."""
+    bounded_by_data: Mapping[str, tuple[str, ...]]
+    """Data that have a likelihood and are in bounds of parameters, by the parameter's name."""
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """What to ask somebody who knows the model about what belongs to the prior."""
+        return (
+            *(each.question for each in self.statements if each.unsure),
+            *(
+                f"the bounds of {name} depend on data that have a likelihood ({', '.join(data)}); "
+                "they are taken as part of the prior, and log Z is for the prior within them, "
+                "divided by its integral there. If they are part of the likelihood, add the log of "
+                "that integral to log Z, or declare the parameter without them and reject() points"
+                for name, data in self.bounded_by_data.items()
+            ),
+        )
 
 
 def classify(
@@ -159,7 +175,15 @@ class _Classifier:
         by_data = self._notes.data_rejects
         rejects = by_data | frozenset(map(id, self._notes.rejects))
         base = base_of(self._syntax, self._notes, left)
-        return Classification(terms, told, base, rejects, by_data)
+        observed = frozenset[str]().union(
+            *(a.value.data for each in groups if each.finding.tempered for a in each.additions)
+        )
+        bounded = {
+            name: tuple(sorted(data & observed))
+            for name, data in self._notes.bounds.items()
+            if data & observed
+        }
+        return Classification(terms, told, base, rejects, by_data, bounded)
 
     def _adding(self, node: Node, inherited: bool | None) -> Iterator[tuple[Node, bool | None]]:
         """Yield the statements that add something, with what comments say of them."""

@@ -75,6 +75,10 @@ class _Interpreter:
         self._statements.expressions.sizes = {
             each.high.symbol for box in wholes.values() for each in box if each and each.high.symbol
         }
+        bounds = {
+            name: union(self._statements.expressions.of(each, state) for each in parameter.bounds)
+            for name, parameter in self._declared.parameters.items()
+        }
         self._statements.additions.clear()
         for block in ("transformedparameters", "model"):
             context = Context()
@@ -90,6 +94,7 @@ class _Interpreter:
             self._statements.additions,
             tuple(each for each in rejects if each not in by_data),
             frozenset(map(id, by_data)),
+            {name: value.data for name, value in bounds.items() if value.data},
         )
 
     def _size(self, node: Node, state: Variables) -> Affine:

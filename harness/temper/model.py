@@ -113,7 +113,7 @@ def tempered_model(
         own_base=_own_base(any_form),
         log_prior_integral=_log_integral(any_form, with_values),
         flat=any_form.flat,
-        questions=tuple(each.question for each in any_form.statements if each.unsure),
+        questions=any_form.questions,
         no_gaussian_base=any_form.coordinates.reason,
         aliases=aliases,
         edited=None if given is None else given.form,

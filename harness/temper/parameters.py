@@ -32,6 +32,12 @@ class Parameter:
     """Whether its constraint cannot be declared for an array: it depends on other parameters, or
     its bounds are an array."""
 
+    @property
+    def bounds(self) -> tuple[Node, ...]:
+        """Expressions of its lower and upper bounds."""
+        kind = self.transformation
+        return items(kind)[1:] if tag(kind) in ("Lower", "Upper", "LowerUpper") else ()
+
 
 def parameters(syntax: Syntax) -> list[Parameter]:
     """Return the parameters that a program declares, in its order."""

@@ -94,6 +94,9 @@ class TemperedProgram:
         Base coordinates of its parameters, for Gaussian bases.
     digest
         SHA-256 of the original with its includes written out.
+    questions
+        What the text leaves open about the prior and the likelihood, if only the latter is
+        tempered, and how to settle it.
     simulation
         For the method ``prior``: a program that draws from it without a Markov chain, formatted;
         None if the prior's statements do not allow it.
@@ -114,6 +117,7 @@ class TemperedProgram:
     halved: tuple[str, ...]
     coordinates: BaseCoordinates = field(repr=False)
     digest: str
+    questions: tuple[str, ...] = ()
     simulation: Simulation | None = field(default=None, repr=False)
 
 
@@ -250,6 +254,7 @@ def _temper_each(
                 halved=classification.base.halved,
                 coordinates=base_coordinates(syntax),
                 digest=syntax.digest,
+                questions=classification.questions if what == "likelihood" else (),
                 simulation=(
                     _simulation(stanc, syntax, classification) if method == "prior" else None
                 ),
@@ -326,7 +331,7 @@ def as_table(program: TemperedProgram) -> str:
             place = f"{Path(each.file).name}:{each.line}"
         word = "tempered" if each.tempered else "not tempered"
         rows.append(f"{place:>5}  {word:<12}  {each.text}  ({each.why})")
-    rows += [each.question for each in program.statements if each.unsure]
+    rows += program.questions
     if program.base_verdict == "improper":
         rows.append(f"{program.why}, so the base is improper and log Z has no meaning")
     elif program.base_verdict == "halved":

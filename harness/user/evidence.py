@@ -214,11 +214,11 @@ def zero_likelihood(scouted: Scouted) -> list[Finding]:
 
 
 def open_questions(model: Model) -> list[Finding]:
-    """Report the statements that may belong to the prior or to the likelihood."""
+    """Report what may belong to the prior or to the likelihood."""
     return [
         Finding(
             Severity.WARNING,
-            "A statement may belong to the prior or to the likelihood, and log Z depends on which: "
+            "Something may belong to the prior or to the likelihood, and log Z depends on which: "
             f"{each}.",
         )
         for each in model.questions
