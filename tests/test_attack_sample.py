@@ -409,6 +409,32 @@ def test_nothing_to_temper(tmp_path: Path) -> None:
     assert "--temper" not in str(caught.value)
 
 
+PRINTS = """data { real y; }
+transformed data { print("in transformed data"); }
+parameters { real a; }
+model { print("a = ", a); a ~ normal(0, 1); y ~ normal(a, 1); }
+"""
+
+
+@pytest.mark.parametrize("command", ["sample", "evidence", "compare"])
+def test_what_a_program_prints_is_not_among_results(command: str, tmp_path: Path) -> None:
+    """The same buffer of C++ is behind both, so only another process shows what it leaves."""
+    path = program(tmp_path, PRINTS)
+    (tmp_path / "data.json").write_text('{"y": 0.3}')
+    other = program(tmp_path, PRINTS.replace("a, 1", "a, 2"), "other.stan")
+    models = {"evidence": ["--model", str(path)], "compare": [str(path), str(other)]}
+    options = ["--data", str(tmp_path / "data.json"), "--engine", "stanli", "--json"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "harness", command, *models.get(command, [str(path)]), *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert isinstance(json.loads(ended.stdout), dict)
+    assert "a = " in ended.stderr
+    assert "in transformed data" in ended.stderr
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved")

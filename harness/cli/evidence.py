@@ -19,6 +19,7 @@ from harness.cli.options import (
     WARMUP,
     Engine,
 )
+from harness.cli.streams import output_is_for_results
 
 
 @click.command()
@@ -91,7 +92,7 @@ def evidence(
     from harness.user import evidence_from_fit
     from harness.user.deadline import stoppable
 
-    with stoppable(time_limit):
+    with output_is_for_results(), stoppable(time_limit):
         found = evidence_from_fit(
             list(fit) or None,
             model,
@@ -233,7 +234,7 @@ def compare(
     ]
     inputs = [each for model in models for each in program_inputs(model, include_paths)]
     check_outputs(outputs, inputs + ([] if data is None else [data]), force=force)
-    with stoppable(time_limit):
+    with output_is_for_results(), stoppable(time_limit):
         compared = compare_models(
             models,
             data,

@@ -20,6 +20,7 @@ from harness.cli.options import (
     Engine,
     What,
 )
+from harness.cli.streams import output_is_for_results
 
 # As in harness.user and harness.temper, which are imported where they are needed.
 Tempered = Literal["collapsed_tempering", "joint_tempering", "pseudo_extended"]
@@ -224,7 +225,7 @@ def sample(
     given = [each for each in (data, tempered) if each is not None]
     inputs = [*program_inputs(model, include_paths), *given] if outputs else []
     check_outputs(outputs, inputs, force=force)
-    with stoppable(time_limit):
+    with output_is_for_results(), stoppable(time_limit):
         result = sample(
             model,
             data,

@@ -8,6 +8,11 @@ import numpy as np
 
 from harness.arrays import FloatArray, LogDensity
 
+MOST_DENSE = 200
+"""Dimensions up to which the metric has correlations.
+
+They take five particles a dimension, and then each leapfrog step takes time in proportion to D^3.
+"""
 _TARGET_ACCEPTANCE = 0.8
 _LARGEST_CHANGE = 0.5  # of the log of the step size, per move
 
@@ -23,6 +28,8 @@ class Moved(NamedTuple):
 
 class HmcMoves:
     """HMC transitions whose metric is the particles' precision and whose step size adapts itself.
+
+    In more than :data:`MOST_DENSE` dimensions it is the precision of each coordinate alone.
 
     Parameters
     ----------
@@ -40,18 +47,22 @@ class HmcMoves:
     ) -> None:
         self._leapfrog_steps = leapfrog_steps
         self._log_step = float(np.log(step_size or dimension**-0.25))
-        self._cholesky: FloatArray = np.eye(dimension)
+        self._dense = dimension <= MOST_DENSE
+        self._scale: FloatArray = np.eye(dimension) if self._dense else np.ones(dimension)
 
     def adapt_to(self, points: FloatArray, share: FloatArray) -> None:
         """Compute the metric from particles (n, D) with normalised weights (n,)."""
         deviation = points - share @ points
+        if not self._dense:
+            variance = share @ np.square(deviation)
+            self._scale = np.sqrt(variance + _floor(variance))
+            return
         covariance = (share * deviation.T) @ deviation
         # Adding a thousandth of the variances keeps a cloud usable that has collapsed onto a plane;
         # the metric only affects efficiency.
         spread = np.diag(covariance)
-        floor = max(float(spread.max()), np.finfo(np.float64).tiny) * 1e-12
-        covariance += np.diag(1e-3 * spread + floor)
-        self._cholesky = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        covariance += np.diag(1e-3 * spread + _floor(spread))
+        self._scale = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
     def move(self, log_density: LogDensity, points: FloatArray, rng: np.random.Generator) -> Moved:
         """Make one transition of every particle (n, D), then adapt the step size.
@@ -64,14 +75,14 @@ class HmcMoves:
         momentum = rng.standard_normal((count, dimension))
         value, gradient = log_density(points)
         before = value - 0.5 * np.square(momentum).sum(axis=1)
-        place, to_place, to_slope = points, self._cholesky.T, self._cholesky
+        place = points
         # A trajectory that diverges overflows and is rejected.
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(self._leapfrog_steps):
-                momentum = momentum + 0.5 * step * (gradient @ to_slope)
-                place = place + step * (momentum @ to_place)
+                momentum = momentum + 0.5 * step * self._whitened(gradient)
+                place = place + step * self._scaled(momentum)
                 value_there, gradient = log_density(place)
-                momentum = momentum + 0.5 * step * (gradient @ to_slope)
+                momentum = momentum + 0.5 * step * self._whitened(gradient)
             after = value_there - 0.5 * np.square(momentum).sum(axis=1)
             probability = np.exp(np.minimum(0.0, after - before))
         probability = np.where(np.isfinite(probability), probability, 0.0)
@@ -80,3 +91,16 @@ class HmcMoves:
         change = acceptance - _TARGET_ACCEPTANCE
         self._log_step += float(np.clip(change, -_LARGEST_CHANGE, _LARGEST_CHANGE))
         return Moved(np.where(accepted[:, None], place, points), acceptance)
+
+    def _scaled(self, momentum: FloatArray) -> FloatArray:
+        """Return momenta (n, D) of unit variance as velocities."""
+        return momentum @ self._scale.T if self._dense else momentum * self._scale
+
+    def _whitened(self, gradient: FloatArray) -> FloatArray:
+        """Return gradients (n, D) along the axes of those momenta."""
+        return gradient @ self._scale if self._dense else gradient * self._scale
+
+
+def _floor(variance: FloatArray) -> float:
+    """Return what keeps coordinates usable that do not vary."""
+    return max(float(variance.max()), np.finfo(np.float64).tiny) * 1e-12

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,7 +42,7 @@ from harness.model.coordinates import Shapes
 from harness.model.numpy_density import target_density
 from harness.path.gaussian import GaussianBase
 from harness.path.moments import weighted_base
-from harness.path.moves import HmcMoves
+from harness.path.moves import MOST_DENSE, HmcMoves
 from harness.path.slices import slice_along_differences
 
 _LEAST_OVERLAP = 1e-3
@@ -80,7 +81,7 @@ class PilotSettings:
     most_rungs
         Number of rungs after which the pilot gives up.
     most_seconds
-        Seconds of wall time after which it gives up, at the end of a rung.
+        Seconds of wall time after which it gives up, at the end of a move.
     """
 
     particles: int = 1024
@@ -251,8 +252,8 @@ def pilot_of_density(
     Raises
     ------
     DataError
-        If the density does not have the base's dimension, there are fewer than 5 particles per
-        dimension, or hardly any of the base's mass is within the target's support.
+        If the density does not have the base's dimension, there are fewer particles than
+        :func:`fewest_particles`, or hardly any of the base's mass is within the target's support.
     SamplingError
         If the ladder does not reach the target.
     """
@@ -266,16 +267,19 @@ def pilot_of_density(
     moves = HmcMoves(base.mean.size, settings.leapfrog_steps)
     ladder, acceptance = [0.0], []
     log_z = np.zeros((1, count))  # for each population, at each rung
+
+    def refuse_to_be_late() -> None:
+        if time.monotonic() - began > settings.most_seconds:
+            raise SamplingError(
+                f"the pilot has not reached the target in {settings.most_seconds:.3g} s (it is at "
+                f"beta = {ladder[-1]:.3g} after {len(ladder) - 1} rungs)"
+            )
+
     while ladder[-1] < 1:
         if len(ladder) > settings.most_rungs:
             raise SamplingError(
                 f"the pilot has not reached the target in {settings.most_rungs} rungs (it is at "
                 f"beta = {ladder[-1]:.3g}); start from a base nearer to the target"
-            )
-        if time.monotonic() - began > settings.most_seconds:
-            raise SamplingError(
-                f"the pilot has not reached the target in {settings.most_seconds:.3g} s (it is at "
-                f"beta = {ladder[-1]:.3g} after {len(ladder) - 1} rungs)"
             )
         log_ratio = path.log_ratio(points).reshape(count, each)
         share = normalised_weights(log_z[-1])  # for each population
@@ -294,7 +298,7 @@ def pilot_of_density(
         points = points[chosen.ravel()]
         particle_share = np.repeat(normalised_weights(log_z[-1]) / each, each)
         moves.adapt_to(points, particle_share)
-        points, rate = _moved(moves, path.at(beta), points, settings, rng)
+        points, rate = _moved(moves, path.at(beta), points, settings, rng, refuse_to_be_late)
         acceptance.append(rate)
     return _summary(path, points, np.array(ladder), log_z, overlap, acceptance, rng)
 
@@ -348,11 +352,17 @@ class _Path:
 def _refuse(base: GaussianBase, settings: PilotSettings, dimension: int, name: str) -> None:
     if base.mean.size != dimension:
         raise DataError(f"the base has dimension {base.mean.size}, but {name} has {dimension}")
-    if settings.particles < 5 * dimension:
+    fewest = fewest_particles(dimension)
+    if settings.particles < fewest:
         raise DataError(
-            f"a pilot in {dimension} dimensions needs {5 * dimension} particles or more to "
-            f"estimate their covariance; got {settings.particles}"
+            f"a pilot in {dimension} dimensions needs {fewest} particles or more to estimate their "
+            f"covariance; got {settings.particles}"
         )
+
+
+def fewest_particles(dimension: int) -> int:
+    """Return how many particles a pilot needs for the metric of its moves."""
+    return 5 * min(dimension, MOST_DENSE)
 
 
 def _dimension(log_density: LogDensity, base: GaussianBase) -> int:
@@ -436,6 +446,7 @@ def _moved(
     points: FloatArray,
     settings: PilotSettings,
     rng: np.random.Generator,
+    before_each: Callable[[], None],
 ) -> tuple[FloatArray, float]:
     """Move particles as often as the settings ask; return them and the mean acceptance rate."""
     began = points
@@ -444,6 +455,7 @@ def _moved(
     while len(rates) < settings.moves or (
         len(rates) < settings.most_moves and _still_leaving(correlations)
     ):
+        before_each()
         made = moves.move(log_density, points, rng)
         points = made.points
         rates.append(made.acceptance)
@@ -454,6 +466,7 @@ def _moved(
         while len(correlations) < settings.most_moves and (
             not correlations or _still_leaving(correlations)
         ):
+            before_each()
             points = slice_along_differences(log_density, points, settings.populations, rng)
             correlations.append(_largest_correlation(began, points))
     return points, rate

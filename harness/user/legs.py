@@ -16,6 +16,7 @@ from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError, SamplingError
 from harness.evidence import LogEvidence
 from harness.path import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
+from harness.path.pilot import fewest_particles
 
 POPULATIONS = 8
 _PARTICLES = 512
@@ -97,7 +98,7 @@ def run_leg(
         If the first pilot fails; see :func:`harness.path.pilot_of_density`.
     """
     dimension = bases[0].mean.size
-    each = max(_PARTICLES // POPULATIONS, -(-5 * dimension // POPULATIONS))
+    each = max(_PARTICLES // POPULATIONS, -(-fewest_particles(dimension) // POPULATIONS))
     settings = PilotSettings(
         particles=each * POPULATIONS,
         populations=POPULATIONS,

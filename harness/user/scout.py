@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -321,7 +322,7 @@ class _Scout:
 
     def _near(self) -> Leg | None:
         try:
-            points = self._short.near if self._draws is None else self._unconstrained(self._draws)
+            points = self._short.near if self._draws is None else self._points
             leg = run_leg(
                 self._density,
                 _fitted(points, NEAR),
@@ -347,8 +348,8 @@ class _Scout:
         if self._draws is None:
             return
         chains = len(next(iter(self._draws.values())))
-        points = self._unconstrained(self._draws).reshape(chains, -1, self._density.dimension)
         try:
+            points = np.reshape(self._points, (chains, -1, self._density.dimension))
             if np.nanmax(evidence.r_hat(points)) > R_HAT_WARNING:
                 return
             bridges, evaluations = bridged_in_time(
@@ -365,8 +366,10 @@ class _Scout:
         self._gradients += leg.gradients
         self._estimates[leg.origin] = tuple(leg.estimates)
 
-    def _unconstrained(self, draws: Mapping[str, FloatArray]) -> FloatArray:
-        """Return the points (n, D) of draws by parameter, shape (chains, draws, ...)."""
+    @cached_property
+    def _points(self) -> FloatArray:
+        """The points (n, D) of NUTS's draws."""
+        draws = self._draws or {}
         flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in draws.items()}
         return self._density.unconstrain_draws(flat)
 
