@@ -14,7 +14,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity, diagnose, outer_tenths
 from harness.errors import DataError
-from harness.evidence import Estimate
+from harness.evidence import Estimate, LogEvidence
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
@@ -23,6 +23,7 @@ from harness.user.modes import fewest_effective
 
 from .distance import MOST_DRAWS, distance
 from .right import OUTCOMES, Answer, log_z_answer, mean_answer, outcome, probability_answer
+from .velocities import periods
 
 _SQUARED = "_squared"
 _EXACT_SEED = 20_261_122
@@ -50,7 +51,7 @@ def measured(model: Model, fit: Fit) -> dict[str, float]:
         the run in :data:`.right.OUTCOMES`.
     """
     effective = fewest_effective(fit)
-    log_z = _log_z(model, fit)
+    own, log_z = _own_log_z(fit), _log_z(model, fit)
     modes = list(_modes(model, fit, effective))
     means = list(_means(model, fit))
     answers = [*([] if log_z is None else [log_z]), *modes, *means]
@@ -61,8 +62,9 @@ def measured(model: Model, fit: Fit) -> dict[str, float]:
         "outcome": float(OUTCOMES.index(outcome(answers, problem=problem))),
         "judged": float(len(answers)),
         "problem": float(problem),
+        "log_z": own.value,
         "log_z_error": math.nan if log_z is None else log_z.error,
-        "log_z_mcse": math.nan if log_z is None else log_z.mcse,
+        "log_z_mcse": own.mcse,
         "log_z_z": math.nan if log_z is None else log_z.z,
         "mode_error": _largest(each.error for each in modes),
         "mode_z": _largest(each.z for each in modes),
@@ -74,7 +76,16 @@ def measured(model: Model, fit: Fit) -> dict[str, float]:
         "evaluations": evaluations,
         **_distances(model, fit, effective),
         **_travel(fit, evaluations),
+        **periods(fit),
     }
+
+
+def _own_log_z(fit: Fit) -> LogEvidence:
+    """Return the estimate of log Z; NaN if there is none."""
+    try:
+        return fit.log_evidence
+    except DataError:
+        return LogEvidence(math.nan, math.nan)
 
 
 def _log_z(model: Model, fit: Fit) -> Answer | None:
