@@ -14,6 +14,7 @@ from scipy.stats import dirichlet, gamma, halfnorm, multivariate_normal, norm
 from stan_density import stanli
 
 from harness.diagnosis import Severity
+from harness.errors import DataError
 from harness.user import Method, UserFit, sample
 from harness.user.sample import METHODS
 
@@ -334,6 +335,23 @@ def test_an_element_without_a_prior_makes_the_evidence_no_evidence(tmp_path: Pat
     assert any("The prior is improper" in each for each in sentences(result, Severity.WARNING))
     # The integral over mu[2] is 1 for every mu[1].
     check(result, 0.0, 0.3)
+
+
+def test_the_integral_of_a_density_without_data(tmp_path: Path) -> None:
+    """There is no prior that could be improper, and log Z is what was asked for."""
+    program = """
+    parameters { vector[2] x; }
+    model { x ~ normal(0, 2); target += -0.5 * dot_self(x - 1); }
+    """
+    result = run(tmp_path, program, {}, "auto")
+    truth = 2 * (np.log(2 * np.pi) / 2 + norm.logpdf(1, 0, np.sqrt(5)))
+    check(result, truth, 0.3)
+    assert not sentences(result, Severity.WARNING)
+    assert any(
+        "log Z is the log of its integral" in each for each in sentences(result, Severity.FINE)
+    )
+    with pytest.raises(DataError, match="no statement of this program gives data a density"):
+        run(tmp_path, program, {}, "nested_sampling")
 
 
 def test_what_cannot_be_tempered_is_still_sampled(tmp_path: Path) -> None:

@@ -72,6 +72,9 @@ class Model:
         known.  It is 0 for the priors of shipped models.  For a user's program it follows from the
         program's text.  The value tells nothing about a likelihood that is zero over a part of the
         prior.
+    tempered_whole
+        Whether all of a user's program is tempered, so that no prior is left as the base and Z is
+        the integral of the program's density.
     flat
         Elements of parameters, for instance ``mu[2]``, in which the program's text shows an
         improper prior to be flat.
@@ -120,6 +123,7 @@ class Model:
     stems: Mapping[str, str] = field(default_factory=dict)
     own_base: OwnBase = "flat"
     log_prior_integral: float | None = 0.0
+    tempered_whole: bool = False
     flat: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
     no_gaussian_base: str | None = None

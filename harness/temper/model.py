@@ -112,6 +112,7 @@ def tempered_model(
         },
         own_base=_own_base(any_form),
         log_prior_integral=_log_integral(any_form, with_values),
+        tempered_whole=what == "all",
         flat=any_form.flat,
         questions=any_form.questions,
         no_gaussian_base=any_form.coordinates.reason,

@@ -18,7 +18,7 @@ from harness.user.compare import Comparison, Population, compare
 from harness.user.confirm import nuts_stays
 from harness.user.evidence import (
     PilotsEvidence,
-    improper_prior,
+    about_improper_prior,
     pilots_evidence,
     zero_likelihood,
 )
@@ -150,7 +150,7 @@ class _Auto:
     ) -> UserFit:
         """Let parallel tempering take over from a fit with troubles; return the better one."""
         # The draws of any method have the program's prior, and are of this program.
-        lasting = [*judged.accepted, improper_prior(self._steps.program.model)]
+        lasting = [*judged.accepted, *about_improper_prior(self._steps.program.model)]
         troubles = found.troubles([*lasting, *self._steps.of_program(found.fit)])
         if not troubles:
             return found

@@ -114,7 +114,7 @@ def _with_constant(
 
 def _about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
     if model.own_base == "improper":
-        return [improper_prior(model)]
+        return about_improper_prior(model)
     found, prior = [], scouted.prior
     if prior is not None and not prior.reliable:
         found.append(
@@ -151,24 +151,31 @@ def bridge_of_draws(reason: str) -> Finding:
     )
 
 
-def improper_prior(model: Model) -> Finding:
-    """Warn that log Z is no evidence, because the prior is improper."""
+def about_improper_prior(model: Model) -> list[Finding]:
+    """Warn that log Z is no evidence, because the prior is improper.
+
+    If the whole program is tempered, its base tells nothing about its prior.
+    """
+    if model.tempered_whole:
+        return []
     where = f" (it is flat in {_listed(model.flat)})" if model.flat else ""
-    return Finding(
-        Severity.WARNING,
-        f"The prior is improper{where}, so log Z is not the evidence: it is the integral "
-        "of the program's density, which depends on an arbitrary constant.",
-        "Give every parameter a proper prior, or do not compare log Z between models.",
-    )
+    return [
+        Finding(
+            Severity.WARNING,
+            f"The prior is improper{where}, so log Z is not the evidence: it is the integral "
+            "of the program's density, which depends on an arbitrary constant.",
+            "Give every parameter a proper prior, or do not compare log Z between models.",
+        )
+    ]
 
 
-def without_likelihood() -> Finding:
-    """Report that everything is tempered, because no statement gives data a density."""
-    return Finding(
-        Severity.FINE,
-        "No statement of the program gives data a density, so all of its density is tempered, and "
-        "log Z is the log of its integral.",
-    )
+def tempered_whole(*, without_likelihood: bool) -> Finding:
+    """Report that everything is tempered, because no statement gives data a density or at will."""
+    if without_likelihood:
+        why = "No statement of the program gives data a density, so all of its density is tempered"
+    else:
+        why = "All of the program's density is tempered"
+    return Finding(Severity.FINE, f"{why}, and log Z is the log of its integral.")
 
 
 def unknown_integral() -> Finding:

@@ -44,6 +44,12 @@ def refuse_without_prior(model: Model) -> None:
     DataError
         If that is so.
     """
+    if model.tempered_whole:
+        raise DataError(
+            "nested sampling climbs a likelihood from a prior, and no statement of this program "
+            "gives data a density: mark the likelihood's with // temper: yes, or use --method "
+            "parallel_tempering"
+        )
     if model.own_base == "improper":
         where = f" (it is flat in {', '.join(model.flat[:5])})" if model.flat else ""
         raise DataError(

@@ -30,7 +30,7 @@ from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
 from harness.samplers.tempering_run import TemperingRun, TemperingSettings
 from harness.user.bridged import bridged_in_time
-from harness.user.evidence import improper_prior, unknown_integral, written_prior
+from harness.user.evidence import about_improper_prior, unknown_integral, written_prior
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import PriorDraws, prior_draws
 from harness.user.references import Dealt, drawn_from, fitted_base, reference
@@ -177,7 +177,7 @@ class _Parallel:
         """Return the prior, or the wide Gaussian, and draws from it."""
         model = self._model
         if model.own_base == "improper":
-            self._findings.append(improper_prior(model))
+            self._findings += about_improper_prior(model)
         if not starts_from_prior(model):
             return drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)
         self._begin("draws of the prior")

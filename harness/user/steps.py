@@ -20,7 +20,7 @@ from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
 from harness.user.clock import Clock
 from harness.user.compare import Population
-from harness.user.evidence import open_questions, without_likelihood
+from harness.user.evidence import open_questions, tempered_whole
 from harness.user.generated import ORIGINAL, absent, not_numbers
 from harness.user.judge import shortened
 from harness.user.modes import mode_findings, mode_table, no_modes
@@ -224,7 +224,11 @@ class Steps:
         """Return the findings about the program itself, which another method would not change."""
         program = self.program
         return [
-            *([without_likelihood()] if program.without_likelihood else []),
+            *(
+                [tempered_whole(without_likelihood=program.without_likelihood)]
+                if program.model.tempered_whole
+                else []
+            ),
             *open_questions(program.model),
             *not_numbers(fit, program.names),
             *absent(fit, program.names, program.containers, program.left_out),
