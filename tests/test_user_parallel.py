@@ -100,6 +100,7 @@ def test_how_replicas_travel_is_reported(bimodal: UserFit, tmp_path: Path) -> No
         assert ladder["communication_barrier"] == pytest.approx(sum(ladder["swap_rejection"]))
     json.dumps(told, allow_nan=False)
     text = bimodal.as_text()
+    assert ", by parallel tempering\nLog evidence: " in text
     assert f"Replicas: {sum(told['the prior']['round_trips']):,} round trips from the prior" in text
     bimodal.save(tmp_path / "fit.nc")
     kept = Fit.load(tmp_path / "fit.nc")

@@ -1,4 +1,4 @@
-"""Find data that a program draws at random, which are others for each seed."""
+"""Find data that a program draws at random, which are different for each seed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refuse_random_data(syntax: Syntax, classification: Classification) -> None:
         first = next(each for each in all_statements(nodes) if _draws(each))
         raise DataError(
             f"{syntax.line(first)}: transformed data are drawn at random here, so that the density "
-            f"({', '.join(random)}) is another one for each seed and nothing can be compared with "
+            f"({', '.join(random)}) is different for each seed and nothing can be compared with "
             "it; draw them once, and pass them as data"
         )
 

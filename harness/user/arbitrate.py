@@ -89,7 +89,7 @@ def arbitrate(dispute: Dispute, tempered: Mapping[str, FloatArray]) -> tuple[Sid
             Severity.WARNING,
             "Plain NUTS moves between modes too rarely for its probabilities to be right, although "
             f"its chains agree: {measured}.",
-            "Use the tempered fit.",
+            "Use tempered draws and not those of plain NUTS.",
         )
     return "neither", Finding(
         Severity.WARNING,

@@ -111,7 +111,7 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
                 f"{misses.nuts:.2f} by its draws but {misses.other:.2f} ± "
                 f"{misses.other_error:.2f} by pilots that start from {scouted.origin}, and NUTS "
                 "stays there when it starts there.",
-                "Use the tempered fit.",
+                "Use tempered draws and not those of plain NUTS.",
             )
         )
     elif misses is not None:
@@ -193,7 +193,9 @@ def seen_by_replicas(compared: Comparison, *, sound: bool) -> Finding | None:
         Severity.WARNING if sound else Severity.PROBLEM,
         f"Plain NUTS misses part of the posterior: {region} has probability {region.nuts:.2f} by "
         f"its draws but {region.other:.2f} ± {region.other_error:.2f} by parallel tempering.",
-        "Use the tempered fit." if sound else "Give it more time (--budget), and compare.",
+        "Use tempered draws and not those of plain NUTS."
+        if sound
+        else "Give it more time (--budget), and compare.",
     )
 
 
@@ -356,7 +358,7 @@ def _disagreement(r_hat: float, worst: str) -> Finding:
         Severity.WARNING,
         "Plain NUTS misses modes or does not move between them: its chains disagree (R-hat of "
         f"{worst} is {r_hat:.2f}).",
-        "Use the tempered fit.",
+        "Use tempered draws and not those of plain NUTS.",
     )
 
 

@@ -228,13 +228,16 @@ class UserFit:
         ]
         if len(rows) > len(shown):
             lines.append(f"and {len(rows) - len(shown)} more; see --json or the saved fit")
+        chains, draws = (self.posterior.sizes[axis] for axis in ("chain", "draw"))
+        shown_method = "plain NUTS" if self.method == "nuts" else self.method.replace("_", " ")
+        lines += ["", f"Draws: {chains} x {draws:,}, by {shown_method}"]
         found = self.log_evidence
         if found is None:
-            lines += ["", "Log evidence: no estimate"]
+            lines += ["Log evidence: no estimate"]
         else:
             doubt = any(each.severity == Severity.PROBLEM for each in self.diagnosis)
             note = ", which may be wrong: see the problems below" if doubt else ""
-            lines += ["", f"Log evidence: {found.text}{note}"]
+            lines += [f"Log evidence: {found.text}{note}"]
         modes = self.modes
         lines += [] if modes is None else modes_as_text(modes)
         lines += [f"Replicas: {_ladder(name, each)}" for name, each in self.replicas.items()]

@@ -45,9 +45,8 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     The simulation sums up the log density of what it draws from.  If that is the prior, it differs
     from the prior's own density by the same number at all draws, up to rounding.  Draws where the
     prior is zero, because the program rejects them, are left out; the share of the others is a
-    factor of the prior's integral.  What this cannot
-    show, a wrong generator or a wrong part of a distribution that a constraint cuts, is up to
-    :mod:`harness.temper.simulate`.
+    factor of the prior's integral.  What this cannot show, a wrong generator or a wrong part of a
+    distribution that a constraint cuts, is up to :mod:`harness.temper.simulate`.
 
     Parameters
     ----------
@@ -79,13 +78,15 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     tried = found = 0
     while found < draws:
         if tried == _MOST_BATCHES * draws:
-            raise SamplingError(f"{program.name}: the prior rejects {1 - found / tried:.1%} of it")
+            raise SamplingError(
+                f"{program.name}: the prior rejects {1 - found / tried:.1%} of its draws"
+            )
         (own_seed,) = np.random.SeedSequence([seed, tried]).generate_state(1)
         made = simulation.constrain(np.empty((draws, 0)), seed=int(own_seed))
         log_simulated = _log_simulated(model, program, made)
         points = density.unconstrain_draws(made)
         written, jacobian = density.values(points), change.values(points)
-        inside = written > -np.inf
+        inside = written != -np.inf
         difference.append(written[inside] - jacobian[inside] - log_simulated[inside])
         size.append((1 + np.abs(written) + np.abs(jacobian))[inside])
         kept.append(points[inside])
