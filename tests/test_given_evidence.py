@@ -242,7 +242,7 @@ def test_few_draws_and_one_chain() -> None:
 def test_a_prior_that_does_not_integrate_to_one_is_normalised(
     times: float | None, tmp_path: Path
 ) -> None:
-    """A half normal without T[0, ], whose half is known, and a multiple that is estimated."""
+    """A half normal without T[0, ], whose half is known, and a multiple that draws show."""
     path = tmp_path / "half.stan"
     more = "" if times is None else f"target += log({times});"
     path.write_text(
@@ -257,7 +257,8 @@ def test_a_prior_that_does_not_integrate_to_one_is_normalised(
     if times is None:
         assert result.constant == pytest.approx((constant, 0))
     else:
-        assert abs(result.constant.value - constant) < 4.5 * result.constant.mcse
+        # The prior is simulated, which shows its integral up to rounding.
+        assert result.constant == (pytest.approx(constant, abs=1e-12), 0.0)
     # At y = 0 the evidence of the half normal is that of the whole one, N(0 | 0, 2).
     exact = -0.5 * math.log(4 * math.pi)
     assert result.log_evidence is not None
