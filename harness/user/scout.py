@@ -43,8 +43,9 @@ errors that depend on base and ladder.
 """
 BUDGET = 120.0
 """Seconds that the pilots of a program may take by default."""
-_SEARCH, _OTHER = 0.35, 0.2
-"""Shares of it for the search, and for each of the other legs."""
+_SEARCH, _SEARCH_ALONE, _OTHER = 0.35, 0.6, 0.2
+"""Shares of it for the search, for the search of a run that needs its path (there is no fit of NUTS
+to fall back to), and for each of the other legs."""
 BRIDGE = "draws of NUTS themselves"
 """Origin of an estimate by bridge sampling, beside the near leg or in its place."""
 
@@ -254,7 +255,7 @@ class _Scout:
                 self._density,
                 bases,
                 origin=origin,
-                most_seconds=_SEARCH * self._budget,
+                most_seconds=(_SEARCH_ALONE if self._draws is None else _SEARCH) * self._budget,
                 seed=self._seeds[1],
             )
             self._remember(search)
