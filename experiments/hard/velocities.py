@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -109,8 +110,7 @@ def known(star: int, planets: int, prior: Prior) -> Known | None:
 
 def published(star: int, planets: int, prior: Prior) -> dict[str, Published]:
     """Return the values of log10 Z that others published, by method."""
-    path = shipped("experiments") / "published" / "rv-evidences.csv"
-    frame = pd.read_csv(path, comment="#")
+    frame = _submissions()
     rows = frame[
         (frame["data set"] == star) & (frame["planets"] == planets) & (frame["prior"] == prior)
     ]
@@ -119,6 +119,11 @@ def published(star: int, planets: int, prior: Prior) -> dict[str, Published]:
         str(method): Published(float(value), 0.5 * (float(high) - float(low)))
         for method, value, low, high in zip(*columns, strict=True)
     }
+
+
+@cache
+def _submissions() -> pd.DataFrame:
+    return pd.read_csv(shipped("experiments") / "published" / "rv-evidences.csv", comment="#")
 
 
 def periods(fit: Fit) -> dict[str, float]:
@@ -135,9 +140,9 @@ def periods(fit: Fit) -> dict[str, float]:
     if "P_quantile" not in fit.posterior or "P" not in fit.posterior:
         return {}
     draws = fit.posterior["P"].transpose(..., "chain", "draw").to_numpy()
-    ordered = np.sort(draws.reshape(draws.shape[0], -1), axis=0)
+    by_period = np.sort(draws.reshape(draws.shape[0], -1), axis=0)
     found: dict[str, float] = {}
-    for number, values in enumerate(np.sort(ordered, axis=1), start=1):
+    for number, values in enumerate(np.sort(by_period, axis=1), start=1):
         ends = np.flatnonzero(np.diff(np.log(values)) > _SAME_PERIOD) + 1
         largest = max(np.split(values, ends), key=len)
         found[f"period_{number}"] = float(np.median(largest))

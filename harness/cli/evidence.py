@@ -14,6 +14,7 @@ from harness.cli.options import (
     ENGINE,
     FORCE,
     INCLUDE_PATHS,
+    ONE_OBJECT,
     SEED,
     TIME_LIMIT,
     WARMUP,
@@ -64,7 +65,7 @@ from harness.cli.streams import output_is_for_results
     help="Time for the pilots of a tempered run.",
 )
 @TIME_LIMIT
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@ONE_OBJECT
 @click.pass_context
 def evidence(
     ctx: click.Context,
@@ -194,7 +195,7 @@ def _changed(
 )
 @FORCE
 @TIME_LIMIT
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@ONE_OBJECT
 @click.pass_context
 def compare(
     ctx: click.Context,

@@ -80,3 +80,5 @@ TIME_LIMIT = click.option(
     help="Stop the whole command after this many seconds; nothing is written then.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+ONE_OBJECT = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+MODEL = click.argument("model", type=click.Path(path_type=Path, dir_okay=False))

@@ -14,6 +14,8 @@ from harness.cli.options import (
     ENGINE,
     FORCE,
     INCLUDE_PATHS,
+    MODEL,
+    ONE_OBJECT,
     SEED,
     TIME_LIMIT,
     WARMUP,
@@ -37,7 +39,7 @@ SampleMethod = Literal["auto", "nuts", "parallel_tempering", "nested_sampling"] 
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
+@MODEL
 @click.option(
     "--method",
     type=click.Choice(get_args(Written)),
@@ -93,7 +95,7 @@ def temper(
 
 
 @click.command()
-@click.argument("model", type=click.Path(path_type=Path, dir_okay=False))
+@MODEL
 @click.option(
     "--data",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -184,7 +186,7 @@ def temper(
 )
 @FORCE
 @TIME_LIMIT
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@ONE_OBJECT
 def sample(
     model: Path,
     data: Path | None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from harness.cli.options import ONE_OBJECT
+
 
 @click.command()
 @click.option("--build", is_flag=True, help="Assemble CmdStan in the cache folder now.")
@@ -11,7 +13,7 @@ import click
 @click.option(
     "--clear-cache", is_flag=True, help="First remove everything that harness keeps in its cache."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@ONE_OBJECT
 @click.pass_context
 def doctor(
     ctx: click.Context, *, build: bool, install: bool, clear_cache: bool, as_json: bool

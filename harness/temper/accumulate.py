@@ -17,10 +17,10 @@ from harness.temper.text import StanText
 from harness.temper.tree import (
     Node,
     field,
-    has_field,
     is_container,
     items,
     name_of,
+    own_nodes,
     stmt,
     tag,
     type_of,
@@ -70,7 +70,7 @@ class Accumulating(StanText):
         form = stmt(node)
         if tag(form) == "Print":
             return ""  # it would print for each pseudo-sample at each gradient
-        if any(each == "GetTarget" for each in _own(form)):
+        if any(each == "GetTarget" for each in own_nodes(node)):
             raise DataError(
                 f"{self._where(node)}: target() is read here, which has no meaning where a part "
                 "of it is tempered"
@@ -78,10 +78,10 @@ class Accumulating(StanText):
         text = super().statement(node)
         if tag(form) == "NRFunApp":
             return text
-        calls = [each for each in _own(form) if is_target_call(each)]
+        calls = [each for each in own_nodes(node) if is_target_call(each)]
         if not calls:
             return text
-        unsure = [each for each in _own(form) if tag(each) in ("TernaryIf", "And", "Or")]
+        unsure = [each for each in own_nodes(node) if tag(each) in ("TernaryIf", "And", "Or")]
         if unsure or tag(form) in ("While", "IfThenElse"):
             raise DataError(
                 f"{self._where(node)}: a function that adds to the target is called where it is "
@@ -206,15 +206,6 @@ class Accumulating(StanText):
             f"if ({' || '.join(outside)}) {{\n{to} += negative_infinity();\n}}\n"
             f"else {{\n{to} += -{mass};\n}}"
         )
-
-
-def _own(form: Node) -> Iterable[Node]:
-    """Yield the nodes of a statement, except those of the statements in it."""
-    yield form
-    if not isinstance(form, str):
-        for each in form:
-            if not has_field(each, "stmt"):
-                yield from _own(each)
 
 
 class _DensityFunction(Accumulating):

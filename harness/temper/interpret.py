@@ -84,16 +84,16 @@ class _Interpreter:
             context = Context()
             for node in self._syntax.blocks[block]:
                 context = follow(node, state, context, Scope())
-        rejects = tuple(self._rejects())
-        by_data = [each for each in rejects if self._by_data(each)]
+        rejects = list(self._rejects())
+        by_data = frozenset(id(each) for each in rejects if self._by_data(each))
         return Notes(
             self._declared,
             wholes,
             limits,
             self._numbers,
             self._statements.additions,
-            tuple(each for each in rejects if each not in by_data),
-            frozenset(map(id, by_data)),
+            tuple(each for each in rejects if id(each) not in by_data),
+            by_data,
             {name: value.data for name, value in bounds.items() if value.data},
         )
 

@@ -159,13 +159,13 @@ def all_statements(nodes: tuple[Node, ...]) -> Iterator[Node]:
 
 
 def own_nodes(statement: Node) -> Iterator[Node]:
-    """Yield the nodes of a statement, but for those of the statements in it."""
+    """Yield the nodes of a statement, but for those of the statements in it, outer ones first."""
     waiting: list[Node] = [stmt(statement)]
     while waiting:
         each = waiting.pop()
         yield each
         if not isinstance(each, str):
-            waiting += [part for part in each if not has_field(part, "stmt")]
+            waiting += [part for part in reversed(each) if not has_field(part, "stmt")]
 
 
 def assigned(left: Node) -> list[str]:

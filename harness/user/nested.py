@@ -15,7 +15,6 @@ from harness.diagnosis.path import FALSE_ALARM
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import DataError
-from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes
 from harness.model import Model
 from harness.samplers.nested_particles import PriorAndLikelihood
@@ -23,7 +22,7 @@ from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nest
 from harness.samplers.nested_sampling import METHOD, run_attributes
 from harness.samplers.nested_volumes import weighted_chains
 from harness.user.evidence import unknown_integral, written_prior
-from harness.user.prior import PRIOR, PriorDraws, prior_draws
+from harness.user.prior import PRIOR, PriorDraws, known_integral, prior_draws
 
 _LEAST_SHARE = 0.25
 """Share of the time for the run itself, whatever the draws of the prior take."""
@@ -170,12 +169,8 @@ def _fit(
 def _findings(model: Model, prior: PriorDraws, run: NestedRun, said: Summary) -> list[Finding]:
     log_likelihood = said.whole.particles.log_likelihood
     found = []
-    if model.log_prior_integral is not None:
-        found += written_prior(LogEvidence(model.log_prior_integral, 0.0))
-    elif prior.log_integral is not None:
-        found += written_prior(prior.log_integral)
-    else:
-        found.append(unknown_integral())
+    known = known_integral(model, prior)
+    found += [unknown_integral()] if known is None else written_prior(known)
     if not prior.reliable:
         found.append(
             Finding(

@@ -122,6 +122,13 @@ class PriorDraws:
         return PriorBase(flat.mean(axis=0), np.diag(spread), 0.0, self.density, points)
 
 
+def known_integral(model: Model, prior: PriorDraws) -> LogEvidence | None:
+    """Return the log of the prior's integral that the program's text or the simulation shows."""
+    if model.log_prior_integral is not None:
+        return LogEvidence(model.log_prior_integral, 0.0)
+    return prior.log_integral
+
+
 def prior_draws(model: Model, seed: int) -> PriorDraws:
     """Draw from the prior of a tempered model.
 

@@ -32,7 +32,7 @@ from harness.path import GaussianBase, Pilot
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.legs import Leg, fitted_gaussian, run_leg
-from harness.user.prior import PriorDraws, prior_draws
+from harness.user.prior import PriorDraws, known_integral, prior_draws
 from harness.user.short import ShortRuns
 
 WIDER, NEAR = (2.0, 3.0), (1.2, 2.0)
@@ -185,10 +185,9 @@ def prior_constant(
         As :func:`harness.user.legs.run_leg`, or if draws of the prior disagree with each other, or
         with the pilots' particles.
     """
-    if model.log_prior_integral is not None:
-        return PriorConstant(LogEvidence(model.log_prior_integral, 0.0), 0)
-    if prior.log_integral is not None:
-        return PriorConstant(prior.log_integral, 0)
+    known = known_integral(model, prior)
+    if known is not None:
+        return PriorConstant(known, 0)
     if not prior.reliable:
         raise SamplingError(f"draws of the prior disagree (R-hat {prior.r_hat:.2f})")
     flat = prior.points.reshape(-1, prior.points.shape[2])
