@@ -32,6 +32,8 @@ count as one; the second where the density has no maximum in one of them."""
 _SHOWN = 4
 _DRAWS_FOR_CENTRE, _DRAWS_FOR_COPIES = 400, 5
 _MASS_POINTS = 2000
+_FEWEST_TO_SCALE = 8
+"""Draws in each chain below which they do not tell the size of a coordinate."""
 _MOST_COPIED = 24
 """Modes among which copies are looked for, the most probable ones."""
 
@@ -177,6 +179,8 @@ class _Finder:
         """Return the size of each coordinate within a chain, by the method with the smallest."""
         sizes = []
         for each in self._visits:
+            if each.points.shape[1] < _FEWEST_TO_SCALE and each is not self._visits[0]:
+                continue
             spread = []
             for chain, weight in zip(each.points, each.weight, strict=True):
                 flat = chain.reshape(-1, chain.shape[-1])[(weight > 0).ravel()]

@@ -1,26 +1,108 @@
-"""The integral of a density around one peak, by importance sampling from a t distribution there."""
+"""The integral of a density around one peak: by Laplace's approximation and importance sampling."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaln
 
-from harness.arrays import FloatArray
+from harness.arrays import FloatArray, LogDensity
 from harness.evidence import LogEvidence, effective_number
 from harness.modes.target import Target
 
 _DEGREES = 5.0
-_ROUGH = 1e-3  # difference for second derivatives, in scales
+_ROUGH = 1e-3
+"""Difference for second derivatives, in widths."""
 _FEWEST_EFFECTIVE = 50.0
+
+
+@dataclass(frozen=True)
+class LocalGaussian:
+    """The Gaussian that fits a density at a peak (Laplace's approximation).
+
+    Attributes
+    ----------
+    peak
+        Where the density has a maximum, shape (D,).
+    height
+        Log density there.
+    scale
+        Size of each coordinate, shape (D,).
+    root
+        Lower Cholesky factor of the precision of the scaled coordinates, shape (D, D).
+    """
+
+    peak: FloatArray
+    height: float
+    scale: FloatArray
+    root: FloatArray
+
+    @property
+    def log_volume(self) -> float:
+        """Log of the product of its standard deviations along principal axes."""
+        return float(np.log(self.scale).sum() - np.log(np.diag(self.root)).sum())
+
+    @property
+    def log_mass(self) -> float:
+        """Log of its integral: what the density integrates to around the peak, roughly."""
+        return self.height + 0.5 * len(self.peak) * float(np.log(2 * np.pi)) + self.log_volume
+
+    def at(self, z: FloatArray) -> FloatArray:
+        """Return the points (n, D) at standardised ones (n, D)."""
+        points: FloatArray = self.peak + np.linalg.solve(self.root.T, z.T).T * self.scale
+        return points
+
+
+def local_gaussian(
+    peak: FloatArray, log_density: LogDensity, *, scale: FloatArray
+) -> LocalGaussian | None:
+    """Fit a Gaussian to a density at a peak, by the second derivatives of its log there.
+
+    Parameters
+    ----------
+    peak
+        Where the density has a maximum, shape (D,).
+    log_density
+        Log density and gradient at many points.
+    scale
+        Size of each coordinate, shape (D,).  If the peak is narrower, a second look is closer.
+
+    Returns
+    -------
+    LocalGaussian or None
+        None if there is no maximum.
+    """
+    root = _root(peak, log_density, scale)
+    if root is None:
+        return None
+    closer = scale / np.maximum(np.sqrt(np.square(root).sum(axis=1)), 1.0)
+    root = _root(peak, log_density, closer)
+    height = float(log_density(peak[None])[0][0])
+    return None if root is None else LocalGaussian(peak, height, closer, root)
+
+
+def _root(peak: FloatArray, log_density: LogDensity, scale: FloatArray) -> FloatArray | None:
+    """Return the Cholesky factor of the precision of scaled coordinates; None if there is none."""
+    shift = _ROUGH * np.eye(len(peak))
+    near = peak + np.concatenate([shift, -shift]) * scale
+    up, down = np.split(log_density(near)[1] * scale, 2)
+    precision = (down - up) / (2 * _ROUGH)
+    if not np.all(np.isfinite(precision)):
+        return None
+    try:
+        return np.asarray(np.linalg.cholesky(0.5 * (precision + precision.T)))
+    except np.linalg.LinAlgError:
+        return None
 
 
 def local_log_mass(
     peak: FloatArray, target: Target, *, scale: FloatArray, count: int, seed: int
 ) -> LogEvidence | None:
-    """Estimate the log of the integral of a density around a peak.
+    """Estimate the log of the integral of a density around a peak, by importance sampling.
 
-    The proposal is a t distribution with five degrees of freedom, whose scales come from the second
-    derivatives at the peak.
+    The proposal is a t distribution with five degrees of freedom, whose scales are those of the
+    Gaussian that fits there.
 
     Parameters
     ----------
@@ -29,7 +111,7 @@ def local_log_mass(
     target
         Log density and gradient at many points.
     scale
-        Size of each coordinate, for differences of gradients, shape (D,).
+        Size of each coordinate, shape (D,).
     count
         Number of points.
     seed
@@ -40,31 +122,24 @@ def local_log_mass(
     LogEvidence or None
         None if there is no maximum at the peak, or the weights are worth fewer than 50 points.
     """
-    dimension = len(peak)
-    shift = _ROUGH * np.eye(dimension)
-    near = peak + np.concatenate([shift, -shift]) * scale
-    up, down = np.split(target(near)[1] * scale, 2)
-    precision = (down - up) / (2 * _ROUGH)
-    try:
-        root = np.linalg.cholesky(0.5 * (precision + precision.T))
-    except np.linalg.LinAlgError:
+    local = local_gaussian(peak, target, scale=scale)
+    if local is None:
         return None
+    dimension = len(peak)
     rng = np.random.default_rng([seed, 11])
     normal = rng.normal(size=(count, dimension))
     stretch = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, size=count))
     z = normal * stretch[:, None]
-    points = peak + np.linalg.solve(root.T, z.T).T * scale
     log_height = (
         gammaln(0.5 * (_DEGREES + dimension))
         - gammaln(0.5 * _DEGREES)
         - 0.5 * dimension * np.log(_DEGREES * np.pi)
-        + float(np.log(np.diag(root)).sum())
-        - float(np.log(scale).sum())
+        - local.log_volume
     )
     log_q = log_height - 0.5 * (_DEGREES + dimension) * np.log1p(
         np.square(z).sum(axis=1) / _DEGREES
     )
-    log_weight = target(points)[0] - log_q
+    log_weight = target(local.at(z))[0] - log_q
     if not np.all(log_weight < np.inf) or not np.any(log_weight > -np.inf):
         return None
     effective = float(effective_number(log_weight))

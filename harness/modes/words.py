@@ -8,11 +8,14 @@ from typing import NamedTuple
 from harness.modes.table import Mode, ModeTable
 
 MOST_ROWS = 12
+CLIMBS = "climbs"
+"""Name of the climbs from other starting points, among the methods that saw a mode."""
 _NAMES = {
     "nuts": "NUTS",
     "search": "search",
     "parallel_tempering": "parallel tempering",
     "nested_sampling": "nested sampling",
+    CLIMBS: "climbs",
 }
 _UNSURE = 0.05
 """Share of draws whose mode is that of the nearest draw, from which it is said."""

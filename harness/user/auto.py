@@ -14,7 +14,7 @@ from harness.fit import Fit
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
 from harness.user.arbitrate import arbitrate
-from harness.user.compare import Comparison, Population, compare
+from harness.user.compare import Comparison, Population, compare, parameters_of
 from harness.user.confirm import nuts_stays
 from harness.user.evidence import (
     PilotsEvidence,
@@ -37,13 +37,18 @@ from harness.user.judge import (
     seen_by_replicas,
     took_over,
 )
-from harness.user.modes import fewest_effective, problems_of_modes
+from harness.user.modes import (
+    fewest_effective,
+    missed_by_nuts,
+    problems_of_modes,
+    search_saw,
+)
 from harness.user.prior import PRIOR
 from harness.user.program import Tempered
 from harness.user.result import UserFit
 from harness.user.rounds import has_enough_draws, severities
 from harness.user.scout import Scouted, scout_program
-from harness.user.steps import LEAST_SHARE, MODES_SHARE, Steps, parameters_of
+from harness.user.steps import LEAST_SHARE, MODES_SHARE, Steps
 
 _FORM: Tempered = "collapsed_tempering"
 """The form that it goes on to."""
@@ -105,9 +110,9 @@ class _Auto:
                 return result
             if not lacking:
                 return self._relieved(result, plain, scouted, judged)
-            # A mode too small for the comparison of single coordinates.
-            judged = replace(
-                judged, temper=True, nuts_misses=True, findings=(*judged.findings, *lacking)
+            # A mode too small for the comparison of single coordinates, or that only climbs found.
+            judged = judged.lacking(
+                missed_by_nuts(result.modes), search_is_sound=search_saw(result.modes)
             )
         found, judged = self._after_search(plain, scouted, judged)
         found = self._steps.with_modes(found)  # modes that the draws lack are a trouble
@@ -157,7 +162,8 @@ class _Auto:
         rest = (1 - MODES_SHARE) * self._steps.budget - self._steps.spent
         left = max(rest, LEAST_SHARE * self._steps.budget)
         try:
-            near = near_target(scouted, parameters_of(plain), judged)
+            draws = parameters_of(plain)
+            near = self._steps.with_elsewhere(near_target(scouted, draws, judged), draws)
             fit, findings = self._steps.replicas(self._explorer, left, near=near)
         except HarnessError as error:
             return found.adding(no_relief(str(error)))

@@ -18,6 +18,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM
 from harness.evidence import normalised_weights
+from harness.fit import Fit
 
 FALSE_ALARM = 1e-3
 """Probability that a sound run of NUTS fails the comparison, over all coordinates."""
@@ -280,6 +281,14 @@ def _interval(label: str, low: float, high: float) -> str:
     if high == np.inf:
         return f"{label} >= {low:.4g}"
     return f"{low:.4g} <= {label} < {high:.4g}"
+
+
+def parameters_of(fit: Fit) -> dict[str, FloatArray]:
+    """Return a fit's draws of the parameters, by name, axes (chain, draw, ...)."""
+    return {
+        name: fit.posterior[name].transpose("chain", "draw", ...).to_numpy()
+        for name in fit.parameters
+    }
 
 
 def largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:

@@ -27,7 +27,11 @@ from harness.user.bridged import LABELS, Bridges, bridged
 from harness.user.clock import Clock, quiet
 from harness.user.evidence import open_questions
 from harness.user.given_fit import GivenDraws, read_given
-from harness.user.other_modes import other_mode
+from harness.user.other_modes import (
+    described,
+    no_other_mode,
+    other_modes,
+)
 from harness.user.prior import prior_draws
 from harness.user.program import UserProgram, prepare
 from harness.user.result import UserFit
@@ -399,19 +403,23 @@ class _Estimation:
     ) -> None:
         if self._refusals:
             return
-        missed = other_mode(
-            self._model, density, draws, points, bridges.log_evidence.value, seed=self._seed
+        found = other_modes(
+            self._model,
+            density,
+            draws,
+            points,
+            log_mass=bridges.log_evidence.value,
+            seed=self._seed,
         )
-        if missed is not None:
-            self._refusals.append(str(missed))
-        else:
-            self._findings.append(
-                Finding(
-                    Severity.FINE,
-                    "Climbs from random points, from far around the draws and from the prior found "
-                    "no mode that the draws miss.",
-                )
+        for mode in found.that_matter()[:1]:
+            share = mode.local.log_mass - bridges.log_evidence.value
+            self._refusals.append(
+                f"the draws miss a mode: a climb from {mode.origin} ended at "
+                f"{described(mode, density, points)}, where there are no draws, and the mode there "
+                f"has {_times(share)} the mass that the draws stand for"
             )
+            return
+        self._findings.append(no_other_mode(found.climbs))
 
     # The prior and the text
 
@@ -504,6 +512,10 @@ class _Estimation:
                     f"constants ({told}).",
                 )
             )
+
+
+def _times(log_share: float) -> str:
+    return f"about {math.exp(log_share):.2g} times" if log_share < 5 else "more than 100 times"
 
 
 def _table(bridges: Bridges) -> list[str]:

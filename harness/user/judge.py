@@ -7,7 +7,7 @@ there and a pilot that starts from NUTS's own draws finds probability there too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,6 +60,25 @@ class Judgement:
     def adding(self, finding: Finding) -> Judgement:
         """Return the same with one more finding."""
         return replace(self, findings=(*self.findings, finding))
+
+    def lacking(self, modes: Iterable[Finding], *, search_is_sound: bool) -> Judgement:
+        """Return that NUTS misses modes, whatever the comparison of single coordinates says.
+
+        Parameters
+        ----------
+        modes
+            What to say of each.
+        search_is_sound
+            Whether the search has seen them.
+        """
+        doubts = [each for each in self.findings if each.severity > Severity.FINE]
+        return replace(
+            self,
+            temper=True,
+            nuts_misses=True,
+            search_is_sound=self.search_is_sound and search_is_sound,
+            findings=(*doubts, *modes),
+        )
 
     def settled(self, side: Side, finding: Finding) -> Judgement:
         """Return the same with what an arbitration says in place of the dispute's own finding."""

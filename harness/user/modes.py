@@ -16,11 +16,17 @@ from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
 from harness.modes import Mode, ModeTable, Visits, find_modes
-from harness.modes.words import listed, method_name
-from harness.user.compare import Population
+from harness.modes.words import CLIMBS, listed, method_name
+from harness.user.compare import Population, parameters_of
+from harness.user.other_modes import OtherModes, other_modes
 
 NEGLIGIBLE, MATTERS = 1e-3, 0.01
 """Probabilities of a mode that the draws lack, below which it is fine, and from which a problem."""
+_NEGLIGIBLE_MASS = 1e-3
+"""Mass of a mode without draws, as a share of that of the largest one with draws, below which it is
+left out."""
+_CLIMBS_SHARE = 0.2
+"""Share of the time after which no climbs begin that look for modes without draws."""
 _APART = 4.0
 """Standard errors by which copies' probabilities differ if the draws are wrong."""
 _MORE = "Give it more time (--budget) or more draws (--draws, --warmup), and compare with --method "
@@ -34,11 +40,12 @@ def mode_table(
     fit: Fit,
     others: Mapping[str, Fit],
     search: Population | None,
+    elsewhere: OtherModes | None,
     *,
     most_seconds: float,
     seed: int,
-) -> ModeTable:
-    """Find the modes that the draws of a run are in.
+) -> tuple[ModeTable, OtherModes]:
+    """Find the modes that the draws of a run are in, and those where it has no draws at all.
 
     Parameters
     ----------
@@ -50,6 +57,9 @@ def mode_table(
         Fits that were made and not chosen, by method.
     search
         Particles of the search.
+    elsewhere
+        What climbs from other starting points found before an earlier table; None if there was
+        none, so that they are made.
     most_seconds
         Seconds of wall time after which it gives up.
     seed
@@ -67,13 +77,28 @@ def mode_table(
         points = _unconstrained(search.values, 2, density)
         log_weight = np.repeat(search.log_weight[:, None], points.shape[1], axis=1)
         visits.append(Visits("search", points, log_weight))
-    return find_modes(
+    if elsewhere is None:
+        draws = parameters_of(fit)
+        elsewhere = other_modes(
+            model,
+            density,
+            draws,
+            _unconstrained(draws, 2, density),
+            others=[each.points.reshape(-1, density.dimension) for each in visits[1:]],
+            most_seconds=_CLIMBS_SHARE * most_seconds,
+            seed=seed,
+        )
+    peaks = np.array([each.local.peak for each in elsewhere.that_matter(_NEGLIGIBLE_MASS)])
+    if len(peaks):
+        visits.append(Visits(CLIMBS, peaks[None], np.zeros((1, len(peaks)))))
+    table = find_modes(
         visits,
         density,
         effective=max(fewest_effective(fit), 1.0),
         most_seconds=most_seconds,
         seed=seed,
     )
+    return table, elsewhere
 
 
 def fewest_effective(fit: Fit) -> float:
@@ -121,6 +146,40 @@ def problems_of_modes(table: ModeTable | None) -> list[Finding]:
     return [each for each in found if each.severity == Severity.PROBLEM]
 
 
+def missed_by_nuts(table: ModeTable | None) -> list[Finding]:
+    """Say which modes that matter plain NUTS misses, if its draws are not the result.
+
+    Parameters
+    ----------
+    table
+        Of NUTS's draws.
+    """
+    return [
+        Finding(
+            Severity.WARNING,
+            f"Plain NUTS misses a mode, which {_who(mode)} saw: its probability is about {told}.",
+            "Use tempered draws and not those of plain NUTS.",
+        )
+        for mode, told in _lacking_problems(table)
+    ]
+
+
+def search_saw(table: ModeTable | None) -> bool:
+    """Whether the search has particles in every mode that matters and that the draws lack."""
+    return all("search" in mode.seen_by for mode, _ in _lacking_problems(table))
+
+
+def _lacking_problems(table: ModeTable | None) -> list[tuple[Mode, str]]:
+    """Return the modes that the draws should not lack, and their probabilities in words."""
+    if table is None:
+        return []
+    return [
+        (table.modes[number - 1], _told(number, table))
+        for number in table.missing
+        if _lacking(number, table).severity == Severity.PROBLEM
+    ]
+
+
 def no_modes(error: Exception) -> Finding:
     """Report that there is no table of modes, and why."""
     said = one_line(error).rstrip(".")
@@ -135,22 +194,37 @@ def _expected(mode: Mode, table: ModeTable) -> tuple[float, float, str] | None:
         original = table.modes[mode.copy_of - 1]
         told = f"because it is a copy of mode {mode.copy_of}"
         return original.probability, original.error, told
-    largest = max(mode.seen_by.values(), default=1.0)
+    shares = [share for method, share in mode.seen_by.items() if method != CLIMBS]
+    largest = max(shares, default=1.0)
     if largest < MATTERS:
         return largest, largest, "by the draws of the method that saw it"
     return None
 
 
+def _told(number: int, table: ModeTable) -> str:
+    """Return the probability of a mode that the draws lack in words; empty if it is not known."""
+    expected = _expected(table.modes[number - 1], table)
+    if expected is None:
+        return ""
+    share, error, why = expected
+    return f"{share:.2g} ± {error:.1g} {why}"
+
+
+def _who(mode: Mode) -> str:
+    """Return the methods that saw a mode in words."""
+    alone = {"nuts": "NUTS", CLIMBS: "climbs from other starting points"}
+    return listed(alone.get(each, f"the {method_name(each)}") for each in mode.seen_by)
+
+
 def _lacking(number: int, table: ModeTable) -> Finding:
     """Report a mode that some method saw and the final draws lack."""
     mode, method = table.modes[number - 1], table.methods[0]
-    seen = listed(f"the {method_name(each)}" if each != "nuts" else "NUTS" for each in mode.seen_by)
     what = (
         f"{_MORE}parallel_tempering."
         if method != "parallel_tempering"
         else (f"{_MORE}collapsed_tempering.")
     )
-    missing = f"mode {number}, which {seen} saw"
+    missing = f"mode {number}, which {_who(mode)} saw"
     expected = _expected(mode, table)
     if expected is None:
         return Finding(
@@ -158,8 +232,8 @@ def _lacking(number: int, table: ModeTable) -> Finding:
             f"The draws lack {missing}; its probability is not known.",
             what,
         )
-    share, error, why = expected
-    told = f"its probability is about {share:.2g} ± {error:.1g} {why}"
+    share, error, _ = expected
+    told = f"its probability is about {_told(number, table)}"
     # So improbable, for so few effective draws, that it is no wonder.
     if share + 3 * error < NEGLIGIBLE or share < min(3 * mode.error, MATTERS):
         return Finding(Severity.FINE, f"The draws lack {missing}, and {told}.")

@@ -1,88 +1,113 @@
 """Look for modes of a posterior that given draws do not know: climb from many starting points.
 
-A bridge sees only the modes in its draws; one that no chain has visited makes log Z too low, and
-nothing in the draws shows it.  So climbs start at places that the draws do not suggest: Stan's own
-random starts, points far around the draws, draws of the prior, and draws whose elements have
-changed places (labels of groups).  Where a climb ends at a mode without draws nearby, the Gaussian
-that fits there (Laplace's approximation) tells its mass.
+Nothing in the draws shows a mode that no chain has visited.  So climbs start at places that the
+draws do not suggest: draws of the prior, Stan's own random starts, points far around the draws,
+points with equal elements, and draws whose elements have changed places (labels of groups).  Where
+a climb ends at a mode without draws nearby, the Gaussian that fits there (Laplace's approximation)
+tells its mass.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from harness.arrays import FloatArray
+from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import HarnessError
 from harness.model import Model
+from harness.modes.climb import Box, climb
+from harness.modes.local_mass import LocalGaussian, local_gaussian
 from harness.user.prior import PRIOR
+from harness.user.simulated import simulated_prior
 
-LEAST_SHARE = 0.01
+LEAST_MASS = 0.01
 """Mass of a mode, as a share of that of the draws, from which on it matters."""
-_RANDOM, _AROUND, _PERMUTED, _KNOWN = 12, 12, 6, 8
-"""Climbs from each kind of starting point; the known modes are where climbs from draws end."""
+_OF_PRIOR, _RANDOM, _AROUND, _EQUAL, _PERMUTED = 1024, 2048, 512, 256, 8
+"""Climbs from each kind of starting point; the last for each length of a first axis."""
+_KNOWN = 8
+"""Climbs from draws, whose ends are the modes that the draws know."""
+_BATCH = 256
+_GRADIENTS = 60_000
+"""Evaluations after which no further batch of climbs begins."""
 _RADIUS = 2.0
 _FAR = (3.0, 10.0, 30.0)
 """Standard deviations of the points around the draws."""
-_STEPS = 200
-_ARRIVED = 0.5
-"""Largest height in nats that a Newton step could still gain at a mode."""
-_EXAMINED = 5
+_EXAMINED = 32
+"""Highest peaks without draws whose masses are looked at."""
+_KEPT = 4
 _NEAR = 1.5
 """Multiple of the distances between draws within which a mode counts as visited."""
+_SAME = 0.1
+"""Distance below which two ends are one peak, in standard deviations of the draws."""
 _DRAWS_TO_COMPARE = 1500
-_DIFFERENCE = 1e-4
 _SHOWN = 3
-_PRIOR = NutsSettings(chains=4, warmup=100, draws=4)
+_PRIOR = NutsSettings(chains=4, warmup=100, draws=16)
 
 
-@dataclass(frozen=True)
-class OtherMode:
+class OtherMode(NamedTuple):
     """A mode without draws nearby.
 
     Attributes
     ----------
-    share
-        Its mass by Laplace's approximation, as a share of the mass that the draws stand for.
+    local
+        The Gaussian that fits there.
     origin
-        Where the climb to it began, in words.
-    where
-        Values of a few parameters there, in words.
+        Where a climb to it began, in words.
     """
 
-    share: float
+    local: LocalGaussian
     origin: str
-    where: str
-
-    def __str__(self) -> str:
-        return (
-            f"the draws miss a mode: a climb from {self.origin} ended at {self.where}, where there "
-            f"are no draws, and the mode there has {_times(self.share)} the mass that the draws "
-            "stand for"
-        )
 
 
-def _times(share: float) -> str:
-    return f"about {share:.2g} times" if share < 100 else "more than 100 times"
+@dataclass(frozen=True)
+class OtherModes:
+    """What climbs from other starting points found.
+
+    Attributes
+    ----------
+    modes
+        Modes without draws nearby, the one with the largest mass first, at most four.
+    log_mass
+        Log of the mass that these are compared with; None if it is not known.
+    climbs, gradients
+        Number of climbs, and of gradients that all of this took.
+    """
+
+    modes: tuple[OtherMode, ...]
+    log_mass: float | None
+    climbs: int
+    gradients: int
+
+    def that_matter(self, least: float = LEAST_MASS) -> list[OtherMode]:
+        """Return the modes with at least a share of the mass that they are compared with."""
+        if self.log_mass is None:
+            return []
+        lowest = self.log_mass + np.log(least)
+        return [each for each in self.modes if each.local.log_mass >= lowest]
 
 
-def other_mode(
+def other_modes(
     model: Model,
     density: BatchedDensity,
     draws: Mapping[str, FloatArray],
     points: FloatArray,
-    log_mass: float,
     *,
+    log_mass: float | None = None,
+    others: Iterable[FloatArray] = (),
+    most_seconds: float = np.inf,
     seed: int,
-) -> OtherMode | None:
-    """Return the largest mode that the draws do not know, if there is one that matters.
+) -> OtherModes:
+    """Climb from many starting points to modes that draws do not know.
 
     Parameters
     ----------
@@ -95,106 +120,185 @@ def other_mode(
     points
         The same on the unconstrained space, shape (chains, draws, D).
     log_mass
-        Log of the mass that the draws stand for.
+        Log of the mass that the draws stand for, with which that of other modes is compared.  By
+        default, that of the largest mode where climbs from draws end; if they end at none, as in a
+        funnel, there are no further climbs.
+    others
+        Points (n, D) of other methods, which know the modes that they are in.
+    most_seconds
+        Seconds of wall time after which no further climbs begin.
     seed
-        Seed of the starting points.  The same seed gives the same answer.
+        Seed of the starting points.  The same seed gives the same answer unless time runs out.
     """
-    search = _Search(density, points)
+    search = _Search(density, points, others)
     rng = np.random.default_rng([seed, 21])
     flat = points.reshape(-1, points.shape[2])
-    known = [search.climb(flat[row]) for row in rng.integers(len(flat), size=_KNOWN)]
-    seen = [end for end in known if end is not None]
-    found: list[tuple[float, str, FloatArray]] = []
-    starts = [
-        *(("a random starting point", row) for row in _random(rng, flat.shape[1])),
-        *(("a point far from the draws", row) for row in _around(rng, flat)),
-        *(("a draw of the prior", row) for row in _of_prior(model, density, seed)),
-        *(
-            ("a draw with its elements in another order", row)
-            for row in _permuted(rng, density, draws)
-        ),
-    ]
-    for origin, start in starts:
-        end = search.climb(start)
-        if end is None or any(search.same(end, each) for each in seen):
-            continue
-        seen.append(end)
-        if not search.visited(end):
-            found.append((search.height(end), origin, end))
-    modes = []
-    for _, origin, end in sorted(found, key=lambda each: -each[0])[:_EXAMINED]:
-        mass = search.log_mass(end)
-        if mass is not None and mass - log_mass > np.log(LEAST_SHARE):
-            share = float(np.exp(min(mass - log_mass, 50.0)))
-            modes.append(OtherMode(share, origin, _described(density, end, flat)))
-    return max(modes, key=lambda each: each.share, default=None)
+    if log_mass is None:
+        own = search.peaks(flat[rng.integers(len(flat), size=_KNOWN)])
+        known = [local.log_mass for each in own.points if (local := search.local(each)) is not None]
+        if not known:
+            return OtherModes((), None, own.climbs, search.gradients)
+        log_mass = max(known)
+    prior, scattered = _of_prior(model, density, seed), _random(rng, flat.shape[1])
+    origin, start = _mixed(
+        rng,
+        {
+            "a draw of the prior": prior,
+            "a random starting point": scattered,
+            "a point with equal elements": _equal(rng, density, prior if len(prior) else scattered),
+            "a point far from the draws": _around(rng, flat),
+            "a draw with its elements in another order": _permuted(rng, density, draws),
+        },
+    )
+    peaks = search.peaks(start, most_seconds=most_seconds)
+    new = np.flatnonzero(~search.visited(peaks.points))[:_EXAMINED]
+    found = [(search.local(peaks.points[k]), origin[peaks.start[k]]) for k in new]
+    modes = [OtherMode(local, name) for local, name in found if local is not None]
+    modes.sort(key=lambda each: -each.local.log_mass)
+    return OtherModes(tuple(modes[:_KEPT]), log_mass, peaks.climbs, search.gradients)
+
+
+def no_other_mode(climbs: int) -> Finding:
+    """Report that climbs found no mode that the draws miss.
+
+    Parameters
+    ----------
+    climbs
+        Number of climbs.
+    """
+    return Finding(
+        Severity.FINE,
+        f"{climbs:,} climbs from random points, from far around the draws and from the prior found "
+        "no mode that the draws miss.",
+    )
+
+
+def described(mode: OtherMode, density: BatchedDensity, points: FloatArray) -> str:
+    """Return where a mode is: the parameters that are farthest from the draws, in words.
+
+    Parameters
+    ----------
+    mode
+        The mode.
+    density
+        The density whose mode it is.
+    points
+        Draws on the unconstrained space, shape (chains, draws, D).
+    """
+    flat = points.reshape(-1, points.shape[2])
+    try:
+        values = density.constrain(np.stack([mode.local.peak, flat.mean(axis=0)]))
+        spread = density.constrain(flat[:: max(1, len(flat) // 200)])
+    except HarnessError:
+        return "another place"
+    told: list[tuple[float, str]] = []
+    for name, both in values.items():
+        deviation = np.maximum(spread[name].std(axis=0), 1e-300)
+        score = np.abs(both[0] - both[1]) / deviation
+        for index in np.ndindex(both.shape[1:]):
+            inner = ",".join(str(i + 1) for i in index)
+            label = f"{name}[{inner}]" if index else name
+            told.append((float(score[index]), f"{label} = {float(both[0][index]):.3g}"))
+    return ", ".join(text for _, text in sorted(told, key=lambda each: -each[0])[:_SHOWN])
+
+
+class _Peaks(NamedTuple):
+    """Maxima at which climbs ended, the highest first."""
+
+    points: FloatArray
+    start: npt.NDArray[np.intp]
+    """Number of the starting point of a climb to each."""
+    climbs: int
+    """Number of climbs."""
 
 
 class _Search:
     """Climbs in coordinates in which the draws have mean 0 and standard deviation 1."""
 
-    def __init__(self, density: BatchedDensity, points: FloatArray) -> None:
+    def __init__(
+        self, density: BatchedDensity, points: FloatArray, others: Iterable[FloatArray]
+    ) -> None:
         flat = points.reshape(-1, points.shape[2])
-        self._density = density
+        self._density, self.gradients = density, 0
         self._mean, self._spread = flat.mean(axis=0), np.maximum(flat.std(axis=0), 1e-12)
         scaled = (flat - self._mean) / self._spread
         value, vector = np.linalg.eigh(np.atleast_2d(np.cov(scaled, rowvar=False)))
         self._root = vector / np.sqrt(np.maximum(value, 1e-10))
-        step = max(1, len(flat) // _DRAWS_TO_COMPARE)
-        self._tree = cKDTree(scaled[::step] @ self._root)
-        apart = np.asarray(self._tree.query(self._tree.data, k=2)[0])[:, 1]
+        compared = self._whitened(_thinned(flat))
+        apart = np.asarray(cKDTree(compared).query(compared, k=2)[0])[:, 1]
         self._near = _NEAR * float(np.quantile(apart, 0.99))
-
-    def climb(self, start: FloatArray) -> FloatArray | None:
-        """Return where a climb from a point ends, or None if it does not get anywhere."""
-
-        def downhill(z: FloatArray) -> tuple[float, FloatArray]:
-            value, slope = self._density((self._mean + self._spread * z)[None])
-            if not np.isfinite(value[0]):
-                return 1e100, np.zeros(z.shape)
-            return -float(value[0]), -slope[0] * self._spread
-
-        z = (start - self._mean) / self._spread
-        if not np.isfinite(self.height(start)):
-            return None
-        ended = minimize(
-            downhill, z, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS, "maxcor": 20}
+        self._tree = cKDTree(
+            np.concatenate([compared, *(self._whitened(_thinned(each)) for each in others)])
         )
-        point: FloatArray = self._mean + self._spread * ended.x
-        return point if np.all(np.isfinite(point)) else None
 
-    def height(self, point: FloatArray) -> float:
-        """Log density at a point."""
-        return float(self._density(point[None])[0][0])
+    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Evaluate the density, and count."""
+        self.gradients += len(points)
+        return self._density(points)
 
-    def same(self, one: FloatArray, other: FloatArray) -> bool:
-        """Whether two ends are one mode."""
-        return bool(np.linalg.norm(self._whitened(one) - self._whitened(other)) < 1e-1)
+    def peaks(self, start: FloatArray, *, most_seconds: float = np.inf) -> _Peaks:
+        """Climb from points (n, D), batch after batch, as long as there is time."""
+        began, before, made = time.perf_counter(), self.gradients, 0
+        ends, heights, numbers = [np.empty((0, start.shape[1]))], [np.empty(0)], []
+        while made < len(start) and self.gradients - before < _GRADIENTS:
+            if time.perf_counter() - began > most_seconds:
+                break
+            batch = start[made : made + _BATCH]
+            climbed = climb(batch, self, scale=self._spread, box=_everywhere(start.shape[1]))
+            arrived = np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
+            ends.append(climbed.points[arrived])
+            heights.append(climbed.height[arrived])
+            numbers += [made + int(k) for k in arrived]
+            made += len(batch)
+        points, height = np.concatenate(ends), np.concatenate(heights)
+        kept = self._distinct(points, height)
+        return _Peaks(points[kept], np.array(numbers, dtype=np.intp)[kept], made)
 
-    def visited(self, point: FloatArray) -> bool:
-        """Whether there are draws near a point."""
-        return float(np.asarray(self._tree.query(self._whitened(point))[0])) <= self._near
+    def local(self, peak: FloatArray) -> LocalGaussian | None:
+        """Return the Gaussian that fits at a peak; None if there is no maximum."""
+        return local_gaussian(peak, self, scale=self._spread)
 
-    def log_mass(self, point: FloatArray) -> float | None:
-        """Log mass of a mode by Laplace's approximation; None if it is no mode."""
-        dimension = len(point)
-        shift = np.diag(_DIFFERENCE * self._spread)
-        value, slope = self._density(np.concatenate([point[None], point + shift, point - shift]))
-        if not np.all(np.isfinite(value)):
-            return None
-        up, down = slope[1 : dimension + 1], slope[dimension + 1 :]
-        bent = -(up - down) / (2 * np.diag(shift))[:, None]
-        bent = 0.5 * (bent + bent.T)
-        sign, log_det = np.linalg.slogdet(bent)
-        if sign <= 0 or np.linalg.eigvalsh(bent * np.outer(self._spread, self._spread))[0] <= 0:
-            return None
-        if 0.5 * float(slope[0] @ np.linalg.solve(bent, slope[0])) > _ARRIVED:
-            return None
-        return float(value[0] + 0.5 * dimension * np.log(2 * np.pi) - 0.5 * log_det)
+    def visited(self, points: FloatArray) -> npt.NDArray[np.bool_]:
+        """Whether there are draws near each point (n, D)."""
+        apart = np.asarray(self._tree.query(self._whitened(points))[0])
+        near: npt.NDArray[np.bool_] = apart <= self._near
+        return near
 
-    def _whitened(self, point: FloatArray) -> FloatArray:
-        whitened: FloatArray = ((point - self._mean) / self._spread) @ self._root
+    def _distinct(self, points: FloatArray, height: FloatArray) -> list[int]:
+        """Return the rows of different peaks, the highest first."""
+        whitened = self._whitened(points)
+        left = np.argsort(-height, kind="stable")
+        kept: list[int] = []
+        while left.size:
+            kept.append(int(left[0]))
+            apart = np.linalg.norm(whitened[left] - whitened[left[0]], axis=1)
+            left = left[apart >= _SAME]
+        return kept
+
+    def _whitened(self, points: FloatArray) -> FloatArray:
+        whitened: FloatArray = ((points - self._mean) / self._spread) @ self._root
         return whitened
+
+
+def _thinned(points: FloatArray) -> FloatArray:
+    return points[:: max(1, len(points) // _DRAWS_TO_COMPARE)]
+
+
+def _everywhere(dimension: int) -> Box:
+    return Box(np.full(dimension, -np.inf), np.full(dimension, np.inf))
+
+
+# Starting points
+
+
+def _mixed(
+    rng: np.random.Generator, starts: Mapping[str, FloatArray]
+) -> tuple[list[str], FloatArray]:
+    """Return starting points of all kinds in such an order that each part has some of each kind."""
+    origin = [name for name, points in starts.items() for _ in points]
+    ranks = [(np.arange(len(each)) + rng.random()) / max(len(each), 1) for each in starts.values()]
+    order = np.argsort(np.concatenate(ranks), kind="stable")
+    return [origin[k] for k in order], np.concatenate(list(starts.values()))[order]
 
 
 def _random(rng: np.random.Generator, dimension: int) -> FloatArray:
@@ -210,20 +314,52 @@ def _around(rng: np.random.Generator, flat: FloatArray) -> FloatArray:
 
 
 def _of_prior(model: Model, density: BatchedDensity, seed: int) -> FloatArray:
-    """Return a few draws of the prior; none if it has no program or cannot be sampled."""
+    """Return draws of the prior; none if it has no program or cannot be sampled."""
     none = np.empty((0, density.dimension))
     if model.own_base != "prior":
         return none
     try:
-        run = run_short_nuts(model.program(PRIOR), model.data, _PRIOR, seed)
-        flat = {
-            name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
-            for name in density.shapes
-        }
-        points = density.unconstrain_draws(flat)
+        points = simulated_prior(
+            model, BatchedDensity(model.program(PRIOR), model.data), _OF_PRIOR, seed
+        ).points
     except HarnessError:
-        return none
+        points = _sampled_prior(model, density, seed)
     return points[np.all(np.isfinite(points), axis=1)]
+
+
+def _sampled_prior(model: Model, density: BatchedDensity, seed: int) -> FloatArray:
+    """Return a few draws of the prior by NUTS; none if that fails."""
+    try:
+        run = run_short_nuts(model.program(PRIOR), model.data, _PRIOR, seed)
+        return density.unconstrain_draws(
+            {
+                name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
+                for name in density.shapes
+            }
+        )
+    except HarnessError:
+        return np.empty((0, density.dimension))
+
+
+def _equal(rng: np.random.Generator, density: BatchedDensity, points: FloatArray) -> FloatArray:
+    """Return points at which each parameter has one value for all of its elements.
+
+    In many dimensions hardly any random point is near a mode where all elements are large, say.
+    Parameters whose constraint forbids equal elements stay as they are.
+    """
+    values = density.constrain(points[:_EQUAL])
+    for name, value in values.items():
+        flat = value.reshape(len(value), -1)
+        if flat.shape[1] < 2:
+            continue
+        one = np.take_along_axis(flat, rng.integers(flat.shape[1], size=(len(flat), 1)), axis=1)
+        changed = values | {name: np.broadcast_to(one, flat.shape).reshape(value.shape)}
+        try:
+            density.unconstrain_draws(changed)
+        except HarnessError:
+            continue
+        values = changed
+    return density.unconstrain_draws(values)
 
 
 def _permuted(
@@ -253,25 +389,3 @@ def _permuted(
             except HarnessError:  # an order that a constraint forbids
                 continue
     return np.array(points) if points else np.empty((0, density.dimension))
-
-
-def _described(density: BatchedDensity, point: FloatArray, flat: FloatArray) -> str:
-    """Return the values of the parameters that are farthest from the draws, in words."""
-    try:
-        values = density.constrain(np.stack([point, flat.mean(axis=0)]))
-        spread = density.constrain(flat[:: max(1, len(flat) // 200)])
-    except HarnessError:
-        return "another place"
-    told: list[tuple[float, str]] = []
-    for name, both in values.items():
-        deviation = np.maximum(spread[name].std(axis=0), 1e-300)
-        score = np.abs(both[0] - both[1]) / deviation
-        for index in np.ndindex(both.shape[1:]):
-            inner = ",".join(str(i + 1) for i in index)
-            label = f"{name}[{inner}]" if index else name
-            told.append((float(score[index]), f"{label} = {float(both[0][index]):.3g}"))
-    return _listed(text for _, text in sorted(told, key=lambda each: -each[0])[:_SHOWN])
-
-
-def _listed(texts: Iterable[str]) -> str:
-    return ", ".join(texts)

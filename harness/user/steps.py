@@ -7,12 +7,12 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, remember
+from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.errors import HarnessError, ToolchainError
 from harness.fit import Fit
@@ -24,6 +24,7 @@ from harness.user.evidence import open_questions, tempered_whole
 from harness.user.generated import ORIGINAL, absent, not_numbers
 from harness.user.judge import shortened
 from harness.user.modes import mode_findings, mode_table, no_modes
+from harness.user.other_modes import OtherModes, no_other_mode
 from harness.user.parallel import References, parallel_tempering
 from harness.user.program import Tempered, UserProgram
 from harness.user.result import UserFit
@@ -59,6 +60,9 @@ class Steps:
     search
         What a search for further modes has found, as far as one has been made; for the table of
         modes.
+    elsewhere
+        Modes where climbs from other starting points ended and no method had draws, once the first
+        table of modes has been made.
     """
 
     def __init__(
@@ -73,6 +77,8 @@ class Steps:
         self.program, self.clock, self.nuts, self.seed = program, clock, nuts, seed
         self.num, self.budget = num_pseudo_samples, budget
         self.search: Population | None = None
+        self.elsewhere: OtherModes | None = None
+        self._gradients_modes = 0
         self._have_modes: tuple[Fit | None, Fit | None, Fit | None] = (None, None, None)
 
     @property
@@ -175,6 +181,38 @@ class Steps:
         with self.clock.step("generated quantities", "generate"):
             return program.generated(made.fit, self.seed), made.findings
 
+    def with_elsewhere(
+        self, near: Mapping[str, FloatArray] | None, draws: Mapping[str, FloatArray]
+    ) -> Mapping[str, FloatArray] | None:
+        """Add points in modes that only climbs found to points near the target.
+
+        Parameters
+        ----------
+        near
+            By parameter, shape (n, ...); None if there are none.
+        draws
+            What takes their place, shape (chains, draws, ...), if there are such modes.
+
+        Returns
+        -------
+        dict or None
+            By parameter.  A third of the points is in these modes; None if there are no points at
+            all.
+        """
+        modes = [] if self.elsewhere is None else self.elsewhere.that_matter()
+        if not modes:
+            return near
+        if near is None:
+            near = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.items()}
+        each = -(-len(next(iter(near.values()))) // (2 * len(modes)))
+        rng = np.random.default_rng([self.seed, 13])
+        model = self.program.model
+        points = [mode.local.at(rng.standard_normal((each, model.dimension))) for mode in modes]
+        values = BatchedDensity(model.program("target"), model.data).constrain(
+            np.concatenate(points)
+        )
+        return {name: np.concatenate([value, values[name]]) for name, value in near.items()}
+
     def refuse(self, differ: str | None) -> None:
         """Refuse to go on if stanli and CmdStan differ in a density."""
         if differ is not None:
@@ -197,15 +235,15 @@ class Steps:
             for each in (result.nuts, result.tempered)
             if each is not None
         }
-        began = time.perf_counter()
-        attrs = result.fit.tree.attrs
+        before = self.elsewhere
         try:
             with self.clock.step("the table of modes", "modes"):
-                table = mode_table(
+                table, self.elsewhere = mode_table(
                     self.program.model,
                     result.fit,
                     others,
                     self.search,
+                    self.elsewhere,
                     most_seconds=MODES_SHARE * self.budget,
                     seed=self.seed,
                 )
@@ -213,11 +251,18 @@ class Steps:
             # Whatever goes wrong here, the draws are there and worth more than the table.
             remember(result.fit, [no_modes(error)])
             return result
-        attrs["modes"] = table.as_json()
-        attrs["gradients_modes"] = table.gradients
-        attrs["seconds_modes"] = time.perf_counter() - began
+        climbs = 0 if before is self.elsewhere else self.elsewhere.gradients
+        self._gradients_modes += table.gradients + climbs
+        result.fit.tree.attrs |= {
+            "modes": table.as_json(),
+            "gradients_modes": self._gradients_modes,
+            "seconds_modes": self.clock.seconds["modes"],
+        }
         known = {each.sentence for each in result.diagnosis}
-        remember(result.fit, [each for each in mode_findings(table) if each.sentence not in known])
+        found = mode_findings(table)
+        if self.elsewhere.log_mass is not None and not self.elsewhere.that_matter():
+            found.append(no_other_mode(self.elsewhere.climbs))
+        remember(result.fit, [each for each in found if each.sentence not in known])
         return result
 
     def of_program(self, fit: Fit) -> list[Finding]:
@@ -254,11 +299,3 @@ class Steps:
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
         return fit
-
-
-def parameters_of(fit: Fit) -> dict[str, Any]:
-    """Return a fit's draws of the parameters, by name, axes (chain, draw, ...)."""
-    return {
-        name: fit.posterior[name].transpose("chain", "draw", ...).to_numpy()
-        for name in fit.parameters
-    }

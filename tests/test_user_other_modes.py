@@ -1,0 +1,190 @@
+"""Climbs from other starting points: they find modes without draws, with the right masses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from harness.arrays import FloatArray
+from harness.diagnosis import Severity
+from harness.engine.batched import BatchedDensity
+from harness.temper import tempered_model
+from harness.user import sample
+from harness.user.other_modes import OtherModes, other_modes
+
+WELLS = """data {
+  int D;
+  array[2] vector[D] y;
+  array[2] real<lower=0> sigma;
+  real<lower=0, upper=1> share;
+}
+parameters {
+  vector[D] x;
+}
+model {
+  x ~ normal(0, 5);
+  target += log_mix(share, normal_lpdf(y[1] | x, sigma[1]),
+                    normal_lpdf(y[2] | x, sigma[2]));
+}
+"""
+FUNNEL = """data {
+  vector[5] y;
+}
+parameters {
+  real<lower=0> tau;
+  vector[5] theta;
+}
+model {
+  tau ~ cauchy(0, 5);
+  theta ~ normal(0, tau);
+  y ~ normal(theta, 10);
+}
+"""
+LABELS = """data {
+  int N;
+  vector[N] y;
+}
+parameters {
+  vector[3] mu;
+}
+model {
+  mu ~ normal(0, 5);
+  for (n in 1 : N) {
+    vector[3] l;
+    for (k in 1 : 3)
+      l[k] = normal_lpdf(y[n] | mu[k], 0.5);
+    target += log_sum_exp(l) - log(3);
+  }
+}
+"""
+
+
+class Wells(NamedTuple):
+    """Two modes, all coordinates of which are the same: a wide one below 0, a narrow one above."""
+
+    dimension: int = 3
+    place: float = 4.0
+    sigma: tuple[float, float] = (1.0, 0.5)
+    share: float = 0.5
+
+    @property
+    def data(self) -> dict[str, object]:
+        places = [[sign * self.place] * self.dimension for sign in (-1, 1)]
+        return {"D": self.dimension, "y": places, "sigma": self.sigma, "share": self.share}
+
+    @property
+    def log_mass(self) -> FloatArray:
+        """Of both modes: x is integrated out."""
+        each = stats.norm.logpdf(self.place, 0, np.hypot(5, self.sigma))
+        found: FloatArray = np.log([self.share, 1 - self.share]) + self.dimension * each
+        return found
+
+
+def climbed(
+    tmp_path: Path,
+    code: str,
+    data: dict[str, object],
+    draws: dict[str, FloatArray],
+    *,
+    others: tuple[FloatArray, ...] = (),
+) -> OtherModes:
+    """Climb from elsewhere, given draws (chains, draws, ...)."""
+    path = tmp_path / "program.stan"
+    path.write_text(code)
+    model = tempered_model(path, data)
+    density = BatchedDensity(model.program("target"), model.data)
+    flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.items()}
+    points = density.unconstrain_draws(flat).reshape(4, -1, density.dimension)
+    return other_modes(model, density, draws, points, others=others, seed=1)
+
+
+def draws_around(place: float, width: float, dimension: int = 3) -> FloatArray:
+    return np.random.default_rng(7).normal(place, width, (4, 250, dimension))
+
+
+@pytest.mark.parametrize(("seen", "missed"), [(0, 1), (1, 0)])
+def test_a_mode_without_draws_is_found_with_its_mass(
+    tmp_path: Path, seen: int, missed: int
+) -> None:
+    wells = Wells()
+    place, width = (-4.0, 1.0) if seen == 0 else (4.0, 0.5)
+    found = climbed(tmp_path, WELLS, wells.data, {"x": draws_around(place, width)})
+    exact = wells.log_mass
+    (mode,) = found.modes
+    # Posteriors of either measurement are Gaussian, so Laplace's approximation is exact but for
+    # the other measurement's tail, which is below e^-40 here.
+    assert mode.local.log_mass == pytest.approx(exact[missed], abs=1e-4)
+    assert found.log_mass == pytest.approx(exact[seen], abs=1e-4)
+    assert np.sign(mode.local.peak) == pytest.approx(-np.sign(place) * np.ones(3))
+    assert found.that_matter() == [mode]
+    # Points of its Gaussian have the standard deviation of the mode.
+    sigma = wells.sigma[missed]
+    points = mode.local.at(np.random.default_rng(3).standard_normal((4000, 3)))
+    expected = 5 * sigma / np.hypot(5, sigma)
+    assert points.std(axis=0) == pytest.approx(expected, rel=5 / np.sqrt(2 * 4000))
+
+
+def test_a_mode_with_draws_of_any_method_is_no_other_mode(tmp_path: Path) -> None:
+    both = np.concatenate([draws_around(-4, 1)[:, :125], draws_around(4, 0.5)[:, :125]], axis=1)
+    assert climbed(tmp_path, WELLS, Wells().data, {"x": both}).modes == ()
+    others = (draws_around(4, 0.5).reshape(-1, 3),)
+    draws = {"x": draws_around(-4, 1)}
+    assert climbed(tmp_path, WELLS, Wells().data, draws, others=others).modes == ()
+
+
+def test_a_mode_of_little_mass_does_not_matter(tmp_path: Path) -> None:
+    wells = Wells(share=0.9999)
+    found = climbed(tmp_path, WELLS, wells.data, {"x": draws_around(-4, 1)})
+    (mode,) = found.modes
+    assert mode.local.log_mass == pytest.approx(wells.log_mass[1], abs=1e-3)
+    assert found.that_matter() == []
+    assert found.that_matter(1e-6) == [mode]
+
+
+def test_labels_change_places(tmp_path: Path) -> None:
+    y = [-6.0, -5.8, -6.2, 0.1, -0.1, 6.0, 6.3, 5.9]
+    draws = np.random.default_rng(5).normal([-6.0, 0.0, 6.0], 0.25, (4, 250, 3))
+    found = climbed(tmp_path, LABELS, {"N": len(y), "y": y}, {"mu": draws})
+    places = {tuple(np.round(each.local.peak)) for each in found.modes}
+    assert len(found.modes) == len(places) == 4
+    # Copies of the draws' mode have its mass.
+    for each in found.modes:
+        assert sorted(np.round(each.local.peak)) == [-6, 0, 6]
+        assert each.local.log_mass == pytest.approx(found.log_mass, abs=1e-3)
+
+
+def test_where_draws_are_at_no_maximum_nothing_is_compared(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    tau = np.exp(rng.normal(1, 1, (4, 250)))
+    theta = rng.standard_normal((4, 250, 5)) * tau[..., None]
+    data: dict[str, object] = {"y": [2.0, -8.0, 3.0, 7.0, -1.0]}
+    found = climbed(tmp_path, FUNNEL, data, {"tau": tau, "theta": theta})
+    assert found.log_mass is None
+    assert found.modes == ()
+    assert found.climbs <= 8
+
+
+def test_auto_finds_a_mode_that_neither_nuts_nor_its_search_saw(tmp_path: Path) -> None:
+    """On a path from the prior the narrow mode vanishes in 10 dimensions, so only climbs see it."""
+    path = tmp_path / "wells.stan"
+    path.write_text(WELLS)
+    wells = Wells(10, 2.0, (1.0, 0.3))
+    result = sample(path, wells.data, seed=32, engine="stanli", progress=False)
+    exact = wells.log_mass
+    log_z = float(np.logaddexp(*exact))
+    assert result.nuts is not None
+    assert float((result.nuts.posterior["x"][..., 0] > 0).mean()) < 0.1
+    found = result.log_evidence
+    assert found is not None
+    assert abs(found.value - log_z) < 4 * found.mcse
+    narrow = result.fit.expectation(lambda q: q["x"][..., 0] > 0)
+    assert abs(float(narrow.value) - np.exp(exact[1] - log_z)) < 4 * float(narrow.mcse)
+    said = [each for each in result.diagnosis if each.severity > Severity.FINE]
+    assert [each.severity for each in said if "climbs" in each.sentence] == [Severity.WARNING]
+    modes = json.loads(result.fit.tree.attrs["modes"])["modes"]
+    assert sorted("climbs" in each["seen_by"] for each in modes) == [False, True]
