@@ -18,7 +18,7 @@ from harness.modes import Mode, ModeTable
 from harness.modes.copies import Permutation, leaves_density, permuted_points
 from harness.report.fit_page import build_fit_page, render_fit_page
 from harness.user import sample
-from harness.user.modes import mode_findings
+from harness.user.modes import missed_by_nuts, mode_findings, search_saw
 from harness.user.spent import Stage, prospect, prospect_sentence, spent_sentence, stages
 
 assert stanli is not None
@@ -146,6 +146,33 @@ def test_several_modes_of_unknown_probability_count_together(share: float, sever
     assert found.severity.name == severity
     assert "lack 2 modes" in found.sentence
     assert f"{2 * share:.2f} by the search" in found.sentence
+
+
+def test_what_only_climbs_saw() -> None:
+    """Their share of the ends of climbs is no probability."""
+    unknown = replace(OTHER, seen_by={"climbs": 0.001})
+    (one,) = mode_findings(ModeTable((FIRST, unknown), ("nuts", "climbs")))
+    assert one.severity == Severity.WARNING
+    assert "climbs from other starting points saw; its probability is not known" in one.sentence
+    (several,) = mode_findings(ModeTable((FIRST, unknown, unknown), ("nuts", "climbs")))
+    assert several.sentence.endswith("their probabilities are not known.")
+    known = ModeTable((FIRST, replace(unknown, local=(0.3, 0.02))), ("nuts", "climbs"))
+    (problem,) = mode_findings(known)
+    assert problem.severity == Severity.PROBLEM
+    assert "--method auto" in problem.what_to_try
+
+
+def test_what_nuts_misses_is_a_warning_where_other_draws_are_the_result() -> None:
+    known = replace(OTHER, local=(0.3, 0.02))
+    by_climbs = replace(known, seen_by={"climbs": 1.0})
+    table = ModeTable((FIRST, known, OTHER, by_climbs), ("nuts", "search", "climbs"))
+    found = missed_by_nuts(table)
+    assert [each.severity for each in found] == [Severity.WARNING] * 2
+    assert found[0].sentence.startswith("Plain NUTS misses a mode, which the search saw: its")
+    assert "which climbs from other starting points saw" in found[1].sentence
+    assert not search_saw(table)
+    assert search_saw(ModeTable((FIRST, known), ("nuts", "search")))
+    assert missed_by_nuts(None) == missed_by_nuts(ModeTable((FIRST,), ("nuts",))) == []
 
 
 def test_copies_have_the_same_probability() -> None:

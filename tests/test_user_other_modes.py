@@ -169,6 +169,23 @@ def test_where_draws_are_at_no_maximum_nothing_is_compared(tmp_path: Path) -> No
     assert found.climbs <= 8
 
 
+def test_a_slow_density_has_fewer_climbs(tmp_path: Path) -> None:
+    """How many depends on the seconds that an evaluation takes, and none may take too long."""
+    path = tmp_path / "wells.stan"
+    path.write_text(WELLS)
+    model = tempered_model(path, Wells().data)
+    density = BatchedDensity(model.program("target"), model.data)
+    draws = draws_around(-4, 1)
+    climbs = [
+        other_modes(
+            model, density, {"x": draws}, draws, log_mass=0.0, most_seconds=seconds, seed=1
+        ).climbs
+        for seconds in (0.0, 1e-9, np.inf)
+    ]
+    assert climbs[:2] == [0, 0]
+    assert climbs[2] > 256
+
+
 def test_auto_finds_a_mode_that_neither_nuts_nor_its_search_saw(tmp_path: Path) -> None:
     """On a path from the prior the narrow mode vanishes in 10 dimensions, so only climbs see it."""
     path = tmp_path / "wells.stan"

@@ -18,6 +18,7 @@ from harness.plan.spec import Cell, ClaimKind, Profile, Results, Verdict
 from harness.report import verdicts
 from harness.report.experiment_page import build_section
 from harness.report.kept import KeptTable, keep_tables, kept_lines, read_kept
+from harness.report.reasons import REASONS, read_reasons, reason_lines
 from harness.report.site import write_tables
 
 COMMITTED = ROOT / "experiments" / "published" / "ours-verdicts.csv"
@@ -33,7 +34,41 @@ def test_readme_and_page_say_what_the_data_say(committed: pd.DataFrame) -> None:
     text = README.read_text(encoding="utf-8")
     assert verdicts.between_markers(text, verdicts.readme_lines(committed)) == text
     kept = read_kept(COMMITTED.parent)
-    assert PAGE.read_text(encoding="utf-8") == verdicts.results_page(committed, kept)
+    reasons = read_reasons(COMMITTED.with_name(REASONS))
+    assert PAGE.read_text(encoding="utf-8") == verdicts.results_page(committed, kept, reasons)
+
+
+def test_what_is_not_reproduced_has_a_reason(committed: pd.DataFrame) -> None:
+    """Each statement with this verdict, and no other, in a sentence with a number."""
+    reasons = read_reasons(COMMITTED.with_name(REASONS))
+    rows = committed[committed["verdict"] == "not reproduced"]
+    assert set(reasons) == set(zip(rows.index, rows["key"], strict=True))
+    for reason in reasons.values():
+        assert re.search(r"\d", reason)
+        assert reason.endswith(".")
+
+
+def test_what_is_wrong_with_reasons_is_said(tmp_path: Path) -> None:
+    path = tmp_path / REASONS
+    assert read_reasons(path) == {}
+    path.write_text("experiment,key\nhard,a\n", encoding="utf-8")
+    with pytest.raises(DataError, match="lack reason"):
+        read_reasons(path)
+    path.write_text("experiment,key,reason\nhard,a,One.\nhard,a,Two.\n", encoding="utf-8")
+    with pytest.raises(DataError, match="several reasons for hard a"):
+        read_reasons(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match="cannot read the reasons"):
+        read_reasons(path)
+
+
+def test_reasons_are_listed_where_they_belong(committed: pd.DataFrame) -> None:
+    one = committed.iloc[[0]].assign(verdict="not reproduced")
+    name, key, claim = str(one.index[0]), one["key"].iloc[0], one["claim"].iloc[0]
+    lines = reason_lines(one, {(name, key): "Because."})
+    assert lines == [f"- {claim} **Not reproduced:** Because.", ""]
+    assert reason_lines(one, {}) == []
+    assert reason_lines(one.assign(verdict="reproduced"), {(name, key): "Because."}) == []
 
 
 def test_tables_that_are_kept_say_what_made_them() -> None:

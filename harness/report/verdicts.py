@@ -7,7 +7,8 @@ replaces that of ``STORE``, and the longer run's tables are kept (:mod:`harness.
 its tables are kept, a longer run does not need its store any more: its verdicts stay until its
 tables are replaced or removed.  Verdicts of experiments that are not in ``STORE`` stay as well, and
 so do those of claims that ``STORE`` did not run, so that the store of one experiment, or of some of
-its cells, can be added by itself.
+its cells, can be added by itself.  Why statements are not reproduced is in a table of its own
+(:mod:`harness.report.reasons`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from harness.plan.spec import Table, Verdict
 from harness.report.experiment_page import Section
 from harness.report.kept import CLAIMS, KeptTable, keep_tables, kept_lines, read_kept
 from harness.report.markdown import frame_lines
+from harness.report.reasons import REASONS, Reasons, read_reasons, reason_lines
 
 VERDICTS = "ours-verdicts.csv"
 """Name of the table of all claims, next to the published numbers."""
@@ -184,8 +186,13 @@ def readme_lines(verdicts: pd.DataFrame) -> list[str]:
     ]
 
 
-def results_page(verdicts: pd.DataFrame, kept: Sequence[KeptTable]) -> str:
-    """Return the documentation's page of results: what was measured for each claim, and tables."""
+def results_page(
+    verdicts: pd.DataFrame, kept: Sequence[KeptTable], reasons: Reasons | None = None
+) -> str:
+    """Return the documentation's page of results.
+
+    It has what was measured for each claim, why some are not reproduced, and tables.
+    """
     lines = [
         f"<!-- Written by `{_COMMAND}`. -->",
         "# Results",
@@ -202,6 +209,7 @@ def results_page(verdicts: pd.DataFrame, kept: Sequence[KeptTable]) -> str:
         lines += [f"Experiment `{name}`, runs a method: {told}.", ""]
         table = own.set_index("claim")[["measured", "verdict", "profile"]]
         lines += frame_lines(table.rename_axis("statement"))
+        lines += reason_lines(own, reasons or {})
         lines += [line for table in kept if table.experiment == name for line in kept_lines(table)]
     return "\n".join(lines)
 
@@ -247,7 +255,10 @@ def write_verdicts(checkout: Path, *stores: Path) -> None:
             keep_tables(store / str(name) / "tables", str(name), made_by(own), published)
     write_text(published / VERDICTS, verdicts.to_csv())
     write_text(readme, text)
-    write_text(checkout / "docs" / "results.md", results_page(verdicts, read_kept(published)))
+    write_text(
+        checkout / "docs" / "results.md",
+        results_page(verdicts, read_kept(published), read_reasons(published / REASONS)),
+    )
 
 
 def made_by(verdicts: pd.DataFrame) -> str:

@@ -42,6 +42,8 @@ Temper = Literal["no", "auto"]
 """Whether a tempered run follows where the bridge cannot be trusted."""
 
 _NEGLIGIBLE_CONSTANT = 0.01
+_CLIMBS_SECONDS = 10.0
+"""Seconds for climbs that look for modes without draws."""
 _OWN_TERMS = re.compile(r"^\s*target\s*\+=(?!.*_(?:lpdf|lpmf|lupdf|lupmf|lcdf|lccdf)\s*\()")
 _DROPPING = re.compile(r"_lup[dm]f\s*\(")
 _SHOWN = 3
@@ -409,6 +411,7 @@ class _Estimation:
             draws,
             points,
             log_mass=bridges.log_evidence.value,
+            most_seconds=_CLIMBS_SECONDS,
             seed=self._seed,
         )
         for mode in found.that_matter()[:1]:
@@ -419,7 +422,7 @@ class _Estimation:
                 f"has {_times(share)} the mass that the draws stand for"
             )
             return
-        self._findings.append(no_other_mode(found.climbs))
+        self._findings += no_other_mode(found)
 
     # The prior and the text
 

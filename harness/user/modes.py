@@ -219,11 +219,11 @@ def _who(mode: Mode) -> str:
 def _lacking(number: int, table: ModeTable) -> Finding:
     """Report a mode that some method saw and the final draws lack."""
     mode, method = table.modes[number - 1], table.methods[0]
-    what = (
-        f"{_MORE}parallel_tempering."
-        if method != "parallel_tempering"
-        else (f"{_MORE}collapsed_tempering.")
-    )
+    if set(mode.seen_by) == {CLIMBS}:
+        what = "Give it more time (--budget) with --method auto, which starts in this mode, too."
+    else:
+        other = "collapsed" if method == "parallel_tempering" else "parallel"
+        what = f"{_MORE}{other}_tempering."
     missing = f"mode {number}, which {_who(mode)} saw"
     expected = _expected(mode, table)
     if expected is None:
@@ -243,12 +243,19 @@ def _lacking(number: int, table: ModeTable) -> Finding:
 
 def _lacking_together(numbers: list[int], table: ModeTable) -> Finding:
     """Report modes that the final draws lack and whose probabilities are not known."""
-    share = sum(table.modes[number - 1].seen_by.get("search", 0.0) for number in numbers)
+    seen = [table.modes[number - 1].seen_by for number in numbers]
+    share = sum(each.get("search", 0.0) for each in seen)
     other = "collapsed" if table.methods[0] == "parallel_tempering" else "parallel"
+    known = any("search" in each for each in seen)
+    told = (
+        f"together they have probability {share:.2f} by the search's particles"
+        if known
+        else "their probabilities are not known"
+    )
     return Finding(
         Severity.PROBLEM if share >= _MANY else Severity.WARNING,
         f"The draws lack {len(numbers)} modes that other methods saw ({listed(numbers)} of the "
-        f"table); together they have probability {share:.2f} by the search's particles.",
+        f"table); {told}.",
         f"{_MORE}{other}_tempering.",
     )
 

@@ -39,6 +39,8 @@ _KNOWN = 8
 _BATCH = 256
 _GRADIENTS = 60_000
 """Evaluations after which no further batch of climbs begins."""
+_LONG = 150
+"""Evaluations of a climb that takes long, by which the size of a batch is made to fit the time."""
 _RADIUS = 2.0
 _FAR = (3.0, 10.0, 30.0)
 """Standard deviations of the points around the draws."""
@@ -158,19 +160,23 @@ def other_modes(
     return OtherModes(tuple(modes[:_KEPT]), log_mass, peaks.climbs, search.gradients)
 
 
-def no_other_mode(climbs: int) -> Finding:
-    """Report that climbs found no mode that the draws miss.
+def no_other_mode(climbed: OtherModes) -> list[Finding]:
+    """Report that climbs found no mode that the draws miss; nothing if they did, or were not made.
 
     Parameters
     ----------
-    climbs
-        Number of climbs.
+    climbed
+        What they found.
     """
-    return Finding(
-        Severity.FINE,
-        f"{climbs:,} climbs from random points, from far around the draws and from the prior found "
-        "no mode that the draws miss.",
-    )
+    if climbed.log_mass is None or not climbed.climbs or climbed.that_matter():
+        return []
+    return [
+        Finding(
+            Severity.FINE,
+            f"{climbed.climbs:,} climbs from random points, from far around the draws and from the "
+            "prior found no mode that the draws miss.",
+        )
+    ]
 
 
 def described(mode: OtherMode, density: BatchedDensity, points: FloatArray) -> str:
@@ -227,6 +233,7 @@ class _Search:
         compared = self._whitened(_thinned(flat))
         apart = np.asarray(cKDTree(compared).query(compared, k=2)[0])[:, 1]
         self._near = _NEAR * float(np.quantile(apart, 0.99))
+        self._seconds_each = self._time(flat[:: max(1, len(flat) // 16)][:16])
         self._tree = cKDTree(
             np.concatenate([compared, *(self._whitened(_thinned(each)) for each in others)])
         )
@@ -236,14 +243,22 @@ class _Search:
         self.gradients += len(points)
         return self._density(points)
 
+    def _time(self, points: FloatArray) -> float:
+        """Return the seconds that an evaluation takes."""
+        began = time.perf_counter()
+        self(points)
+        return max((time.perf_counter() - began) / len(points), 1e-9)
+
     def peaks(self, start: FloatArray, *, most_seconds: float = np.inf) -> _Peaks:
         """Climb from points (n, D), batch after batch, as long as there is time."""
         began, before, made = time.perf_counter(), self.gradients, 0
         ends, heights, numbers = [np.empty((0, start.shape[1]))], [np.empty(0)], []
         while made < len(start) and self.gradients - before < _GRADIENTS:
-            if time.perf_counter() - began > most_seconds:
+            left = most_seconds - (time.perf_counter() - began)
+            size = int(min(_BATCH, left / (_LONG * self._seconds_each)))
+            if size < 1:
                 break
-            batch = start[made : made + _BATCH]
+            batch = start[made : made + size]
             climbed = climb(batch, self, scale=self._spread, box=_everywhere(start.shape[1]))
             arrived = np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
             ends.append(climbed.points[arrived])

@@ -259,9 +259,7 @@ class Steps:
             "seconds_modes": self.clock.seconds["modes"],
         }
         known = {each.sentence for each in result.diagnosis}
-        found = mode_findings(table)
-        if self.elsewhere.log_mass is not None and not self.elsewhere.that_matter():
-            found.append(no_other_mode(self.elsewhere.climbs))
+        found = [*mode_findings(table), *no_other_mode(self.elsewhere)]
         remember(result.fit, [each for each in found if each.sentence not in known])
         return result
 
