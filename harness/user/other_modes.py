@@ -1,10 +1,8 @@
 """Look for modes of a posterior that given draws do not know: climb from many starting points.
 
 Nothing in the draws shows a mode that no chain has visited.  So climbs start at places that the
-draws do not suggest: draws of the prior, Stan's own random starts, points far around the draws,
-points with equal elements, and draws whose elements have changed places (labels of groups).  Where
-a climb ends at a mode without draws nearby, the Gaussian that fits there (Laplace's approximation)
-tells its mass.
+draws do not suggest (:mod:`harness.user.climb_starts`).  Where one ends at a mode without draws
+nearby, the Gaussian that fits there (Laplace's approximation) tells its mass.
 """
 
 from __future__ import annotations
@@ -21,19 +19,14 @@ from scipy.spatial import cKDTree
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
-from harness.engine.nuts import NutsSettings
-from harness.engine.short_nuts import run_short_nuts
 from harness.errors import HarnessError
 from harness.model import Model
 from harness.modes.climb import Box, climb
 from harness.modes.local_mass import LocalGaussian, local_gaussian
-from harness.user.prior import PRIOR
-from harness.user.simulated import simulated_prior
+from harness.user.climb_starts import starting_points
 
 LEAST_MASS = 0.01
 """Mass of a mode, as a share of that of the draws, from which on it matters."""
-_OF_PRIOR, _RANDOM, _AROUND, _EQUAL, _PERMUTED = 1024, 2048, 512, 256, 8
-"""Climbs from each kind of starting point; the last for each length of a first axis."""
 _KNOWN = 8
 """Climbs from draws, whose ends are the modes that the draws know."""
 _BATCH = 256
@@ -41,9 +34,6 @@ _GRADIENTS = 60_000
 """Evaluations after which no further batch of climbs begins."""
 _LONG = 150
 """Evaluations of a climb that takes long, by which the size of a batch is made to fit the time."""
-_RADIUS = 2.0
-_FAR = (3.0, 10.0, 30.0)
-"""Standard deviations of the points around the draws."""
 _EXAMINED = 32
 """Highest peaks without draws whose masses are looked at."""
 _KEPT = 4
@@ -53,7 +43,6 @@ _SAME = 0.1
 """Distance below which two ends are one peak, in standard deviations of the draws."""
 _DRAWS_TO_COMPARE = 1500
 _SHOWN = 3
-_PRIOR = NutsSettings(chains=4, warmup=100, draws=16)
 
 
 class OtherMode(NamedTuple):
@@ -141,17 +130,7 @@ def other_modes(
         if not known:
             return OtherModes((), None, own.climbs, search.gradients)
         log_mass = max(known)
-    prior, scattered = _of_prior(model, density, seed), _random(rng, flat.shape[1])
-    origin, start = _mixed(
-        rng,
-        {
-            "a draw of the prior": prior,
-            "a random starting point": scattered,
-            "a point with equal elements": _equal(rng, density, prior if len(prior) else scattered),
-            "a point far from the draws": _around(rng, flat),
-            "a draw with its elements in another order": _permuted(rng, density, draws),
-        },
-    )
+    origin, start = starting_points(model, density, draws, flat, seed)
     peaks = search.peaks(start, most_seconds=most_seconds)
     new = np.flatnonzero(~search.visited(peaks.points))[:_EXAMINED]
     found = [(search.local(peaks.points[k]), origin[peaks.start[k]]) for k in new]
@@ -301,106 +280,3 @@ def _thinned(points: FloatArray) -> FloatArray:
 
 def _everywhere(dimension: int) -> Box:
     return Box(np.full(dimension, -np.inf), np.full(dimension, np.inf))
-
-
-# Starting points
-
-
-def _mixed(
-    rng: np.random.Generator, starts: Mapping[str, FloatArray]
-) -> tuple[list[str], FloatArray]:
-    """Return starting points of all kinds in such an order that each part has some of each kind."""
-    origin = [name for name, points in starts.items() for _ in points]
-    ranks = [(np.arange(len(each)) + rng.random()) / max(len(each), 1) for each in starts.values()]
-    order = np.argsort(np.concatenate(ranks), kind="stable")
-    return [origin[k] for k in order], np.concatenate(list(starts.values()))[order]
-
-
-def _random(rng: np.random.Generator, dimension: int) -> FloatArray:
-    """Points as Stan starts from them."""
-    return rng.uniform(-_RADIUS, _RADIUS, (_RANDOM, dimension))
-
-
-def _around(rng: np.random.Generator, flat: FloatArray) -> FloatArray:
-    mean, spread = flat.mean(axis=0), flat.std(axis=0)
-    far = np.resize(_FAR, _AROUND)[:, None]
-    points: FloatArray = mean + far * spread * rng.standard_normal((_AROUND, len(mean)))
-    return points
-
-
-def _of_prior(model: Model, density: BatchedDensity, seed: int) -> FloatArray:
-    """Return draws of the prior; none if it has no program or cannot be sampled."""
-    none = np.empty((0, density.dimension))
-    if model.own_base != "prior":
-        return none
-    try:
-        points = simulated_prior(
-            model, BatchedDensity(model.program(PRIOR), model.data), _OF_PRIOR, seed
-        ).points
-    except HarnessError:
-        points = _sampled_prior(model, density, seed)
-    return points[np.all(np.isfinite(points), axis=1)]
-
-
-def _sampled_prior(model: Model, density: BatchedDensity, seed: int) -> FloatArray:
-    """Return a few draws of the prior by NUTS; none if that fails."""
-    try:
-        run = run_short_nuts(model.program(PRIOR), model.data, _PRIOR, seed)
-        return density.unconstrain_draws(
-            {
-                name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
-                for name in density.shapes
-            }
-        )
-    except HarnessError:
-        return np.empty((0, density.dimension))
-
-
-def _equal(rng: np.random.Generator, density: BatchedDensity, points: FloatArray) -> FloatArray:
-    """Return points at which each parameter has one value for all of its elements.
-
-    In many dimensions hardly any random point is near a mode where all elements are large, say.
-    Parameters whose constraint forbids equal elements stay as they are.
-    """
-    values = density.constrain(points[:_EQUAL])
-    for name, value in values.items():
-        flat = value.reshape(len(value), -1)
-        if flat.shape[1] < 2:
-            continue
-        one = np.take_along_axis(flat, rng.integers(flat.shape[1], size=(len(flat), 1)), axis=1)
-        changed = values | {name: np.broadcast_to(one, flat.shape).reshape(value.shape)}
-        try:
-            density.unconstrain_draws(changed)
-        except HarnessError:
-            continue
-        values = changed
-    return density.unconstrain_draws(values)
-
-
-def _permuted(
-    rng: np.random.Generator, density: BatchedDensity, draws: Mapping[str, FloatArray]
-) -> FloatArray:
-    """Return draws in which the elements along first axes of one length have changed places.
-
-    Parameters whose first axes have the same length change together, as groups of a mixture do.
-    """
-    lengths = {value.shape[2] for value in draws.values() if value.ndim > 2 and value.shape[2] > 1}
-    chains, count = next(iter(draws.values())).shape[:2]
-    points = []
-    for length in sorted(lengths):
-        for _ in range(_PERMUTED):
-            order = rng.permutation(length)
-            if np.array_equal(order, np.arange(length)):
-                order = np.roll(order, 1)
-            chain, draw = int(rng.integers(chains)), int(rng.integers(count))
-            changed = {
-                name: value[chain, draw][order]
-                if value.ndim > 2 and value.shape[2] == length
-                else value[chain, draw]
-                for name, value in draws.items()
-            }
-            try:
-                points.append(density.unconstrain(changed))
-            except HarnessError:  # an order that a constraint forbids
-                continue
-    return np.array(points) if points else np.empty((0, density.dimension))
