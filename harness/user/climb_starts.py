@@ -52,13 +52,16 @@ def starting_points(
     """
     rng = np.random.default_rng([seed, 22])
     prior, scattered = _of_prior(model, density, seed), _random(rng, points.shape[1])
+    around = _around(rng, points)
+    half = _EQUAL // 2
+    wide = np.concatenate([(prior if len(prior) else scattered)[:half], around[:half]])
     return _mixed(
         rng,
         {
             "a draw of the prior": prior,
             "a random starting point": scattered,
-            "a point with equal elements": _equal(rng, density, prior if len(prior) else scattered),
-            "a point far from the draws": _around(rng, points),
+            "a point with equal elements": _equal(rng, density, wide),
+            "a point far from the draws": around,
             "a draw with its elements in another order": _permuted(rng, density, draws),
         },
     )
@@ -120,7 +123,7 @@ def _equal(rng: np.random.Generator, density: BatchedDensity, points: FloatArray
     In many dimensions hardly any random point is near a mode where all elements are large, say.
     Parameters whose constraint forbids equal elements stay as they are.
     """
-    values = density.constrain(points[:_EQUAL])
+    values = density.constrain(points)
     for name, value in values.items():
         flat = value.reshape(len(value), -1)
         if flat.shape[1] < 2:
