@@ -111,9 +111,10 @@ class _Auto:
             if not lacking:
                 return self._relieved(result, plain, scouted, judged)
             # A mode too small for the comparison of single coordinates, or that only climbs found.
-            judged = judged.lacking(
-                missed_by_nuts(result.modes), search_is_sound=search_saw(result.modes)
-            )
+            seen = search_saw(result.modes)
+            judged = judged.lacking(missed_by_nuts(result.modes), search_is_sound=seen)
+            if not seen:  # nor would a tempered form, whose path is the search's
+                return self._relieved(result, plain, scouted, judged)
         found, judged = self._after_search(plain, scouted, judged)
         found = self._steps.with_modes(found)  # modes that the draws lack are a trouble
         return self._relieved(found, plain, scouted, judged)
