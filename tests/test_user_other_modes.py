@@ -15,6 +15,7 @@ from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.temper import tempered_model
 from harness.user import sample
+from harness.user.climb_starts import starting_points
 from harness.user.other_modes import OtherModes, other_modes
 
 WELLS = """data {
@@ -167,6 +168,42 @@ def test_where_draws_are_at_no_maximum_nothing_is_compared(tmp_path: Path) -> No
     assert found.log_mass is None
     assert found.modes == ()
     assert found.climbs <= 8
+
+
+CORRELATION = """data {
+  vector[3] y;
+}
+parameters {
+  cholesky_factor_corr[3] L;
+  simplex[3] p;
+  vector[3] x;
+}
+model {
+  L ~ lkj_corr_cholesky(2);
+  x ~ std_normal();
+  y ~ multi_normal_cholesky(x .* p, L);
+}
+"""
+
+
+def test_points_far_out_may_leave_the_support(tmp_path: Path) -> None:
+    """Factors of correlations are singular there, and no simplex has equal elements but one."""
+    path = tmp_path / "correlation.stan"
+    path.write_text(CORRELATION)
+    model = tempered_model(path, {"y": [0.3, -1.0, 2.0]})
+    density = BatchedDensity(model.program("target"), model.data)
+    points = np.random.default_rng(4).normal(0, 3, (4, 250, density.dimension))
+    flat = density.constrain(points.reshape(-1, density.dimension))
+    draws = {name: value.reshape(4, 250, *value.shape[1:]) for name, value in flat.items()}
+    origin, start = starting_points(
+        model, density, draws, points.reshape(-1, density.dimension), seed=1
+    )
+    assert len(origin) == len(start) > 3500
+    assert np.all(np.isfinite(start))
+    equal = density.constrain(start[[each == "a point with equal elements" for each in origin]])
+    assert 100 < len(equal["x"]) < 256  # some were left out
+    assert np.ptp(equal["x"], axis=1) == pytest.approx(0.0, abs=1e-6)
+    assert equal["p"].sum(axis=1) == pytest.approx(1.0)
 
 
 def test_a_slow_density_has_fewer_climbs(tmp_path: Path) -> None:

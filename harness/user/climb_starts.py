@@ -121,21 +121,35 @@ def _equal(rng: np.random.Generator, density: BatchedDensity, points: FloatArray
     """Return points at which each parameter has one value for all of its elements.
 
     In many dimensions hardly any random point is near a mode where all elements are large, say.
-    Parameters whose constraint forbids equal elements stay as they are.
+    Parameters whose constraint forbids equal elements stay as they are, and points far out where
+    rounding takes a parameter out of its support are left out.
     """
-    values = density.constrain(points)
-    for name, value in values.items():
-        flat = value.reshape(len(value), -1)
-        if flat.shape[1] < 2:
-            continue
-        one = np.take_along_axis(flat, rng.integers(flat.shape[1], size=(len(flat), 1)), axis=1)
-        changed = values | {name: np.broadcast_to(one, flat.shape).reshape(value.shape)}
+    found = []
+    for start in points:
         try:
-            density.unconstrain_draws(changed)
+            own = {name: value[0] for name, value in density.constrain(start[None]).items()}
         except HarnessError:
             continue
-        values = changed
-    return density.unconstrain_draws(values)
+        point = _unconstrained(density, own)
+        for name, value in own.items():
+            if point is None or value.size < 2:
+                continue
+            changed = own | {name: np.full(value.shape, rng.choice(value.ravel()))}
+            moved = _unconstrained(density, changed)
+            if moved is not None:
+                own, point = changed, moved
+        if point is not None:
+            found.append(point)
+    return np.array(found) if found else np.empty((0, density.dimension))
+
+
+def _unconstrained(density: BatchedDensity, values: Mapping[str, FloatArray]) -> FloatArray | None:
+    """Return the point of a draw; None if it lies outside the support, or at its edge."""
+    try:
+        point = density.unconstrain(values)
+    except HarnessError:
+        return None
+    return point if np.all(np.isfinite(point)) else None
 
 
 def _permuted(
@@ -160,8 +174,7 @@ def _permuted(
                 else value[chain, draw]
                 for name, value in draws.items()
             }
-            try:
-                points.append(density.unconstrain(changed))
-            except HarnessError:  # an order that a constraint forbids
-                continue
+            point = _unconstrained(density, changed)
+            if point is not None:  # otherwise a constraint forbids this order
+                points.append(point)
     return np.array(points) if points else np.empty((0, density.dimension))
