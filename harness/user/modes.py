@@ -11,7 +11,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
-from harness.errors import one_line
+from harness.errors import HarnessError, one_line
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
@@ -79,15 +79,18 @@ def mode_table(
         visits.append(Visits("search", points, log_weight))
     if elsewhere is None:
         draws = parameters_of(fit)
-        elsewhere = other_modes(
-            model,
-            density,
-            draws,
-            _unconstrained(draws, 2, density),
-            others=[each.points.reshape(-1, density.dimension) for each in visits[1:]],
-            most_seconds=_CLIMBS_SHARE * most_seconds,
-            seed=seed,
-        )
+        try:
+            elsewhere = other_modes(
+                model,
+                density,
+                draws,
+                _unconstrained(draws, 2, density),
+                others=[each.points.reshape(-1, density.dimension) for each in visits[1:]],
+                most_seconds=_CLIMBS_SHARE * most_seconds,
+                seed=seed,
+            )
+        except (HarnessError, ValueError, ArithmeticError):  # the table is worth having without
+            elsewhere = OtherModes((), None, 0, 0)
     peaks = np.array([each.local.peak for each in elsewhere.that_matter(_NEGLIGIBLE_MASS)])
     if len(peaks):
         visits.append(Visits(CLIMBS, peaks[None], np.zeros((1, len(peaks)))))
