@@ -27,11 +27,7 @@ from harness.user.bridged import LABELS, Bridges, bridged
 from harness.user.clock import Clock, quiet
 from harness.user.evidence import open_questions
 from harness.user.given_fit import GivenDraws, read_given
-from harness.user.other_modes import (
-    described,
-    no_other_mode,
-    other_modes,
-)
+from harness.user.other_modes import described, no_other_mode, other_modes
 from harness.user.prior import prior_draws
 from harness.user.program import UserProgram, prepare
 from harness.user.result import UserFit
@@ -405,23 +401,25 @@ class _Estimation:
     ) -> None:
         if self._refusals:
             return
+        log_mass = bridges.log_evidence.value
         found = other_modes(
             self._model,
             density,
             draws,
             points,
-            log_mass=bridges.log_evidence.value,
+            log_mass=log_mass,
             most_seconds=_CLIMBS_SECONDS,
             seed=self._seed,
         )
-        for mode in found.that_matter()[:1]:
-            share = mode.local.log_mass - bridges.log_evidence.value
+        missed = found.that_matter()
+        if missed:
+            largest = missed[0]
             self._refusals.append(
-                f"the draws miss a mode: a climb from {mode.origin} ended at "
-                f"{described(mode, density, points)}, where there are no draws, and the mode there "
-                f"has {_times(share)} the mass that the draws stand for"
+                f"the draws miss a mode: a climb from {largest.origin} ended at "
+                f"{described(largest, density, points)}, where there are no draws, and the mode "
+                f"there has {_times(largest.local.log_mass - log_mass)} the mass that the draws "
+                "stand for"
             )
-            return
         self._findings += no_other_mode(found)
 
     # The prior and the text
