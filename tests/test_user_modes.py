@@ -18,7 +18,7 @@ from harness.modes import Mode, ModeTable
 from harness.modes.copies import Permutation, leaves_density, permuted_points
 from harness.report.fit_page import build_fit_page, render_fit_page
 from harness.user import sample
-from harness.user.modes import missed_by_nuts, mode_findings, search_saw
+from harness.user.modes import missed_by_nuts, mode_findings, search_saw, unweighed_modes
 from harness.user.spent import Stage, prospect, prospect_sentence, spent_sentence, stages
 
 assert stanli is not None
@@ -173,6 +173,14 @@ def test_what_nuts_misses_is_a_warning_where_other_draws_are_the_result() -> Non
     assert not search_saw(table)
     assert search_saw(ModeTable((FIRST, known), ("nuts", "search")))
     assert missed_by_nuts(None) == missed_by_nuts(ModeTable((FIRST,), ("nuts",))) == []
+
+
+def test_modes_of_unknown_probability_are_a_reason_to_go_on() -> None:
+    assert unweighed_modes(ModeTable((FIRST, OTHER), ("nuts", "search")))
+    for known in (replace(OTHER, local=(1e-5, 1e-6)), replace(OTHER, seen_by={"search": 0.002})):
+        assert not unweighed_modes(ModeTable((FIRST, known), ("nuts", "search")))
+    assert not unweighed_modes(ModeTable((FIRST, FIRST), ("nuts",)))
+    assert not unweighed_modes(None)
 
 
 def test_copies_have_the_same_probability() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,8 @@ _DRAWS_FOR_CENTRE, _DRAWS_FOR_COPIES = 400, 5
 _MASS_POINTS = 2000
 _FEWEST_TO_SCALE = 8
 """Draws in each chain below which they do not tell the size of a coordinate."""
+_MOST_ALONE = 4
+"""Modes that the final draws lack and that are sampled by themselves, the most probable ones."""
 _MOST_COPIED = 24
 """Modes among which copies are looked for, the most probable ones."""
 
@@ -87,11 +90,22 @@ class Visits:
         return evidence.weighted_expectation(inside, self.log_weight)
 
 
+class Masses(Protocol):
+    """Integrals of the density that need more than points around a peak."""
+
+    def of_draws(self) -> evidence.LogEvidence | None:
+        """Return the log of the integral that the final draws stand for; None if not known."""
+
+    def of_mode(self, points: FloatArray, /) -> evidence.LogEvidence | None:
+        """Return that of a mode, given points (n, D) in it; None if not known."""
+
+
 def find_modes(
     visits: Sequence[Visits],
     target: Target,
     *,
     effective: float,
+    masses: Masses | None = None,
     most_seconds: float = np.inf,
     seed: int,
 ) -> ModeTable:
@@ -112,6 +126,9 @@ def find_modes(
         The program.
     effective
         Number of independent draws that the final draws are worth.
+    masses
+        Tells how probable modes are that the final draws lack and that look like no Gaussian.  By
+        default that is not known.
     most_seconds
         Seconds of wall time after which it gives up.  If a density is slow, fewer climbs are made.
     seed
@@ -124,7 +141,7 @@ def find_modes(
     SamplingError
         If the density is too slow for the time.
     """
-    return _Finder(visits, target, effective, most_seconds, seed).table()
+    return _Finder(visits, target, effective, masses, most_seconds, seed).table()
 
 
 class _Timed:
@@ -152,9 +169,11 @@ class _Finder:
         visits: Sequence[Visits],
         target: Target,
         effective: float,
+        masses: Masses | None,
         most_seconds: float,
         seed: int,
     ) -> None:
+        self._masses = masses
         self._target, self._effective = _Timed(target, most_seconds), effective
         self._most_seconds, self._seed = most_seconds, seed
         kept = [
@@ -210,7 +229,7 @@ class _Finder:
         labels = new[labels]
         found = found._replace(regions=tuple(found.regions[k] for k in ranked))
         modes = self._with_copies([modes[k] for k in ranked], labels, found)
-        modes = self._with_local(modes, found)
+        modes = self._with_local(modes, labels, found)
         return ModeTable(
             tuple(modes),
             tuple(each.method for each in self._visits),
@@ -413,28 +432,52 @@ class _Finder:
         )
         return lowest > -np.inf
 
-    def _with_local(self, modes: list[Mode], found: Regions) -> list[Mode]:
-        """Estimate probabilities of modes that the final draws lack from sums around the peaks."""
-        lacking = [k for k, each in enumerate(modes) if each.probability == 0 and each.closed]
-        if not lacking:
-            return modes
-        known = modes[0]
-        reference = self._mass(found, 0)
-        if reference is None or not known.closed:
-            return modes
+    def _with_local(self, modes: list[Mode], labels: Labels, found: Regions) -> list[Mode]:
+        """Estimate probabilities of modes that the final draws lack, by their masses."""
+        lacking = [k for k, each in enumerate(modes) if each.probability == 0]
+        ratios = self._by_peaks(modes, lacking, found)
+        unknown = [k for k in lacking if k not in ratios and modes[k].copy_of is None]
+        ratios |= self._by_themselves(unknown[:_MOST_ALONE], labels)
+        # The final draws' probabilities leave these modes out.
+        total = 1 + sum(float(np.exp(each.value)) for each in ratios.values())
+        marked = list(modes)
+        for k, ratio in ratios.items():
+            share = float(np.exp(ratio.value)) / total
+            marked[k] = replace(modes[k], local=(share, share * float(ratio.mcse)))
+        return marked
+
+    def _by_peaks(
+        self, modes: Sequence[Mode], lacking: Iterable[int], found: Regions
+    ) -> dict[int, evidence.LogEvidence]:
+        """Return the log masses of modes, relative to the final draws, by points around peaks."""
+        chosen = [k for k in lacking if modes[k].closed]
+        reference = self._mass(found, 0) if chosen and modes[0].closed else None
+        if reference is None:
+            return {}
+        share, error = modes[0].probability, modes[0].error
+        whole = evidence.LogEvidence(reference.value - float(np.log(share)), reference.mcse)
         ratios = {}
-        for k in lacking:
+        for k in chosen:
             mass = self._mass(found, k)
             if mass is not None:
-                ratio = mass.minus(reference)
-                error = float(np.hypot(ratio.mcse, known.error / known.probability))
-                ratios[k] = float(np.exp(ratio.value)) * known.probability, error
-        # The final draws' probabilities leave these modes out.
-        total = 1 + sum(share for share, _ in ratios.values())
-        marked = list(modes)
-        for k, (share, error) in ratios.items():
-            marked[k] = replace(modes[k], local=(share / total, share / total * error))
-        return marked
+                value, mcse = mass.minus(whole)
+                ratios[k] = evidence.LogEvidence(value, float(np.hypot(mcse, error / share)))
+        return ratios
+
+    def _by_themselves(
+        self, chosen: Sequence[int], labels: Labels
+    ) -> dict[int, evidence.LogEvidence]:
+        """Return the same by sampling each mode alone, whatever its shape."""
+        whole = self._masses.of_draws() if self._masses is not None and chosen else None
+        if self._masses is None or whole is None:
+            return {}
+        ratios = {}
+        for k in chosen:
+            points = self._points[self._rows_of(k, labels, _DRAWS_FOR_CENTRE)]
+            mass = self._masses.of_mode(points)
+            if mass is not None:
+                ratios[k] = mass.minus(whole)
+        return ratios
 
     def _mass(self, found: Regions, region: int) -> evidence.LogEvidence | None:
         return local_log_mass(

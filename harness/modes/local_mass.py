@@ -9,7 +9,6 @@ from scipy.special import gammaln
 
 from harness.arrays import FloatArray, LogDensity
 from harness.evidence import LogEvidence, effective_number
-from harness.modes.target import Target
 
 _DEGREES = 5.0
 _ROUGH = 1e-3
@@ -97,7 +96,7 @@ def _root(peak: FloatArray, log_density: LogDensity, scale: FloatArray) -> Float
 
 
 def local_log_mass(
-    peak: FloatArray, target: Target, *, scale: FloatArray, count: int, seed: int
+    peak: FloatArray, log_density: LogDensity, *, scale: FloatArray, count: int, seed: int
 ) -> LogEvidence | None:
     """Estimate the log of the integral of a density around a peak, by importance sampling.
 
@@ -108,7 +107,7 @@ def local_log_mass(
     ----------
     peak
         Where the density has a maximum, shape (D,).
-    target
+    log_density
         Log density and gradient at many points.
     scale
         Size of each coordinate, shape (D,).
@@ -122,7 +121,7 @@ def local_log_mass(
     LogEvidence or None
         None if there is no maximum at the peak, or the weights are worth fewer than 50 points.
     """
-    local = local_gaussian(peak, target, scale=scale)
+    local = local_gaussian(peak, log_density, scale=scale)
     if local is None:
         return None
     dimension = len(peak)
@@ -139,7 +138,7 @@ def local_log_mass(
     log_q = log_height - 0.5 * (_DEGREES + dimension) * np.log1p(
         np.square(z).sum(axis=1) / _DEGREES
     )
-    log_weight = target(local.at(z))[0] - log_q
+    log_weight = log_density(local.at(z))[0] - log_q
     if not np.all(log_weight < np.inf) or not np.any(log_weight > -np.inf):
         return None
     effective = float(effective_number(log_weight))

@@ -30,8 +30,9 @@ class Mode:
         Whether the density has a maximum in it, as far as a climb can tell.  If not, it rises
         beyond the draws.
     local
-        Probability that a sum over points around its peak gives it, with its standard error; only
-        for modes that the final draws lack, and None if such a sum is too rough.
+        Probability that it has by its mass, with its standard error: by a sum over points around
+        its peak, or by a bridge from runs that start in it.  Only for modes that the final draws
+        lack, and None if neither can be relied on.
     copy_of
         Number of the mode, from 1, that it is a copy of; None if it is no copy.
     permuted, order

@@ -42,6 +42,7 @@ from harness.user.modes import (
     missed_by_nuts,
     problems_of_modes,
     search_saw,
+    unweighed_modes,
 )
 from harness.user.prior import PRIOR
 from harness.user.program import Tempered
@@ -106,6 +107,7 @@ class _Auto:
             )
             lacking = problems_of_modes(result.modes)
             settled = result.log_evidence is not None and has_enough_draws(result.fit)
+            settled = settled and not unweighed_modes(result.modes)
             if not lacking and scouted.search is not None and settled:
                 return result
             if not lacking:

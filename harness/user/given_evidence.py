@@ -417,7 +417,7 @@ class _Estimation:
             self._refusals.append(
                 f"the draws miss a mode: a climb from {largest.origin} ended at "
                 f"{described(largest, density, points)}, where there are no draws, and the mode "
-                f"there has {_times(largest.local.log_mass - log_mass)} the mass that the draws "
+                f"there has {_times(largest.log_mass - log_mass)} the mass that the draws "
                 "stand for"
             )
         self._findings += no_other_mode(found)

@@ -18,6 +18,7 @@ from harness.model import Model
 from harness.modes import Mode, ModeTable, Visits, find_modes
 from harness.modes.words import CLIMBS, listed, method_name
 from harness.user.compare import Population, parameters_of
+from harness.user.mode_alone import ModesAlone
 from harness.user.other_modes import OtherModes, other_modes
 
 NEGLIGIBLE, MATTERS = 1e-3, 0.01
@@ -27,6 +28,8 @@ _NEGLIGIBLE_MASS = 1e-3
 left out."""
 _CLIMBS_SHARE = 0.2
 """Share of the time after which no climbs begin that look for modes without draws."""
+_ALONE_SHARE = 0.2
+"""Share of the time for each run that samples a mode by itself, and for each bridge."""
 _APART = 4.0
 """Standard errors by which copies' probabilities differ if the draws are wrong."""
 _MORE = "Give it more time (--budget) or more draws (--draws, --warmup), and compare with --method "
@@ -71,20 +74,21 @@ def mode_table(
         If there is no table, because the density is too slow or the draws are not in its support.
     """
     density = BatchedDensity(model.program("target"), model.data, threads=cores())
+    draws = parameters_of(fit)
+    points = _unconstrained(draws, 2, density)
     visits = [_of_fit(fit, density)]
     visits += [_of_fit(each, density) for each in others.values()]
     if search is not None:
-        points = _unconstrained(search.values, 2, density)
-        log_weight = np.repeat(search.log_weight[:, None], points.shape[1], axis=1)
-        visits.append(Visits("search", points, log_weight))
+        particles = _unconstrained(search.values, 2, density)
+        log_weight = np.repeat(search.log_weight[:, None], particles.shape[1], axis=1)
+        visits.append(Visits("search", particles, log_weight))
     if elsewhere is None:
-        draws = parameters_of(fit)
         try:
             elsewhere = other_modes(
                 model,
                 density,
                 draws,
-                _unconstrained(draws, 2, density),
+                points,
                 others=[each.points.reshape(-1, density.dimension) for each in visits[1:]],
                 most_seconds=_CLIMBS_SHARE * most_seconds,
                 seed=seed,
@@ -98,6 +102,9 @@ def mode_table(
         visits,
         density,
         effective=max(fewest_effective(fit), 1.0),
+        masses=ModesAlone(
+            model, density, points, most_seconds=_ALONE_SHARE * most_seconds, seed=seed
+        ),
         most_seconds=most_seconds,
         seed=seed,
     )
@@ -149,6 +156,13 @@ def problems_of_modes(table: ModeTable | None) -> list[Finding]:
     return [each for each in found if each.severity == Severity.PROBLEM]
 
 
+def unweighed_modes(table: ModeTable | None) -> bool:
+    """Whether the draws lack modes whose probabilities are not known."""
+    if table is None:
+        return False
+    return any(_expected(table.modes[number - 1], table) is None for number in table.missing)
+
+
 def missed_by_nuts(table: ModeTable | None) -> list[Finding]:
     """Say which modes that matter plain NUTS misses, if its draws are not the result.
 
@@ -192,7 +206,7 @@ def no_modes(error: Exception) -> Finding:
 def _expected(mode: Mode, table: ModeTable) -> tuple[float, float, str] | None:
     """Return the probability of a mode that the draws lack, its error, and where it is from."""
     if mode.local is not None:
-        return *mode.local, "by points around its peak"
+        return *mode.local, "by its mass"
     if mode.copy_of is not None:
         original = table.modes[mode.copy_of - 1]
         told = f"because it is a copy of mode {mode.copy_of}"

@@ -2,7 +2,8 @@
 
 Nothing in the draws shows a mode that no chain has visited.  So climbs start at places that the
 draws do not suggest (:mod:`harness.user.climb_starts`).  Where one ends at a mode without draws
-nearby, the Gaussian that fits there (Laplace's approximation) tells its mass.
+nearby, the Gaussian that fits there (Laplace's approximation) tells its mass, and if that matters,
+so does importance sampling or, where the mode looks like no Gaussian, NUTS that starts in it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
@@ -22,8 +22,10 @@ from harness.engine.batched import BatchedDensity
 from harness.errors import HarnessError
 from harness.model import Model
 from harness.modes.climb import Box, climb
-from harness.modes.local_mass import LocalGaussian, local_gaussian
+from harness.modes.local_mass import LocalGaussian, local_gaussian, local_log_mass
 from harness.user.climb_starts import starting_points
+from harness.user.mode_alone import ModesAlone
+from harness.user.neighbourhood import Neighbourhood
 
 LEAST_MASS = 0.01
 """Mass of a mode, as a share of that of the draws, from which on it matters."""
@@ -37,11 +39,11 @@ _LONG = 150
 _EXAMINED = 32
 """Highest peaks without draws whose masses are looked at."""
 _KEPT = 4
-_NEAR = 1.5
-"""Multiple of the distances between draws within which a mode counts as visited."""
+_MASS_POINTS = 2000
+_ALONE_SHARE = 0.2
+"""Share of the time for each run that samples a mode by itself."""
 _SAME = 0.1
 """Distance below which two ends are one peak, in standard deviations of the draws."""
-_DRAWS_TO_COMPARE = 1500
 _SHOWN = 3
 
 
@@ -54,10 +56,26 @@ class OtherMode(NamedTuple):
         The Gaussian that fits there.
     origin
         Where a climb to it began, in words.
+    log_mass
+        Log of the integral of the density in it: that Gaussian's, or a better one.
+    drawn
+        Draws in it, shape (n, D), if it was sampled by itself.
     """
 
     local: LocalGaussian
     origin: str
+    log_mass: float
+    drawn: FloatArray | None = None
+
+    def holds(self, point: FloatArray) -> bool:
+        """Whether a point (D,) is where the mode was sampled."""
+        return self.drawn is not None and bool(Neighbourhood(self.drawn).holds(point[None])[0])
+
+    def points(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return points in the mode, about where the density has its mass, shape (count, D)."""
+        if self.drawn is None:
+            return self.local.at(rng.standard_normal((count, len(self.local.peak))))
+        return self.drawn[rng.integers(len(self.drawn), size=count)]
 
 
 @dataclass(frozen=True)
@@ -84,7 +102,7 @@ class OtherModes:
         if self.log_mass is None:
             return []
         lowest = self.log_mass + np.log(least)
-        return [each for each in self.modes if each.local.log_mass >= lowest]
+        return [each for each in self.modes if each.log_mass >= lowest]
 
 
 def other_modes(
@@ -132,11 +150,32 @@ def other_modes(
         log_mass = max(known)
     origin, start = starting_points(model, density, draws, flat, seed)
     peaks = search.peaks(start, most_seconds=most_seconds)
-    new = np.flatnonzero(~search.visited(peaks.points))[:_EXAMINED]
+    new = np.flatnonzero(~search.visited.holds(peaks.points))[:_EXAMINED]
     found = [(search.local(peaks.points[k]), origin[peaks.start[k]]) for k in new]
-    modes = [OtherMode(local, name) for local, name in found if local is not None]
-    modes.sort(key=lambda each: -each.local.log_mass)
-    return OtherModes(tuple(modes[:_KEPT]), log_mass, peaks.climbs, search.gradients)
+    modes = [OtherMode(local, name, local.log_mass) for local, name in found if local is not None]
+    modes.sort(key=lambda each: -each.log_mass)
+    alone = ModesAlone(model, density, points, most_seconds=_ALONE_SHARE * most_seconds, seed=seed)
+    kept: list[OtherMode] = []
+    for mode in modes:
+        if len(kept) == _KEPT:
+            break
+        if not any(each.holds(mode.local.peak) for each in kept):
+            matters = mode.log_mass >= log_mass + np.log(LEAST_MASS)
+            kept.append(_weighed(mode, search, alone, seed) if matters else mode)
+    kept.sort(key=lambda each: -each.log_mass)
+    return OtherModes(tuple(kept), log_mass, peaks.climbs, search.gradients)
+
+
+def _weighed(mode: OtherMode, search: _Search, alone: ModesAlone, seed: int) -> OtherMode:
+    """Return a mode with a better estimate of its mass than Laplace's, if there is one."""
+    peak, scale = mode.local.peak, search.visited.spread
+    mass = local_log_mass(peak, search, scale=scale, count=_MASS_POINTS, seed=seed)
+    if mass is not None:
+        return mode._replace(log_mass=float(mass.value))
+    sampled = alone.sampled(peak[None])
+    if sampled is None:
+        return mode
+    return mode._replace(log_mass=float(sampled.log_mass.value), drawn=sampled.points)
 
 
 def no_other_mode(climbed: OtherModes) -> list[Finding]:
@@ -205,17 +244,8 @@ class _Search:
     ) -> None:
         flat = points.reshape(-1, points.shape[2])
         self._density, self.gradients = density, 0
-        self._mean, self._spread = flat.mean(axis=0), np.maximum(flat.std(axis=0), 1e-12)
-        scaled = (flat - self._mean) / self._spread
-        value, vector = np.linalg.eigh(np.atleast_2d(np.cov(scaled, rowvar=False)))
-        self._root = vector / np.sqrt(np.maximum(value, 1e-10))
-        compared = self._whitened(_thinned(flat))
-        apart = np.asarray(cKDTree(compared).query(compared, k=2)[0])[:, 1]
-        self._near = _NEAR * float(np.quantile(apart, 0.99))
+        self.visited = Neighbourhood(flat, others)
         self._seconds_each = self._time(flat[:: max(1, len(flat) // 16)][:16])
-        self._tree = cKDTree(
-            np.concatenate([compared, *(self._whitened(_thinned(each)) for each in others)])
-        )
 
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Evaluate the density, and count."""
@@ -238,7 +268,7 @@ class _Search:
             if size < 1:
                 break
             batch = start[made : made + size]
-            climbed = climb(batch, self, scale=self._spread, box=_everywhere(start.shape[1]))
+            climbed = climb(batch, self, scale=self.visited.spread, box=_everywhere(start.shape[1]))
             arrived = np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
             ends.append(climbed.points[arrived])
             heights.append(climbed.height[arrived])
@@ -250,17 +280,11 @@ class _Search:
 
     def local(self, peak: FloatArray) -> LocalGaussian | None:
         """Return the Gaussian that fits at a peak; None if there is no maximum."""
-        return local_gaussian(peak, self, scale=self._spread)
-
-    def visited(self, points: FloatArray) -> npt.NDArray[np.bool_]:
-        """Whether there are draws near each point (n, D)."""
-        apart = np.asarray(self._tree.query(self._whitened(points))[0])
-        near: npt.NDArray[np.bool_] = apart <= self._near
-        return near
+        return local_gaussian(peak, self, scale=self.visited.spread)
 
     def _distinct(self, points: FloatArray, height: FloatArray) -> list[int]:
         """Return the rows of different peaks, the highest first."""
-        whitened = self._whitened(points)
+        whitened = self.visited.whitened(points)
         left = np.argsort(-height, kind="stable")
         kept: list[int] = []
         while left.size:
@@ -268,14 +292,6 @@ class _Search:
             apart = np.linalg.norm(whitened[left] - whitened[left[0]], axis=1)
             left = left[apart >= _SAME]
         return kept
-
-    def _whitened(self, points: FloatArray) -> FloatArray:
-        whitened: FloatArray = ((points - self._mean) / self._spread) @ self._root
-        return whitened
-
-
-def _thinned(points: FloatArray) -> FloatArray:
-    return points[:: max(1, len(points) // _DRAWS_TO_COMPARE)]
 
 
 def _everywhere(dimension: int) -> Box:

@@ -207,7 +207,7 @@ class Steps:
         each = -(-len(next(iter(near.values()))) // (2 * len(modes)))
         rng = np.random.default_rng([self.seed, 13])
         model = self.program.model
-        points = [mode.local.at(rng.standard_normal((each, model.dimension))) for mode in modes]
+        points = [mode.points(each, rng) for mode in modes]
         values = BatchedDensity(model.program("target"), model.data).constrain(
             np.concatenate(points)
         )

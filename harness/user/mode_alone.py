@@ -1,0 +1,159 @@
+"""Sample one mode by itself: short runs of NUTS that start in it, and its mass by a bridge.
+
+A mode that the draws lack is weighed by points around its peak if it looks like a Gaussian there
+(:mod:`harness.modes.local_mass`).  A ring, a ridge or a mode with a long tail does not.  NUTS that
+starts in such a mode stays in it, and a bridge tells what its draws stand for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.diagnosis import R_HAT_PROBLEM
+from harness.engine.batched import BatchedDensity
+from harness.engine.nuts import NutsSettings
+from harness.engine.short_nuts import affordable, run_short_nuts
+from harness.errors import HarnessError
+from harness.evidence import LogEvidence
+from harness.model import Model
+from harness.path import starting_values
+from harness.user.bridged import bridged_in_time
+from harness.user.neighbourhood import Neighbourhood
+
+_SETTINGS = NutsSettings(chains=4, warmup=200, draws=250, parallel_chains=2)
+_MOST_SECONDS = 10.0
+_LEAST_OUTSIDE = 0.5
+"""Share of its draws without earlier draws nearby, below which NUTS has left the mode."""
+
+
+class Alone(NamedTuple):
+    """A mode that was sampled by itself.
+
+    Attributes
+    ----------
+    log_mass
+        Log of the integral of the density in it.
+    points
+        Draws in it, shape (n, D).
+    """
+
+    log_mass: LogEvidence
+    points: FloatArray
+
+
+class ModesAlone:
+    """Masses of modes that draws lack, and of what the draws stand for.
+
+    Parameters
+    ----------
+    model
+        From :func:`harness.temper.tempered_model`.
+    density
+        Its density with all constants.
+    draws
+        The draws on the unconstrained space, shape (chains, draws, D).
+    most_seconds
+        Seconds of wall time for each run and each bridge, roughly; ten at most.
+    seed
+        Seed.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        density: BatchedDensity,
+        draws: FloatArray,
+        *,
+        most_seconds: float,
+        seed: int,
+    ) -> None:
+        self._model, self._density, self._draws = model, density, draws
+        self._most_seconds, self._seed = min(most_seconds, _MOST_SECONDS), seed
+        self._visited: Neighbourhood | None = None
+        self._of_draws: tuple[LogEvidence | None] | None = None
+
+    def of_draws(self) -> LogEvidence | None:
+        """Return the log of the integral of the density where the draws are.
+
+        It is None if a bridge from the draws cannot be relied on.
+        """
+        if self._of_draws is None:
+            self._of_draws = (self._bridge(self._draws),)
+        return self._of_draws[0]
+
+    def of_mode(self, points: FloatArray) -> LogEvidence | None:
+        """Return the log of the integral of the density in a mode, as :meth:`sampled` does."""
+        alone = self.sampled(points)
+        return None if alone is None else alone.log_mass
+
+    def sampled(self, points: FloatArray) -> Alone | None:
+        """Sample a mode by itself.
+
+        Parameters
+        ----------
+        points
+            Points in it, shape (n, D).
+
+        Returns
+        -------
+        Alone or None
+            None if NUTS leaves the mode, or does not mix within it, or if a bridge from its draws
+            cannot be relied on.
+        """
+        draws = self._draws_of(points)
+        if draws is None or float(np.max(evidence.r_hat(draws))) > R_HAT_PROBLEM:
+            return None
+        if self._visited is None:
+            self._visited = Neighbourhood(self._draws.reshape(-1, self._draws.shape[2]))
+        flat = draws.reshape(-1, draws.shape[2])
+        outside = ~self._visited.holds(flat)
+        if outside.mean() < _LEAST_OUTSIDE:
+            return None
+        mass = self._bridge(draws)
+        if mass is None:
+            return None
+        # Chains that also visit the draws' part of the posterior stand for that part, too.
+        share = evidence.expectation(outside.reshape(draws.shape[:2]).astype(np.float64))
+        relative = 0.0 if outside.all() else float(share.mcse) / float(share.value)
+        value, mcse = mass.value + float(np.log(share.value)), float(np.hypot(mass.mcse, relative))
+        return Alone(LogEvidence(value, mcse), flat[outside])
+
+    def _draws_of(self, points: FloatArray) -> FloatArray | None:
+        """Return draws of NUTS that starts at some of the points; None if that fails."""
+        rng = np.random.default_rng([self._seed, 14])
+        chosen = points[rng.choice(len(points), size=_SETTINGS.chains)]
+        try:
+            run = run_short_nuts(
+                self._model.program("target"),
+                self._model.data,
+                affordable(_SETTINGS, self._density, self._most_seconds),
+                self._seed,
+                inits=starting_values(self._density.constrain(chosen), chains=_SETTINGS.chains),
+            )
+            counts = next(iter(run.variables.values())).shape[:2]
+            flat = {
+                name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
+                for name in self._density.shapes
+            }
+            return self._density.unconstrain_draws(flat).reshape(*counts, -1)
+        except HarnessError:
+            return None
+
+    def _bridge(self, draws: FloatArray) -> LogEvidence | None:
+        """Return the log integral by the best bridge; another one that differs widens its error."""
+        try:
+            found = bridged_in_time(
+                self._density, draws, most_seconds=self._most_seconds, seed=self._seed
+            ).bridges
+        except HarnessError:
+            return None
+        if found.chosen.problems():
+            return None
+        value, mcse = found.log_evidence
+        others = [each.log_evidence.value for each in found.each if not each.problems()]
+        apart = max(abs(other - value) for other in others) if found.problems else 0.0
+        return LogEvidence(value, max(float(mcse), apart))
