@@ -61,7 +61,7 @@ def test_curvature_of_the_target_replaces_correlations_in_many_dimensions() -> N
 def test_mixture_finds_two_groups_and_is_a_density() -> None:
     rng = np.random.default_rng(3)
     draws = np.where(rng.random((4, 500, 1)) < 0.3, -3.0, 2.0) + rng.standard_normal((4, 500, 1))
-    found = fitted_mixture(draws, fitted_proposal(draws), 1)
+    found = fitted_mixture(draws, 1)
     assert isinstance(found, Mixture)
     grid = np.linspace(-15, 15, 6001)
     density = np.exp(found.log_density(grid[:, None]))
@@ -77,7 +77,7 @@ def test_density_of_a_mixture_is_the_sum_of_its_parts() -> None:
     rng = np.random.default_rng(5)
     group = rng.integers(2, size=(4, 600, 1))
     draws = rng.standard_normal((4, 600, 2)) * [1.0, 0.3] + 6.0 * group
-    found = fitted_mixture(draws, fitted_proposal(draws), 1)
+    found = fitted_mixture(draws, 1)
     assert found is not None
     points = rng.normal(3, 4, (7, 2))
     exact = sum(
@@ -106,7 +106,7 @@ def test_modes_that_are_far_apart_in_few_directions_have_parts_of_their_own(case
         modes *= 4.0
     truth = exact_mixture(modes, root)
     draws = truth.sample(rng, 4000).reshape(4, 1000, -1)
-    found = fitted_mixture(draws, fitted_proposal(draws), 1)
+    found = fitted_mixture(draws, 1)
     assert found is not None
     fresh = truth.sample(rng, 20_000)
     gap = truth.log_density(fresh) - found.log_density(fresh)
@@ -115,6 +115,27 @@ def test_modes_that_are_far_apart_in_few_directions_have_parts_of_their_own(case
     # Three times what is expected: 0.5 numbers / n, and the shrinkage of D + 2 draws.
     assert gap.mean() - 3 * gap.std() / np.sqrt(len(gap)) < 3 * 0.5 * numbers / 4000
     assert len(found.parts) >= len(modes)
+
+
+def test_a_needle_beside_a_ball_stays_narrow() -> None:
+    """A twentieth of the ball's covariance would make it ten times too wide along some axes."""
+    rng = np.random.default_rng(6)
+    dimension = 12
+    turn = np.linalg.qr(rng.normal(size=(dimension, dimension)))[0]
+    needle = np.linalg.cholesky((turn * np.geomspace(0.02, 5, dimension) ** 2) @ turn.T)
+    parts = (
+        GaussianBase(np.full(dimension, 6.0), needle, 0.0),
+        GaussianBase(np.full(dimension, -2.0), np.eye(dimension), 0.0),
+    )
+    truth = Mixture(np.array([0.4, 0.6]), parts)
+    draws = truth.sample(rng, 4000).reshape(4, 1000, dimension)
+    found = fitted_mixture(draws, 1)
+    assert found is not None
+    fresh = truth.sample(rng, 20_000)
+    gap = truth.log_density(fresh) - found.log_density(fresh)
+    numbers = len(found.parts) * (1 + dimension * (dimension + 3) / 2)
+    # As above: half a nat / n for each fitted number is what is expected.
+    assert gap.mean() - 3 * gap.std() / np.sqrt(len(gap)) < 3 * 0.5 * numbers / 4000
 
 
 def test_gradient_of_a_mixture_is_that_of_its_log_density() -> None:
@@ -147,7 +168,7 @@ def test_points_beyond_all_parts_have_a_density() -> None:
 
 def test_one_gaussian_is_enough_for_gaussian_draws() -> None:
     draws = np.random.default_rng(6).standard_normal((4, 500, 3))
-    assert fitted_mixture(draws, fitted_proposal(draws), 1) is None
+    assert fitted_mixture(draws, 1) is None
 
 
 def test_draws_that_no_proposal_fits_are_refused() -> None:

@@ -18,9 +18,9 @@ from harness.user.judge import (
     judge,
     judge_alone,
     missed_by_tempered,
-    near_target,
     shortened,
 )
+from harness.user.near import points_of_search
 from harness.user.scout import Scouted
 
 RNG = np.random.default_rng(11)
@@ -182,15 +182,15 @@ def test_a_tempered_run_that_hardly_moves_decides_nothing() -> None:
 
 def test_parallel_tempering_starts_near_what_is_known_to_be_right() -> None:
     sound = judge(compared(RIGHT, BOTH), scouted(BOTH, RIGHT), nuts_stays=True)
-    near = near_target(scouted(BOTH, RIGHT), nuts(RIGHT), sound)
+    near = points_of_search(scouted(BOTH, RIGHT), nuts(RIGHT), sound)
     assert near is not None
     np.testing.assert_array_equal(near["x"], BOTH.ravel())
     unsound = judge(compared(BOTH, RIGHT), scouted(RIGHT, BOTH), nuts_stays=False)
     assert not unsound.search_is_sound
-    both = near_target(scouted(RIGHT, BOTH), nuts(BOTH), unsound)
+    both = points_of_search(scouted(RIGHT, BOTH), nuts(BOTH), unsound)
     assert both is not None
     assert np.mean(both["x"] < 0) == pytest.approx(np.mean(BOTH < 0) / 2, abs=0.02)
-    assert near_target(scouted(None, BOTH), nuts(BOTH), unsound) is None
+    assert points_of_search(scouted(None, BOTH), nuts(BOTH), unsound) is None
 
 
 def test_a_run_that_would_not_end_in_time_gets_shorter_and_says_so() -> None:

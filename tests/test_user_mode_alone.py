@@ -17,8 +17,12 @@ from harness.model import Model
 from harness.modes import Visits, find_modes
 from harness.temper import tempered_model
 from harness.user import sample
+from harness.user.compare import Population
+from harness.user.judge import Judgement
 from harness.user.mode_alone import ModesAlone
+from harness.user.near import near_target
 from harness.user.other_modes import other_modes
+from harness.user.scout import Scouted
 
 assert stanli is not None
 
@@ -138,6 +142,37 @@ def test_climbs_weigh_it(model: Model, density: BatchedDensity) -> None:
     points = mode.points(200, np.random.default_rng(2))
     assert points.shape == (200, 2)
     assert np.linalg.norm(points, axis=1) == pytest.approx(RADIUS, abs=0.3)
+
+
+def test_points_near_the_target_go_all_the_way_round(model: Model, density: BatchedDensity) -> None:
+    """Where the search has particles in a part of the ring only, NUTS goes on from there."""
+    disc, ring = disc_draws(), ring_points(400)
+    right = ring[ring[:, 0] > RADIUS / 2]
+    particles = np.concatenate([disc[0, : len(right)], right])[None]
+    found = Scouted(
+        search=Population({"x": particles}, np.zeros(1)),
+        near=None,
+        path=None,
+        origin="the prior",
+        estimates={},
+        constant=None,
+        prior=None,
+        failures={},
+        gradients=0,
+        seconds=0.0,
+        starts={},
+    )
+    sound = Judgement(temper=True, nuts_misses=True, search_is_sound=True, findings=())
+    near = near_target(model, found, {"x": disc}, sound, [], most_seconds=10, seed=1)
+    assert near is not None
+    new = near["x"][particles.shape[1] :]
+    assert np.linalg.norm(new, axis=1) == pytest.approx(RADIUS, abs=0.3)
+    assert (new[:, 0] < 0).mean() > 0.2
+    # Nothing is added if NUTS's draws are everywhere that particles are.
+    both = np.concatenate([disc, np.tile(right, (4, 5, 1))[:, :400]], axis=1)
+    same = near_target(model, found, {"x": both}, sound, [], most_seconds=10, seed=1)
+    assert same is not None
+    np.testing.assert_array_equal(same["x"], particles[0])
 
 
 def test_auto_samples_disc_and_ring(tmp_path: Path) -> None:

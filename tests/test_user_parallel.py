@@ -23,7 +23,7 @@ from harness.path import GaussianBase
 from harness.user import UserFit, sample
 from harness.user.bridged import Bridge, bridged_in_time
 from harness.user.legs import Leg, fitted_gaussian, run_leg
-from harness.user.references import Dealt
+from harness.user.references import Dealt, refitted_base
 
 assert stanli is not None
 
@@ -270,6 +270,22 @@ def two_modes_truth(dimension: int) -> tuple[float, float]:
     The evidence of each is the product of N(+-4; 0, 1 + 25), so that the modes keep their weights.
     """
     return float(dimension * norm.logpdf(4, 0, np.sqrt(26))), 0.3
+
+
+def test_a_reference_that_is_fitted_anew_keeps_modes_that_the_draws_lack() -> None:
+    """A quarter of what it is fitted to are points near the target, half of them in that mode."""
+    rng = np.random.default_rng(9)
+    draws = rng.normal(-5, 1, (4, 300, 2))
+    known = rng.permutation(
+        np.concatenate([rng.normal(-5, 1, (500, 2)), rng.normal(5, 0.5, (500, 2))])
+    )
+    points = np.random.default_rng(3).normal(5, 0.5, (200, 2))
+    exact = norm.logpdf(points, 5, 0.5).sum(axis=1) + np.log(1 / 8)
+    kept = refitted_base(draws, known, widened=1.0, seed=1)
+    # About 200 points fix the part's share and its five numbers: each costs some 1 / 400 nats.
+    assert np.mean(kept.log_density(points)) == pytest.approx(exact.mean(), abs=0.3)
+    lost = refitted_base(draws, known[:0], widened=1.0, seed=1)
+    assert np.mean(lost.log_density(points)) < exact.mean() - 20
 
 
 def test_auto_lets_it_take_over_where_the_tempered_run_fails(

@@ -36,7 +36,9 @@ _MASS_POINTS = 2000
 _FEWEST_TO_SCALE = 8
 """Draws in each chain below which they do not tell the size of a coordinate."""
 _MOST_ALONE = 4
-"""Modes that the final draws lack and that are sampled by themselves, the most probable ones."""
+"""Modes that the final draws lack and that are sampled by themselves, those with most draws."""
+_MATTERS = float(np.log(1e-3))
+"""Log mass of a mode, relative to the final draws, from which it is sampled by itself."""
 _MOST_COPIED = 24
 """Modes among which copies are looked for, the most probable ones."""
 
@@ -436,8 +438,13 @@ class _Finder:
         """Estimate probabilities of modes that the final draws lack, by their masses."""
         lacking = [k for k, each in enumerate(modes) if each.probability == 0]
         ratios = self._by_peaks(modes, lacking, found)
-        unknown = [k for k in lacking if k not in ratios and modes[k].copy_of is None]
-        ratios |= self._by_themselves(unknown[:_MOST_ALONE], labels)
+        # Points around a peak miss the arms of a bent mode, and do not show it.
+        doubtful = [
+            k
+            for k in lacking
+            if (float(ratios[k].value) > _MATTERS if k in ratios else modes[k].copy_of is None)
+        ]
+        ratios |= self._by_themselves(doubtful[:_MOST_ALONE], labels)
         # The final draws' probabilities leave these modes out.
         total = 1 + sum(float(np.exp(each.value)) for each in ratios.values())
         marked = list(modes)

@@ -39,6 +39,8 @@ _SETTLED = 1e-4
 """Gain of an iteration, in nats for each draw, below which it is the last."""
 _WORTH = 0.02
 """Gain in nats for each held-out draw from which on another part is worth it."""
+_ALONE = 1.0
+"""Draws like which the mean covariance counts where parts have very different shapes."""
 _JUDGES = 3
 """One of so many draws is held out to choose by."""
 
@@ -198,35 +200,31 @@ def _curvature_root(
     return root
 
 
-def fitted_mixture(
-    draws: FloatArray, whole: GaussianBase, seed: int, *, parts: Sequence[int] = PARTS
-) -> Mixture | None:
+def fitted_mixture(draws: FloatArray, seed: int, *, parts: Sequence[int] = PARTS) -> Mixture | None:
     """Fit a mixture of Gaussians to draws by EM; return None if one Gaussian does as well.
 
     The number of parts is chosen by the log density at the last third of each chain.
     The covariance of each part is mixed with the mean one of all parts, which counts like D + 2
-    draws: that of all draws together may be far wider than any part.
+    draws, or like one draw if held-out draws have a higher density then: even a twentieth of the
+    mean makes a needle many times too wide.  (The covariance of all draws together may be far wider
+    than any part, so it is no choice.)
 
     Parameters
     ----------
     draws
         Shape (chains, draws, D).
-    whole
-        The Gaussian that :func:`fitted_proposal` fitted to them.
     seed
         Seed of the starting points.  The same seed gives the same mixture.
     parts
         Numbers of parts that are tried, ascending.
     """
     try:
-        return _chosen_mixture(draws, whole, seed, parts)
+        return _chosen_mixture(draws, seed, parts)
     except np.linalg.LinAlgError:  # of a part whose draws lie in a plane
         return None
 
 
-def _chosen_mixture(
-    draws: FloatArray, whole: GaussianBase, seed: int, parts: Sequence[int]
-) -> Mixture | None:
+def _chosen_mixture(draws: FloatArray, seed: int, parts: Sequence[int]) -> Mixture | None:
     dimension = draws.shape[2]
     draws = draws[:, :: -(-draws.shape[0] * draws.shape[1] // _MOST_POINTS)]
     fit, judge = _held_out(draws)
@@ -235,26 +233,29 @@ def _chosen_mixture(
         return None
     one = fitted_proposal(draws[:, : -(draws.shape[1] // _JUDGES)])
     inside, judged = one.whiten(fit), one.whiten(judge)
-    log_det = float(np.log(np.diag(one.cholesky)).sum())
-    best, number, chosen, in_vain = float(one.log_density(judge).mean()) + log_det, 1, 0, 0
+    like, chosen, in_vain = dimension + 2.0, None, 0
+    best = float(one.log_density(judge).mean()) + float(np.log(np.diag(one.cholesky)).sum())
     for more in parts:
         if more > most or in_vain == _IN_VAIN:
             break
         tried = [
-            _expectation_maximisation(inside, start, more)
+            _expectation_maximisation(inside, _indicators(start, more), like)
             for start in _starts(inside, one.cholesky, more, seed)
         ]
         scores = [float(each.log_density(judged).mean()) for each in tried]
         in_vain += 1
         if max(scores) > best + _WORTH:
-            best, number, chosen, in_vain = max(scores), more, int(np.argmax(scores)), 0
-    if number == 1:
+            best, chosen, in_vain = max(scores), tried[int(np.argmax(scores))], 0
+    if chosen is None:
         return None
-    everything = whole.whiten(draws.reshape(-1, dimension))
-    start = _starts(everything, whole.cholesky, number, seed)[chosen]
-    found = _expectation_maximisation(everything, start, number)
+    # Parts of very different shapes are better off on their own.
+    alone = _expectation_maximisation(inside, _shares(chosen, inside), _ALONE)
+    if float(alone.log_density(judged).mean()) > best + _WORTH:
+        chosen, like = alone, _ALONE
+    everything = one.whiten(draws.reshape(-1, dimension))
+    found = _expectation_maximisation(everything, _shares(chosen, everything), like)
     turned = tuple(
-        GaussianBase(whole.mean + whole.cholesky @ part.mean, whole.cholesky @ part.cholesky, 0.0)
+        GaussianBase(one.mean + one.cholesky @ part.mean, one.cholesky @ part.cholesky, 0.0)
         for part in found.parts
     )
     return Mixture(found.weight, turned)
@@ -294,23 +295,33 @@ def _starts(
     return nearest, _cut(points, np.concatenate([np.eye(len(along)), along]), number)
 
 
-def _expectation_maximisation(
-    points: FloatArray, part: npt.NDArray[np.intp], number: int
-) -> Mixture:
-    """Fit a mixture to points (n, D), starting from a part for each of them, shape (n,)."""
-    share = np.asarray(part == np.arange(number)[:, None], dtype=np.float64)
-    found, before = _maximised(points, share), -np.inf
+def _indicators(part: npt.NDArray[np.intp], number: int) -> FloatArray:
+    """Return the shares of parts, (K, n), in points that each belong to one, shape (n,)."""
+    return np.asarray(part == np.arange(number)[:, None], dtype=np.float64)
+
+
+def _shares(mixture: Mixture, points: FloatArray) -> FloatArray:
+    """Return the probability of each part given points (n, D); shape (K, n)."""
+    log_share = mixture.terms(points)
+    shares: FloatArray = np.exp(log_share - np.logaddexp.reduce(log_share, axis=0))
+    return shares
+
+
+def _expectation_maximisation(points: FloatArray, share: FloatArray, like: float) -> Mixture:
+    """Fit a mixture to points (n, D), starting from their shares of parts, (K, n)."""
+    found, before = _maximised(points, share, like), -np.inf
     for _ in range(_ITERATIONS):
-        log_share = found.terms(points)
-        log_density = np.logaddexp.reduce(log_share, axis=0)
-        if (now := float(log_density.mean())) < before + _SETTLED:
+        if (now := float(found.log_density(points).mean())) < before + _SETTLED:
             break
-        found, before = _maximised(points, np.exp(log_share - log_density)), now
+        found, before = _maximised(points, _shares(found, points), like), now
     return found
 
 
-def _maximised(points: FloatArray, share: FloatArray) -> Mixture:
-    """Return the mixture that suits points (n, D) best, given their shares of parts, (K, n)."""
+def _maximised(points: FloatArray, share: FloatArray, like: float) -> Mixture:
+    """Return the mixture that suits points (n, D) best, given their shares of parts, (K, n).
+
+    The mean covariance of all parts counts like so many draws of each.
+    """
     number, (count, dimension) = len(share), points.shape
     held = share.sum(axis=1)
     weight = (held + 0.5) / (count + 0.5 * number)
@@ -319,7 +330,7 @@ def _maximised(points: FloatArray, share: FloatArray) -> Mixture:
         [(own * (points - at).T) @ (points - at) for own, at in zip(share, mean, strict=True)]
     )
     within = spread.sum(axis=0) / count + _SMALLEST * np.eye(dimension)
-    mixed = (spread + (dimension + 2) * within) / (held + dimension + 2)[:, None, None]
+    mixed = (spread + like * within) / (held + like)[:, None, None]
     root = np.linalg.cholesky(mixed)
     return Mixture(weight, tuple(map(GaussianBase, mean, root, np.zeros(number))))
 

@@ -30,7 +30,6 @@ from harness.user.judge import (
     judge,
     judge_alone,
     missed_by_tempered,
-    near_target,
     no_relief,
     no_search,
     search_failed,
@@ -44,6 +43,7 @@ from harness.user.modes import (
     search_saw,
     unweighed_modes,
 )
+from harness.user.near import near_target
 from harness.user.prior import PRIOR
 from harness.user.program import Tempered
 from harness.user.result import UserFit
@@ -53,6 +53,8 @@ from harness.user.steps import LEAST_SHARE, MODES_SHARE, Steps
 
 _FORM: Tempered = "collapsed_tempering"
 """The form that it goes on to."""
+_NEAR_SHARE = 0.02
+"""Share of the budget for short runs of NUTS in modes that it missed."""
 
 
 def auto(steps: Steps, explorer: Explorer) -> UserFit:
@@ -166,7 +168,7 @@ class _Auto:
         left = max(rest, LEAST_SHARE * self._steps.budget)
         try:
             draws = parameters_of(plain)
-            near = self._steps.with_elsewhere(near_target(scouted, draws, judged), draws)
+            near = self._near(scouted, draws, judged)
             fit, findings = self._steps.replicas(self._explorer, left, near=near)
         except HarnessError as error:
             return found.adding(no_relief(str(error)))
@@ -186,6 +188,22 @@ class _Auto:
             return kept.adding(no_relief(others[0].sentence))
         tempered = found.fit if found.method == _FORM else found.tempered
         return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
+
+    def _near(
+        self, scouted: Scouted, draws: Mapping[str, FloatArray], judged: Judgement
+    ) -> dict[str, FloatArray] | None:
+        """Return points near the target for parallel tempering."""
+        steps, found = self._steps, self._steps.elsewhere
+        with steps.clock.step("points in all modes", "near"):
+            return near_target(
+                steps.program.model,
+                scouted,
+                draws,
+                judged,
+                [] if found is None else found.that_matter(),
+                most_seconds=_NEAR_SHARE * steps.budget,
+                seed=steps.seed,
+            )
 
     def _judged(self, draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
         if scouted.search is None:

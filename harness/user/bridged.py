@@ -325,7 +325,7 @@ class _Bridging:
         if mixture:
             # Reshuffled draws need no search for the number of parts.
             numbers = PARTS if only is None else self._parts
-            parts = fitted_mixture(fitted, gaussian, self._seed, parts=numbers)
+            parts = fitted_mixture(fitted, self._seed, parts=numbers)
             if parts is not None:
                 self._parts = (len(parts.parts),)
                 found["mixture"] = self._by_mixture(parts, used, known, number, rng)

@@ -307,40 +307,6 @@ def from_both(
     return mixed
 
 
-def near_target(
-    scouted: Scouted, draws: Mapping[str, FloatArray], judged: Judgement
-) -> dict[str, FloatArray] | None:
-    """Return points near the target, of the search and of NUTS, for parallel tempering to start.
-
-    Chains of NUTS may be stuck far from everything, and particles of the search may have been left
-    behind, so NUTS's draws are taken only if the search is not sound.
-
-    Parameters
-    ----------
-    scouted
-        What the pilots found.
-    draws
-        NUTS's draws by parameter, shape (chains, draws, ...).
-    judged
-        What is known of both.
-
-    Returns
-    -------
-    dict or None
-        By parameter, shape (n, ...); None if there is no search: parallel tempering then makes
-        short runs of NUTS of its own.
-    """
-    if scouted.search is None:
-        return None
-    particles = {
-        name: value.reshape(-1, *value.shape[2:]) for name, value in scouted.search.values.items()
-    }
-    if judged.search_is_sound:
-        return particles
-    both = from_both(particles, draws)
-    return {name: both[name] for name in particles}
-
-
 def no_search(differ: str) -> Finding:
     """Report that stanli and CmdStan disagree on the density, so that there was no search."""
     return Finding(

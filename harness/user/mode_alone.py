@@ -1,8 +1,8 @@
 """Sample one mode by itself: short runs of NUTS that start in it, and its mass by a bridge.
 
-A mode that the draws lack is weighed by points around its peak if it looks like a Gaussian there
-(:mod:`harness.modes.local_mass`).  A ring, a ridge or a mode with a long tail does not.  NUTS that
-starts in such a mode stays in it, and a bridge tells what its draws stand for.
+Points around its peak weigh a mode that the draws lack if it looks like a Gaussian there
+(:mod:`harness.modes.local_mass`).  A ring, a crescent or a mode with a long tail does not.  NUTS
+that starts in such a mode stays in it, and a bridge tells what its draws stand for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.path import starting_values
 from harness.user.bridged import bridged_in_time
 from harness.user.neighbourhood import Neighbourhood
 
-_SETTINGS = NutsSettings(chains=4, warmup=200, draws=250, parallel_chains=2)
+_SETTINGS = NutsSettings(chains=4, warmup=300, draws=500, parallel_chains=2)
 _MOST_SECONDS = 10.0
 _LEAST_OUTSIDE = 0.5
 """Share of its draws without earlier draws nearby, below which NUTS has left the mode."""
@@ -36,13 +36,29 @@ class Alone(NamedTuple):
     Attributes
     ----------
     log_mass
-        Log of the integral of the density in it.
+        Log of the integral of the density in it; None if NUTS does not mix within it, or if a
+        bridge from its draws cannot be relied on.
     points
         Draws in it, shape (n, D).
     """
 
-    log_mass: LogEvidence
+    log_mass: LogEvidence | None
     points: FloatArray
+
+
+class Walks(NamedTuple):
+    """Draws of short runs of NUTS.
+
+    Attributes
+    ----------
+    values
+        Of the parameters, shape (chains, draws, ...).
+    gradients
+        Gradients that they took.
+    """
+
+    values: dict[str, FloatArray]
+    gradients: int
 
 
 class ModesAlone:
@@ -60,6 +76,11 @@ class ModesAlone:
         Seconds of wall time for each run and each bridge, roughly; ten at most.
     seed
         Seed.
+
+    Attributes
+    ----------
+    gradients
+        Gradients and densities that have been evaluated.
     """
 
     def __init__(
@@ -73,6 +94,7 @@ class ModesAlone:
     ) -> None:
         self._model, self._density, self._draws = model, density, draws
         self._most_seconds, self._seed = min(most_seconds, _MOST_SECONDS), seed
+        self.gradients = 0
         self._visited: Neighbourhood | None = None
         self._of_draws: tuple[LogEvidence | None] | None = None
 
@@ -101,11 +123,10 @@ class ModesAlone:
         Returns
         -------
         Alone or None
-            None if NUTS leaves the mode, or does not mix within it, or if a bridge from its draws
-            cannot be relied on.
+            None if NUTS leaves the mode, or fails.
         """
         draws = self._draws_of(points)
-        if draws is None or float(np.max(evidence.r_hat(draws))) > R_HAT_PROBLEM:
+        if draws is None:
             return None
         if self._visited is None:
             self._visited = Neighbourhood(self._draws.reshape(-1, self._draws.shape[2]))
@@ -113,9 +134,10 @@ class ModesAlone:
         outside = ~self._visited.holds(flat)
         if outside.mean() < _LEAST_OUTSIDE:
             return None
-        mass = self._bridge(draws)
+        mixes = float(np.max(evidence.r_hat(draws))) <= R_HAT_PROBLEM
+        mass = self._bridge(draws) if mixes else None
         if mass is None:
-            return None
+            return Alone(None, flat[outside])
         # Chains that also visit the draws' part of the posterior stand for that part, too.
         share = evidence.expectation(outside.reshape(draws.shape[:2]).astype(np.float64))
         relative = 0.0 if outside.all() else float(share.mcse) / float(share.value)
@@ -124,36 +146,84 @@ class ModesAlone:
 
     def _draws_of(self, points: FloatArray) -> FloatArray | None:
         """Return draws of NUTS that starts at some of the points; None if that fails."""
-        rng = np.random.default_rng([self._seed, 14])
-        chosen = points[rng.choice(len(points), size=_SETTINGS.chains)]
         try:
-            run = run_short_nuts(
-                self._model.program("target"),
-                self._model.data,
-                affordable(_SETTINGS, self._density, self._most_seconds),
-                self._seed,
-                inits=starting_values(self._density.constrain(chosen), chains=_SETTINGS.chains),
+            values, gradients = walks(
+                self._model,
+                self._density,
+                points,
+                _SETTINGS,
+                most_seconds=self._most_seconds,
+                seed=self._seed,
             )
-            counts = next(iter(run.variables.values())).shape[:2]
-            flat = {
-                name: run.variables[name].reshape(-1, *run.variables[name].shape[2:])
-                for name in self._density.shapes
-            }
-            return self._density.unconstrain_draws(flat).reshape(*counts, -1)
+            self.gradients += gradients
+            flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in values.items()}
+            drawn = self._density.unconstrain_draws(flat)
         except HarnessError:
             return None
+        return drawn.reshape(_SETTINGS.chains, -1, drawn.shape[1])
 
     def _bridge(self, draws: FloatArray) -> LogEvidence | None:
         """Return the log integral by the best bridge; another one that differs widens its error."""
         try:
-            found = bridged_in_time(
+            found, evaluations = bridged_in_time(
                 self._density, draws, most_seconds=self._most_seconds, seed=self._seed
-            ).bridges
+            )
         except HarnessError:
             return None
+        self.gradients += evaluations
         if found.chosen.problems():
             return None
         value, mcse = found.log_evidence
         others = [each.log_evidence.value for each in found.each if not each.problems()]
         apart = max(abs(other - value) for other in others) if found.problems else 0.0
         return LogEvidence(value, max(float(mcse), apart))
+
+
+def walks(
+    model: Model,
+    density: BatchedDensity,
+    points: FloatArray,
+    settings: NutsSettings,
+    *,
+    most_seconds: float,
+    seed: int,
+) -> Walks:
+    """Run NUTS from points, each chain from another one if there are enough.
+
+    Parameters
+    ----------
+    model
+        From :func:`harness.temper.tempered_model`.
+    density
+        Its density.
+    points
+        On the unconstrained space, shape (n, D).
+    settings
+        Of the run; it is shorter if there is no time.
+    most_seconds
+        Seconds of wall time, roughly.
+    seed
+        Seed, of the choice among the points as well.
+
+    Returns
+    -------
+    Walks
+        Its draws.
+
+    Raises
+    ------
+    HarnessError
+        If the run fails.
+    """
+    rng = np.random.default_rng([seed, 15])
+    few = len(points) < settings.chains
+    chosen = points[rng.choice(len(points), size=settings.chains, replace=few)]
+    run = run_short_nuts(
+        model.program("target"),
+        model.data,
+        affordable(settings, density, most_seconds),
+        seed,
+        inits=starting_values(density.constrain(chosen), chains=settings.chains),
+    )
+    values = {name: run.variables[name] for name in density.shapes}
+    return Walks(values, int(run.gradients.sum()))

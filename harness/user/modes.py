@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from operator import itemgetter
 
 import numpy as np
@@ -98,17 +99,16 @@ def mode_table(
     peaks = np.array([each.local.peak for each in elsewhere.that_matter(_NEGLIGIBLE_MASS)])
     if len(peaks):
         visits.append(Visits(CLIMBS, peaks[None], np.zeros((1, len(peaks)))))
+    alone = ModesAlone(model, density, points, most_seconds=_ALONE_SHARE * most_seconds, seed=seed)
     table = find_modes(
         visits,
         density,
         effective=max(fewest_effective(fit), 1.0),
-        masses=ModesAlone(
-            model, density, points, most_seconds=_ALONE_SHARE * most_seconds, seed=seed
-        ),
+        masses=alone,
         most_seconds=most_seconds,
         seed=seed,
     )
-    return table, elsewhere
+    return replace(table, gradients=table.gradients + alone.gradients), elsewhere
 
 
 def fewest_effective(fit: Fit) -> float:

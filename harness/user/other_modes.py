@@ -3,7 +3,7 @@
 Nothing in the draws shows a mode that no chain has visited.  So climbs start at places that the
 draws do not suggest (:mod:`harness.user.climb_starts`).  Where one ends at a mode without draws
 nearby, the Gaussian that fits there (Laplace's approximation) tells its mass, and if that matters,
-so does importance sampling or, where the mode looks like no Gaussian, NUTS that starts in it.
+so does a bridge from NUTS that starts in it.
 """
 
 from __future__ import annotations
@@ -163,19 +163,24 @@ def other_modes(
             matters = mode.log_mass >= log_mass + np.log(LEAST_MASS)
             kept.append(_weighed(mode, search, alone, seed) if matters else mode)
     kept.sort(key=lambda each: -each.log_mass)
-    return OtherModes(tuple(kept), log_mass, peaks.climbs, search.gradients)
+    spent = search.gradients + alone.gradients
+    return OtherModes(tuple(kept), log_mass, peaks.climbs, spent)
 
 
 def _weighed(mode: OtherMode, search: _Search, alone: ModesAlone, seed: int) -> OtherMode:
-    """Return a mode with a better estimate of its mass than Laplace's, if there is one."""
+    """Return a mode with a better estimate of its mass than Laplace's, if there is one.
+
+    NUTS that starts at the peak sees what shape the mode has.  From a narrow one it may leave, but
+    that looks like its Gaussian.
+    """
     peak, scale = mode.local.peak, search.visited.spread
-    mass = local_log_mass(peak, search, scale=scale, count=_MASS_POINTS, seed=seed)
-    if mass is not None:
-        return mode._replace(log_mass=float(mass.value))
     sampled = alone.sampled(peak[None])
-    if sampled is None:
-        return mode
-    return mode._replace(log_mass=float(sampled.log_mass.value), drawn=sampled.points)
+    if sampled is not None:
+        mode = mode._replace(drawn=sampled.points)
+        if sampled.log_mass is not None:
+            return mode._replace(log_mass=float(sampled.log_mass.value))
+    mass = local_log_mass(peak, search, scale=scale, count=_MASS_POINTS, seed=seed)
+    return mode if mass is None else mode._replace(log_mass=float(mass.value))
 
 
 def no_other_mode(climbed: OtherModes) -> list[Finding]:

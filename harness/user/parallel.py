@@ -33,7 +33,7 @@ from harness.user.bridged import bridged_in_time
 from harness.user.evidence import about_improper_prior, unknown_integral, written_prior
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import PriorDraws, prior_draws
-from harness.user.references import Dealt, drawn_from, fitted_base, reference
+from harness.user.references import Dealt, drawn_from, fitted_base, reference, refitted_base
 from harness.user.scout import (
     NEAR,
     WIDER,
@@ -121,6 +121,7 @@ class _Parallel:
         self._model, self._settings, self._begin = model, settings, begin_round
         self._wanted = references
         self._near = near
+        self._known = np.empty((0, model.dimension))
         self._seeds = [int(s) for s in np.random.SeedSequence([seed, 9]).generate_state(4)]
         self._seed = seed
         self._threads = cores()
@@ -156,7 +157,7 @@ class _Parallel:
             [points for _, points in both],
             settings=replace(self._settings, most_seconds=left),
             fitted=lambda draws: reference(
-                fitted_base(draws, widened=NEAR[0], seed=self._seeds[2])
+                refitted_base(draws, self._known, widened=NEAR[0], seed=self._seeds[2])
             ),
             begin_round=self._begin,
             seed=self._seeds[1],
@@ -207,8 +208,8 @@ class _Parallel:
         """Return a Gaussian near the target, or a mixture of them, and draws from it."""
         points = self._short.near if self._near is None else self._unconstrained(self._near)
         # In random order, because the fit is judged by the last ones.
-        draws = rng.permutation(points[np.isfinite(points).all(axis=1)])[None]
-        return drawn_from(fitted_base(draws, widened=NEAR[0], seed=self._seeds[2]), rng)
+        self._known = rng.permutation(points[np.isfinite(points).all(axis=1)])
+        return drawn_from(fitted_base(self._known[None], widened=NEAR[0], seed=self._seeds[2]), rng)
 
     def _unconstrained(self, values: Mapping[str, FloatArray]) -> FloatArray:
         return self._density.unconstrain_draws(values)

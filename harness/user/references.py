@@ -11,11 +11,13 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.path import GaussianBase
-from harness.path.proposals import PARTS, Mixture, fitted_mixture, fitted_proposal
+from harness.path.proposals import PARTS, Mixture, fitted_mixture
 from harness.samplers.rung_path import Reference
 from harness.user.legs import fitted_gaussian
 
 _CANDIDATES = 1024
+_DRAWS_A_POINT = 3
+"""Draws of the target for each point near it, to which a reference is fitted anew."""
 _PARTS = tuple(each for each in PARTS if each <= 16)
 """More would take longer than a step takes otherwise."""
 
@@ -64,8 +66,42 @@ def fitted_base(draws: FloatArray, *, widened: float, seed: int) -> GaussianBase
         If no Gaussian can be fitted to the draws.
     """
     one = fitted_gaussian(draws, widened=widened)
-    mixture = fitted_mixture(draws, fitted_proposal(draws), seed, parts=_PARTS)
+    mixture = fitted_mixture(draws, seed, parts=_PARTS)
     return one if mixture is None else mixture.widened(widened)
+
+
+def refitted_base(
+    draws: FloatArray, known: FloatArray, *, widened: float, seed: int
+) -> GaussianBase | Mixture:
+    """Fit anew as :func:`fitted_base` does, to draws of the target and to points near it.
+
+    Few draws may lack a mode that such points are in, and without a part there replicas would
+    hardly get to it again.
+
+    Parameters
+    ----------
+    draws
+        Of the target, shape (chains, draws, D).
+    known
+        Points near it, shape (n, D), in random order.  There is one of them for three draws, if
+        there are as many.
+    widened, seed
+        As for :func:`fitted_base`.
+
+    Raises
+    ------
+    DataError, SamplingError
+        As :func:`fitted_base`.
+    """
+    chains, count, dimension = draws.shape
+    each = min(count // _DRAWS_A_POINT, len(known) // chains)
+    near = known[: chains * each].reshape(chains, each, dimension)
+    # The last third of each chain judges the fit, so it has its share of both.
+    first, last = zip(
+        *(np.array_split(part, [2 * part.shape[1] // 3], axis=1) for part in (draws, near)),
+        strict=True,
+    )
+    return fitted_base(np.concatenate([*first, *last], axis=1), widened=widened, seed=seed)
 
 
 def drawn_from(

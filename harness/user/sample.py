@@ -42,7 +42,7 @@ METHODS: tuple[Method, ...] = (
 
 _MOST_PSEUDO_SAMPLES = 1000
 _STEPS: Mapping[Method, int] = {
-    "auto": 14,
+    "auto": 15,
     "nuts": 3,
     "parallel_tempering": 6,
     "nested_sampling": 6,

@@ -12,7 +12,6 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, remember
-from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.errors import HarnessError, ToolchainError
 from harness.fit import Fit
@@ -180,38 +179,6 @@ class Steps:
             )
         with self.clock.step("generated quantities", "generate"):
             return program.generated(made.fit, self.seed), made.findings
-
-    def with_elsewhere(
-        self, near: Mapping[str, FloatArray] | None, draws: Mapping[str, FloatArray]
-    ) -> Mapping[str, FloatArray] | None:
-        """Add points in modes that only climbs found to points near the target.
-
-        Parameters
-        ----------
-        near
-            By parameter, shape (n, ...); None if there are none.
-        draws
-            What takes their place, shape (chains, draws, ...), if there are such modes.
-
-        Returns
-        -------
-        dict or None
-            By parameter.  A third of the points is in these modes; None if there are no points at
-            all.
-        """
-        modes = [] if self.elsewhere is None else self.elsewhere.that_matter()
-        if not modes:
-            return near
-        if near is None:
-            near = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.items()}
-        each = -(-len(next(iter(near.values()))) // (2 * len(modes)))
-        rng = np.random.default_rng([self.seed, 13])
-        model = self.program.model
-        points = [mode.points(each, rng) for mode in modes]
-        values = BatchedDensity(model.program("target"), model.data).constrain(
-            np.concatenate(points)
-        )
-        return {name: np.concatenate([value, values[name]]) for name, value in near.items()}
 
     def refuse(self, differ: str | None) -> None:
         """Refuse to go on if stanli and CmdStan differ in a density."""
