@@ -242,3 +242,27 @@ def test_auto_finds_a_mode_that_neither_nuts_nor_its_search_saw(tmp_path: Path) 
     assert [each.severity for each in said if "climbs" in each.sentence] == [Severity.WARNING]
     modes = json.loads(result.fit.tree.attrs["modes"])["modes"]
     assert sorted("climbs" in each["seen_by"] for each in modes) == [False, True]
+
+
+def test_parallel_tempering_begins_anew_where_climbs_found_a_mode(tmp_path: Path) -> None:
+    path = tmp_path / "wells.stan"
+    path.write_text(WELLS)
+    wells = Wells(10, 2.0, (1.0, 0.3))
+    result = sample(
+        path,
+        wells.data,
+        method="parallel_tempering",
+        seed=32,
+        engine="stanli",
+        budget=40,
+        progress=False,
+    )
+    assert any("Parallel tempering ran twice" in each.sentence for each in result.diagnosis)
+    assert not any("The draws lack" in each.sentence for each in result.diagnosis)
+    exact = wells.log_mass
+    log_z = float(np.logaddexp(*exact))
+    found = result.log_evidence
+    assert found is not None
+    assert abs(found.value - log_z) < 4 * found.mcse
+    narrow = result.fit.expectation(lambda q: q["x"][..., 0] > 0)
+    assert abs(float(narrow.value) - np.exp(exact[1] - log_z)) < 4 * float(narrow.mcse)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from harness.errors import DataError, SamplingError
+from harness.fit import Fit
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.nested_sampling import METHOD as NESTED
 from harness.samplers.parallel_tempering import METHOD as PARALLEL
 from harness.samplers.rung_replicas import Explorer
+from harness.user.compare import parameters_of
 from harness.user.evidence import pilots_evidence
 from harness.user.generated import ORIGINAL
-from harness.user.judge import edited_density, higher_than
+from harness.user.judge import began_anew, edited_density, higher_than
+from harness.user.modes import problems_of_modes
+from harness.user.near import in_other_modes
 from harness.user.nested import nested_sampling, refuse_without_prior
 from harness.user.parallel import References
 from harness.user.program import Tempered
 from harness.user.result import UserFit
 from harness.user.scout import scout_program
-from harness.user.steps import Steps
+from harness.user.steps import LEAST_SHARE, MODES_SHARE, Steps
 
 _DRAWS_A_PARTICLE, _FEWEST_PARTICLES = 4, 8
 """Of nested sampling: a particle gives about as many effective draws in ten dimensions."""
@@ -44,13 +50,35 @@ def tempered_alone(steps: Steps, method: Tempered) -> UserFit:
 
 
 def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> UserFit:
-    """Run parallel tempering between the prior, the posterior and, if wanted, a Gaussian."""
+    """Run parallel tempering between the prior, the posterior and, if wanted, Gaussians near it.
+
+    If climbs show a mode that it has missed, it begins anew with Gaussians there, if there is time.
+    """
     program = steps.program
     program.compile([ORIGINAL] if program.generates else [], steps.clock)
     with steps.clock.step("comparing densities", "check"):
         steps.refuse(program.disagreement(steps.seed))
     fit, findings = steps.replicas(explorer, steps.budget, references)
-    return UserFit(steps.finished(fit, findings), PARALLEL)
+    result = steps.with_modes(UserFit(steps.finished(fit, findings), PARALLEL))
+    left = (1 - MODES_SHARE) * steps.budget - steps.spent
+    lacks = problems_of_modes(result.modes)
+    if references == 1 or not lacks or left < LEAST_SHARE * steps.budget:
+        return result
+    found = [] if steps.elsewhere is None else steps.elsewhere.that_matter()
+    near = in_other_modes(program.model, parameters_of(fit), found, seed=steps.seed)
+    if near is None:
+        return result
+    again, findings = steps.replicas(explorer, left, references, near=near)
+    _count_as_warmup(again, fit)
+    return UserFit(steps.finished(again, [*findings, began_anew()]), PARALLEL)
+
+
+def _count_as_warmup(fit: Fit, first: Fit) -> None:
+    """Add what a first run took to the warm-up of the second."""
+    for what in ("gradients", "seconds"):
+        taken = sum(np.sum(first.tree.attrs[f"{what}_{part}"]) for part in ("warmup", "sampling"))
+        mine = np.asarray(fit.tree.attrs[f"{what}_warmup"])
+        fit.tree.attrs[f"{what}_warmup"] = mine + taken / mine.size
 
 
 def nested_alone(steps: Steps, explorer: Explorer) -> UserFit:

@@ -164,11 +164,11 @@ class _Auto:
         troubles = found.troubles([*lasting, *self._steps.of_program(found.fit)])
         if not troubles:
             return found
-        rest = (1 - MODES_SHARE) * self._steps.budget - self._steps.spent
-        left = max(rest, LEAST_SHARE * self._steps.budget)
         try:
             draws = parameters_of(plain)
             near = self._near(scouted, draws, judged)
+            rest = (1 - MODES_SHARE) * self._steps.budget - self._steps.spent
+            left = max(rest, LEAST_SHARE * self._steps.budget)
             fit, findings = self._steps.replicas(self._explorer, left, near=near)
         except HarnessError as error:
             return found.adding(no_relief(str(error)))

@@ -307,6 +307,15 @@ def from_both(
     return mixed
 
 
+def began_anew() -> Finding:
+    """Report that parallel tempering ran twice, because of a mode that the first run missed."""
+    return Finding(
+        Severity.FINE,
+        "Parallel tempering ran twice: climbs from other starting points found a mode that the "
+        "first run missed, and the second one starts there, too.",
+    )
+
+
 def no_search(differ: str) -> Finding:
     """Report that stanli and CmdStan disagree on the density, so that there was no search."""
     return Finding(

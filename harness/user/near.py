@@ -70,6 +70,22 @@ def near_target(
     return _with_elsewhere(near, elsewhere, density, draws, seed)
 
 
+def in_other_modes(
+    model: Model, draws: Mapping[str, FloatArray], elsewhere: Sequence[OtherMode], *, seed: int
+) -> dict[str, FloatArray] | None:
+    """Return draws and points in modes that only climbs found; None if there are no such modes.
+
+    Parameters
+    ----------
+    model, elsewhere, seed
+        As for :func:`near_target`.
+    draws
+        By parameter, shape (chains, draws, ...).
+    """
+    density = BatchedDensity(model.program("target"), model.data)
+    return _with_elsewhere(None, elsewhere, density, draws, seed)
+
+
 def points_of_search(
     scouted: Scouted, draws: Mapping[str, FloatArray], judged: Judgement
 ) -> dict[str, FloatArray] | None:
