@@ -50,6 +50,7 @@ from harness.evidence.estimates import (
     effective_number,
     expectation,
     normalised_weights,
+    probability_error,
     standard_error,
     weighted_expectation,
 )
@@ -127,6 +128,7 @@ __all__ = [
     "normalised_weights",
     "pareto_k",
     "part_shares",
+    "probability_error",
     "r_hat",
     "resample",
     "reshuffled_spread",

@@ -11,6 +11,9 @@ from arviz_stats.base import array_stats
 from harness.arrays import FloatArray
 from harness.errors import DataError
 
+_FEW = 20.0
+"""Effective draws in an event, or outside it, from which on its standard error can be estimated."""
+
 
 class Estimate(NamedTuple):
     """A Monte Carlo estimate and its standard error."""
@@ -96,6 +99,39 @@ def expectation(values: npt.ArrayLike) -> Estimate:
         )
     mcse = array_stats.mcse(series, chain_axis=0, draw_axis=1, method="mean")
     return Estimate(series.mean(axis=(0, 1)), np.asarray(mcse, dtype=np.float64))
+
+
+def probability_error(share: float, mcse: float, effective: float) -> float:
+    """Return the standard error of a probability, which few draws in the event understate.
+
+    Too few draws in an event, or outside it, do not show how often chains enter and leave it, and
+    if they are few by chance their share looks sure.  So below 20 effective ones the event counts
+    as no faster than the slowest parameter, and gets two draws more on either side (Agresti, A. and
+    Coull, B. A., 1998, The American Statistician 52, 119-126).
+
+    Parameters
+    ----------
+    share
+        Share of the draws.
+    mcse
+        Its Monte Carlo standard error, as :func:`expectation` gives it.
+    effective
+        Effective draws of the parameter that has the fewest.
+
+    Returns
+    -------
+    float
+        Never below the share of one effective draw.
+    """
+    error = max(mcse if np.isfinite(mcse) else 0.0, 1 / effective)
+    if not (0 < share < 1 and mcse > 0):
+        return error
+    known = share * (1 - share) / mcse**2
+    if min(share, 1 - share) * known >= _FEW:
+        return error
+    draws = min(known, effective)
+    centre = (share * draws + 2) / (draws + 4)
+    return max(error, float(np.sqrt(centre * (1 - centre) / (draws + 4))))
 
 
 def standard_error(series: FloatArray) -> float:

@@ -309,7 +309,7 @@ class _Finder:
         modes = []
         for region, described in enumerate(found.regions):
             share, mcse = self._visits[0].probability(self._inside(labels, region, 0))
-            error = float(mcse) if np.isfinite(mcse) else 0.0
+            error = evidence.probability_error(float(share), float(mcse), self._effective)
             seen = {}
             for number, each in enumerate(self._visits):
                 part = float((each.weight * self._inside(labels, region, number)).sum())
@@ -320,7 +320,7 @@ class _Finder:
             modes.append(
                 Mode(
                     float(share),
-                    max(error, 1 / self._effective),
+                    error,
                     seen,
                     centre,
                     described.height,

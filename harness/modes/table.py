@@ -17,9 +17,8 @@ class Mode:
     Attributes
     ----------
     probability, error
-        Share of the final draws, given their weights, and its Monte Carlo standard error,
-        autocorrelation taken into account.  The error is never below the share of one effective
-        draw.
+        Share of the final draws, given their weights, and its Monte Carlo standard error
+        (:func:`harness.evidence.probability_error`), never below the share of one effective draw.
     seen_by
         Share of each method's draws, by the method's name; methods that did not see it are absent.
     centre
