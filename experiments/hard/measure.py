@@ -107,7 +107,9 @@ def _modes(model: Model, fit: Fit, effective: float) -> Iterator[Answer]:
     true = test.probabilities
     rows = zip(found.value, found.mcse, true.value, true.error, strict=True)
     for value, mcse, truth, error in rows:
-        yield probability_answer(float(value), float(mcse), float(truth), float(error), effective)
+        # The error that the table of modes gives a mode with this share of the draws.
+        own = evidence.probability_error(float(value), float(mcse), effective)
+        yield probability_answer(float(value), own, float(truth), float(error), effective)
 
 
 def _means(model: Model, fit: Fit) -> Iterator[Answer]:
