@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,10 +13,12 @@ from scipy import stats
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
+from harness.errors import SamplingError
 from harness.temper import tempered_model
 from harness.user import sample
 from harness.user.climb_starts import starting_points
 from harness.user.other_modes import OtherModes, other_modes
+from harness.user.steps import Steps
 
 WELLS = """data {
   int D;
@@ -242,6 +244,37 @@ def test_auto_finds_a_mode_that_neither_nuts_nor_its_search_saw(tmp_path: Path) 
     assert [each.severity for each in said if "climbs" in each.sentence] == [Severity.WARNING]
     modes = json.loads(result.fit.tree.attrs["modes"])["modes"]
     assert sorted("climbs" in each["seen_by"] for each in modes) == [False, True]
+
+
+def test_a_second_run_that_fails_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "wells.stan"
+    path.write_text(WELLS)
+    made = Steps.replicas
+    runs = []
+
+    def once(*args: Any, **kwargs: Any) -> Any:
+        runs.append(kwargs.get("near"))
+        if len(runs) > 1:
+            raise SamplingError("the second run failed")
+        return made(*args, **kwargs)
+
+    monkeypatch.setattr(Steps, "replicas", once)
+    result = sample(
+        path,
+        Wells(10, 2.0, (1.0, 0.3)).data,
+        method="parallel_tempering",
+        seed=32,
+        engine="stanli",
+        budget=40,
+        progress=False,
+    )
+    assert [each is None for each in runs] == [True, False]
+    assert result.fit.posterior.sizes["draw"] == 1000
+    told = {each.severity: each.sentence for each in reversed(result.diagnosis)}
+    assert "The draws lack mode 2" in told[Severity.PROBLEM]
+    assert any("the second run failed" in each.sentence for each in result.diagnosis)
 
 
 def test_parallel_tempering_begins_anew_where_climbs_found_a_mode(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.errors import DataError, SamplingError
+from harness.errors import DataError, HarnessError, SamplingError
 from harness.fit import Fit
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.nested_sampling import METHOD as NESTED
@@ -13,13 +13,14 @@ from harness.samplers.rung_replicas import Explorer
 from harness.user.compare import parameters_of
 from harness.user.evidence import pilots_evidence
 from harness.user.generated import ORIGINAL
-from harness.user.judge import began_anew, edited_density, higher_than
+from harness.user.judge import anew_in_vain, began_anew, edited_density, higher_than
 from harness.user.modes import problems_of_modes
 from harness.user.near import in_other_modes
 from harness.user.nested import nested_sampling, refuse_without_prior
 from harness.user.parallel import References
 from harness.user.program import Tempered
 from harness.user.result import UserFit
+from harness.user.rounds import severities
 from harness.user.scout import scout_program
 from harness.user.steps import LEAST_SHARE, MODES_SHARE, Steps
 
@@ -65,12 +66,19 @@ def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> 
     if references == 1 or not lacks or left < LEAST_SHARE * steps.budget:
         return result
     found = [] if steps.elsewhere is None else steps.elsewhere.that_matter()
-    near = in_other_modes(program.model, parameters_of(fit), found, seed=steps.seed)
-    if near is None:
-        return result
-    again, findings = steps.replicas(explorer, left, references, near=near)
+    try:
+        near = in_other_modes(program.model, parameters_of(fit), found, seed=steps.seed)
+        if near is None:
+            return result
+        again, findings = steps.replicas(explorer, left, references, near=near)
+    except HarnessError as error:  # the first run is finished, and is not lost
+        return result.adding(anew_in_vain(str(error)))
     _count_as_warmup(again, fit)
-    return UserFit(steps.finished(again, [*findings, began_anew()]), PARALLEL)
+    other = UserFit(steps.finished(again, [*findings, began_anew()]), PARALLEL)
+    troubles = steps.with_modes(other).troubles()
+    if severities(troubles) > severities(result.troubles()):
+        return result.adding(anew_in_vain(troubles[0].sentence))
+    return other
 
 
 def _count_as_warmup(fit: Fit, first: Fit) -> None:

@@ -283,6 +283,16 @@ def no_relief(reason: str) -> Finding:
     )
 
 
+def anew_in_vain(reason: str) -> Finding:
+    """Report that a second run of parallel tempering is not the result."""
+    return Finding(
+        Severity.WARNING,
+        "Parallel tempering ran once more, starting also in a mode that climbs found and the first "
+        f"run missed, but that did not help: {reason}",
+        "Give it more time (--budget), or use --method auto.",
+    )
+
+
 def from_both(
     particles: Mapping[str, FloatArray], draws: Mapping[str, FloatArray]
 ) -> dict[str, FloatArray]:
