@@ -52,7 +52,7 @@ def test_enough_draws_speak_for_themselves() -> None:
     assert probability_error(0.99, few, 50) == pytest.approx(exact)
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0])
-@pytest.mark.parametrize("mcse", [0.0, np.nan])
+@pytest.mark.parametrize("share", [0.0, 1e-250, 1.0])
+@pytest.mark.parametrize("mcse", [0.0, 1e-200, np.nan])
 def test_without_change_it_is_that_of_one_draw(share: float, mcse: float) -> None:
     assert probability_error(share, mcse, 200) == 1 / 200

@@ -124,9 +124,10 @@ def probability_error(share: float, mcse: float, effective: float) -> float:
         Never below the share of one effective draw.
     """
     error = max(mcse if np.isfinite(mcse) else 0.0, 1 / effective)
-    if not (0 < share < 1 and mcse > 0):
+    variance = mcse**2  # 0 if it underflows
+    if not (0 < share < 1 and variance > 0):
         return error
-    known = share * (1 - share) / mcse**2
+    known = share * (1 - share) / variance
     if min(share, 1 - share) * known >= _FEW:
         return error
     draws = min(known, effective)
