@@ -175,11 +175,12 @@ def test_points_near_the_target_go_all_the_way_round(model: Model, density: Batc
     np.testing.assert_array_equal(same["x"], particles[0])
 
 
+@pytest.mark.slow
 def test_auto_samples_disc_and_ring(tmp_path: Path) -> None:
     """The ring's probability, .149, is below .1 in what single coordinates show of it."""
     path = tmp_path / "ring.stan"
     path.write_text(RING)
-    result = sample(path, {"r": RADIUS}, seed=41, engine="stanli", budget=12, progress=False)
+    result = sample(path, {"r": RADIUS}, seed=41, engine="stanli", progress=False)
     assert result.nuts is not None
     radius = np.linalg.norm(result.nuts.posterior["x"].to_numpy(), axis=-1)
     assert not np.any(radius > BETWEEN)
