@@ -112,6 +112,10 @@ def test_a_small_mode_that_nuts_does_not_visit_is_tempered(tmp_path: Path) -> No
     assert small.probability > 0
     assert small.error < 0.02
     assert abs(small.probability - share) < 4 * small.error
+    # Both tables of modes count, and each once.
+    assert result.nuts is not None
+    assert "gradients_modes" in result.nuts.tree.attrs
+    assert sum(each.gradients or 0 for each in result.stages) == result.gradients["total"]
 
 
 FIRST = Mode(0.8, 0.01, {"nuts": 1.0}, {"x": 0.0}, 0.0, True)

@@ -82,9 +82,8 @@ def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> 
 
 
 def _count_as_warmup(fit: Fit, first: Fit) -> None:
-    """Add what a first run took to the warm-up of the second."""
-    for what in ("gradients", "seconds"):
-        taken = sum(np.sum(first.tree.attrs[f"{what}_{part}"]) for part in ("warmup", "sampling"))
+    """Add what a first run took, with its table of modes, to the warm-up of the second."""
+    for what, taken in (("gradients", first.gradients), ("seconds", first.seconds)):
         mine = np.asarray(fit.tree.attrs[f"{what}_warmup"])
         fit.tree.attrs[f"{what}_warmup"] = mine + taken / mine.size
 

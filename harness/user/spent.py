@@ -18,7 +18,6 @@ _STAGES: Mapping[str, str] = {
     "pilot": "the search and other pilots",
     "confirm": "NUTS from the pilots' particles",
     "sampling": "the tempered run",
-    "near": "NUTS in the modes that it missed",
     "parallel": "parallel tempering",
     "modes": "the table of modes",
 }

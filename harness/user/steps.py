@@ -77,7 +77,6 @@ class Steps:
         self.num, self.budget = num_pseudo_samples, budget
         self.search: Population | None = None
         self.elsewhere: OtherModes | None = None
-        self._gradients_modes = 0
         self._have_modes: tuple[Fit | None, Fit | None, Fit | None] = (None, None, None)
 
     @property
@@ -202,7 +201,7 @@ class Steps:
             for each in (result.nuts, result.tempered)
             if each is not None
         }
-        before = self.elsewhere
+        before, began = self.elsewhere, self.clock.seconds.get("modes", 0.0)
         try:
             with self.clock.step("the table of modes", "modes"):
                 table, self.elsewhere = mode_table(
@@ -219,11 +218,11 @@ class Steps:
             remember(result.fit, [no_modes(error)])
             return result
         climbs = 0 if before is self.elsewhere else self.elsewhere.gradients
-        self._gradients_modes += table.gradients + climbs
-        result.fit.tree.attrs |= {
+        attrs = result.fit.tree.attrs
+        attrs |= {  # each fit has what its own tables took
             "modes": table.as_json(),
-            "gradients_modes": self._gradients_modes,
-            "seconds_modes": self.clock.seconds["modes"],
+            "gradients_modes": attrs.get("gradients_modes", 0) + table.gradients + climbs,
+            "seconds_modes": attrs.get("seconds_modes", 0.0) + self.clock.seconds["modes"] - began,
         }
         known = {each.sentence for each in result.diagnosis}
         found = [*mode_findings(table), *no_other_mode(self.elsewhere)]
