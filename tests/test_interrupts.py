@@ -105,6 +105,23 @@ def test_other_dropped_exceptions_are_shown_as_usual(capsys: pytest.CaptureFixtu
     assert "ValueError: as usual" in capsys.readouterr().err
 
 
+def test_what_compiled_code_makes_of_a_signal_is_turned_back() -> None:
+    """A lock that returns although an exception is set makes Python raise SystemError from it."""
+
+    def stopped() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt as interrupt:
+            raise SystemError("returned a result with an exception set") from interrupt
+
+    with pytest.raises(KeyboardInterrupt) as raised, interrupted_by_signals():
+        stopped()
+    assert isinstance(raised.value.__cause__, SystemError)
+    assert exit_status() == 128 + signal.SIGTERM
+    with pytest.raises(SystemError, match="of its own"), interrupted_by_signals():
+        raise SystemError("of its own")
+
+
 def test_what_is_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

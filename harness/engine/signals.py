@@ -49,8 +49,8 @@ def interrupted_by_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP raise KeyboardInterrupt in a block, as SIGINT does.
 
     A signal that is ignored stays ignored (``nohup``).  Where Python drops exceptions, as in a
-    ``__del__``, the signal is sent again soon.  Outside the main thread, where signals never
-    arrive, this does nothing.
+    ``__del__``, the signal is sent again soon; where compiled code makes a SystemError of them, that
+    is turned back.  Outside the main thread, where signals never arrive, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -63,10 +63,26 @@ def interrupted_by_signals() -> Iterator[None]:
     hook, sys.unraisablehook = sys.unraisablehook, _send_again
     try:
         yield
+    except SystemError as error:
+        if _stopped(error):
+            raise StoppedBySignal from error
+        raise
     finally:
         sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _stopped(error: BaseException) -> bool:
+    """Whether an exception comes from a signal.
+
+    Compiled code that returns although the signal's exception is set, as the locks of h5py and
+    netCDF4 do at times, makes Python raise SystemError because of it.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__ or cause.__context__
+    return cause is not None
 
 
 def _send_again(dropped: sys.UnraisableHookArgs) -> None:
