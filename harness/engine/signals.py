@@ -49,7 +49,7 @@ def interrupted_by_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP raise KeyboardInterrupt in a block, as SIGINT does.
 
     A signal that is ignored stays ignored (``nohup``).  Where Python drops exceptions, as in a
-    ``__del__``, the signal is sent again soon; where compiled code makes a SystemError of them, that
+    ``__del__``, the signal is sent again soon; where compiled code makes a SystemError of one, that
     is turned back.  Outside the main thread, where signals never arrive, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
