@@ -116,8 +116,8 @@ def test_cmdstan_ends_with_a_sample_command(sent: signal.Signals, tmp_path: Path
     assert result.returncode == (-sent if sent == signal.SIGKILL else 128 + sent)
     assert "Traceback" not in result.stderr
     assert not (tmp_path / "fit.nc").exists()
+    until(lambda: not list(scratch.glob("tmp*")), "the end of CmdStanPy's own folder")
     if sent == signal.SIGKILL:
-        until(lambda: not list(scratch.glob("tmp*")), "the end of CmdStanPy's own folder")
         code = "from harness.engine.staging import *\nwith temporary_folder(): pass"
         with started("-c", code, environment=environment) as following:
             assert finish(following).returncode == 0
