@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM
+from harness.engine.batched import BatchedDensity
 from harness.evidence import normalised_weights
 from harness.fit import Fit
 
@@ -289,6 +290,30 @@ def parameters_of(fit: Fit) -> dict[str, FloatArray]:
         name: fit.posterior[name].transpose("chain", "draw", ...).to_numpy()
         for name in fit.parameters
     }
+
+
+def unconstrained(
+    values: Mapping[str, FloatArray], leading: int, density: BatchedDensity
+) -> FloatArray:
+    """Return the unconstrained points of values by parameter.
+
+    Parameters
+    ----------
+    values
+        Their first axes count draws.
+    leading
+        How many axes that are.
+    density
+        A density of these parameters.
+
+    Returns
+    -------
+    FloatArray
+        The same first axes, and a last one over D coordinates.
+    """
+    flat = {name: np.reshape(value, (-1, *value.shape[leading:])) for name, value in values.items()}
+    counts = next(iter(values.values())).shape[:leading]
+    return density.unconstrain_draws(flat).reshape(*counts, -1)
 
 
 def largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:

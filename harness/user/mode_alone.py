@@ -22,6 +22,7 @@ from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.path import starting_values
 from harness.user.bridged import bridged_in_time
+from harness.user.compare import unconstrained
 from harness.user.neighbourhood import Neighbourhood
 
 _SETTINGS = NutsSettings(chains=4, warmup=300, draws=500, parallel_chains=2)
@@ -96,16 +97,13 @@ class ModesAlone:
         self._most_seconds, self._seed = min(most_seconds, _MOST_SECONDS), seed
         self.gradients = 0
         self._visited: Neighbourhood | None = None
-        self._of_draws: tuple[LogEvidence | None] | None = None
 
     def of_draws(self) -> LogEvidence | None:
         """Return the log of the integral of the density where the draws are.
 
         It is None if a bridge from the draws cannot be relied on.
         """
-        if self._of_draws is None:
-            self._of_draws = (self._bridge(self._draws),)
-        return self._of_draws[0]
+        return self._bridge(self._draws)
 
     def of_mode(self, points: FloatArray) -> LogEvidence | None:
         """Return the log of the integral of the density in a mode, as :meth:`sampled` does."""
@@ -156,11 +154,9 @@ class ModesAlone:
                 seed=self._seed,
             )
             self.gradients += gradients
-            flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in values.items()}
-            drawn = self._density.unconstrain_draws(flat)
+            return unconstrained(values, 2, self._density)
         except HarnessError:
             return None
-        return drawn.reshape(_SETTINGS.chains, -1, drawn.shape[1])
 
     def _bridge(self, draws: FloatArray) -> LogEvidence | None:
         """Return the log integral by the best bridge; another one that differs widens its error."""

@@ -8,7 +8,6 @@ from operator import itemgetter
 
 import numpy as np
 
-from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
@@ -18,7 +17,7 @@ from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
 from harness.modes import Mode, ModeTable, Visits, find_modes
 from harness.modes.words import CLIMBS, listed, method_name
-from harness.user.compare import Population, parameters_of
+from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
 from harness.user.other_modes import OtherModes, other_modes
 
@@ -76,11 +75,11 @@ def mode_table(
     """
     density = BatchedDensity(model.program("target"), model.data, threads=cores())
     draws = parameters_of(fit)
-    points = _unconstrained(draws, 2, density)
+    points = unconstrained(draws, 2, density)
     visits = [_of_fit(fit, density)]
     visits += [_of_fit(each, density) for each in others.values()]
     if search is not None:
-        particles = _unconstrained(search.values, 2, density)
+        particles = unconstrained(search.values, 2, density)
         log_weight = np.repeat(search.log_weight[:, None], particles.shape[1], axis=1)
         visits.append(Visits("search", particles, log_weight))
     if elsewhere is None:
@@ -127,17 +126,8 @@ def _of_fit(fit: Fit, density: BatchedDensity) -> Visits:
         name: raw[name].transpose("chain", "draw", *last, ...).to_numpy() for name in fit.parameters
     }
     method = str(fit.tree.attrs["method"])
-    points = _unconstrained(values, log_weight.ndim, density)
+    points = unconstrained(values, log_weight.ndim, density)
     return Visits(method, points, log_weight, chain=method == "nuts")
-
-
-def _unconstrained(
-    values: Mapping[str, FloatArray], leading: int, density: BatchedDensity
-) -> FloatArray:
-    """Return the unconstrained points of values whose first axes count draws."""
-    flat = {name: np.reshape(value, (-1, *value.shape[leading:])) for name, value in values.items()}
-    counts = next(iter(values.values())).shape[:leading]
-    return density.unconstrain_draws(flat).reshape(*counts, -1)
 
 
 def mode_findings(table: ModeTable) -> list[Finding]:

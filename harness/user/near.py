@@ -15,6 +15,7 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.errors import HarnessError
 from harness.model import Model
+from harness.user.compare import unconstrained
 from harness.user.judge import Judgement, from_both
 from harness.user.mode_alone import walks
 from harness.user.neighbourhood import Neighbourhood
@@ -115,7 +116,7 @@ def _with_walks(
 ) -> dict[str, FloatArray]:
     """Add draws of NUTS that starts at points where plain NUTS has none."""
     points = density.unconstrain_draws(near)
-    visited = Neighbourhood(density.unconstrain_draws({k: _flat(v) for k, v in draws.items()}))
+    visited = Neighbourhood(unconstrained(draws, 2, density).reshape(-1, density.dimension))
     known = np.flatnonzero(np.isfinite(points).all(axis=1))
     outside = points[known[~visited.holds(points[known])]]
     if len(outside) < _WALKS.chains:
