@@ -39,6 +39,11 @@ class StoreError(HarnessError):
     """A stored result cannot be read or written."""
 
 
+FAILURES = (HarnessError, ValueError, ArithmeticError)
+"""What computations on somebody's density may raise, linear algebra included, where a result is
+there already and is kept."""
+
+
 def one_line(error: BaseException) -> str:
     """Return what an error says as one line, as part of another sentence."""
     return " ".join(str(error).split())

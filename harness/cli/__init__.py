@@ -18,11 +18,16 @@ class HarnessGroup(click.Group):
             with interrupted_by_signals():
                 return super().invoke(ctx)
         except HarnessError as error:
-            click.echo(f"harness: {error}", err=True)
+            _say(f"harness: {error}", error)
             ctx.exit(1)
         except KeyboardInterrupt as interrupt:
-            click.echo(str(interrupt) or "interrupted", err=True)
+            _say(str(interrupt) or "interrupted", interrupt)
             ctx.exit(exit_status())
+
+
+def _say(message: str, error: BaseException) -> None:
+    """Print why a command ended, and the notes that the error has."""
+    click.echo("\n".join([message, *getattr(error, "__notes__", [])]), err=True)
 
 
 @click.group(cls=HarnessGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -77,7 +77,7 @@ TIME_LIMIT = click.option(
     "--time-limit",
     type=SECONDS,
     metavar="SECONDS",
-    help="Stop the whole command after this many seconds; nothing is written then.",
+    help="Stop the whole command after this many seconds; no result is written then.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 ONE_OBJECT = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -176,7 +176,8 @@ def temper(
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the fit to this NetCDF file.",
+    help="Write the fit to this NetCDF file.  Until then the draws of plain NUTS are kept beside "
+    "it, and the same command goes on from them if it is stopped.",
 )
 @click.option(
     "--report",
@@ -219,9 +220,11 @@ def sample(
     from harness.user import sample
     from harness.user.deadline import stoppable
     from harness.user.outputs import check_outputs, fit_output, page_output, program_inputs
+    from harness.user.unfinished import unfinished_file
 
+    fits = [] if out is None else [out, unfinished_file(out)]
     outputs = [
-        *([] if out is None else [fit_output("--out", out)]),
+        *(fit_output("--out", each) for each in fits),
         *([] if page is None else [page_output("--report", page)]),
     ]
     given = [each for each in (data, tempered) if each is not None]
@@ -246,9 +249,8 @@ def sample(
             include_paths=include_paths,
             engine=engine,
             budget=budget,
+            out=out,
         )
-        if out is not None:
-            result.save(out)
         if page is not None:
             result.report(page)
     if as_json:

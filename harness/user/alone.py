@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.errors import DataError, HarnessError, SamplingError
+from harness.errors import FAILURES, DataError, SamplingError
 from harness.fit import Fit
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.nested_sampling import METHOD as NESTED
@@ -71,7 +71,7 @@ def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> 
         if near is None:
             return result
         again, findings = steps.replicas(explorer, left, references, near=near)
-    except HarnessError as error:  # the first run is finished, and is not lost
+    except FAILURES as error:  # the first run is finished, and is not lost
         return result.adding(anew_in_vain(str(error)))
     _count_as_warmup(again, fit)
     other = UserFit(steps.finished(again, [*findings, began_anew()]), PARALLEL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
-from harness.errors import HarnessError
+from harness.errors import FAILURES, one_line
 from harness.fit import Fit
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
@@ -55,6 +56,7 @@ _FORM: Tempered = "collapsed_tempering"
 """The form that it goes on to."""
 _NEAR_SHARE = 0.02
 """Share of the budget for short runs of NUTS in modes that it missed."""
+_log = logging.getLogger(__name__)
 
 
 def auto(steps: Steps, explorer: Explorer) -> UserFit:
@@ -72,16 +74,22 @@ def auto(steps: Steps, explorer: Explorer) -> UserFit:
     SamplingError, ToolchainError
         If plain NUTS does not finish.  Whatever fails after it is a finding.
     """
-    return _Auto(steps, explorer).result()
+    able = steps.program.why_not_tempered is None
+    plain = steps.plain(densities=("target", PRIOR) if able else ())
+    try:
+        return _Auto(steps, explorer).result(plain)
+    except Exception as error:  # a fault of ours must not cost the draws
+        _log.exception("The search for further modes failed. Please report this:")
+        finding = search_failed(f"{type(error).__name__}: {one_line(error).rstrip('.')}")
+        return UserFit(steps.finished(plain, [finding]), "nuts")
 
 
 class _Auto:
     def __init__(self, steps: Steps, explorer: Explorer) -> None:
         self._steps, self._explorer = steps, explorer
 
-    def result(self) -> UserFit:
+    def result(self, plain: Fit) -> UserFit:
         reason = self._steps.program.why_not_tempered
-        plain = self._steps.plain(densities=("target", PRIOR) if reason is None else ())
         if reason is not None:
             finding = search_failed(reason)
             return UserFit(self._steps.finished(plain, [finding]), "nuts")
@@ -99,7 +107,7 @@ class _Auto:
                     budget=self._steps.budget,
                     seed=self._steps.seed,
                 )
-        except HarnessError as error:
+        except FAILURES as error:
             return UserFit(self._steps.finished(plain, [search_failed(str(error))]), "nuts")
         self._steps.search = scouted.search
         judged = self._judged(draws, scouted)
@@ -139,7 +147,7 @@ class _Auto:
         try:
             starts = from_both(scouted.starts, parameters_of(plain))
             fit = self._steps.tempered(_FORM, scouted.path, starts, in_rounds_of=scouted)
-        except HarnessError as error:
+        except FAILURES as error:
             return self._without_path(plain, scouted, judged, str(error)), judged
         return self._chosen(plain, fit, scouted, judged)
 
@@ -170,7 +178,7 @@ class _Auto:
             rest = (1 - MODES_SHARE) * self._steps.budget - self._steps.spent
             left = max(rest, LEAST_SHARE * self._steps.budget)
             fit, findings = self._steps.replicas(self._explorer, left, near=near)
-        except HarnessError as error:
+        except FAILURES as error:
             return found.adding(no_relief(str(error)))
         compared = self._compared(plain, fit)
         missed = missed_by_tempered(compared, scouted)

@@ -53,10 +53,13 @@ def stoppable(seconds: float | None = None, *, patience: float = PATIENCE) -> It
     try:
         with watch:
             yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         if not watch.out_of_time:
             raise
-        raise SamplingError(watch.why) from None
+        stopped = SamplingError(watch.why)
+        for note in getattr(interrupt, "__notes__", []):
+            stopped.add_note(note)
+        raise stopped from None
 
 
 class _Watch:

@@ -11,7 +11,7 @@ import numpy as np
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
-from harness.errors import HarnessError, one_line
+from harness.errors import FAILURES, one_line
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
@@ -93,7 +93,7 @@ def mode_table(
                 most_seconds=_CLIMBS_SHARE * most_seconds,
                 seed=seed,
             )
-        except (HarnessError, ValueError, ArithmeticError):  # the table is worth having without
+        except FAILURES:  # the table is worth having without
             elsewhere = OtherModes((), None, 0, 0)
     peaks = np.array([each.local.peak for each in elsewhere.that_matter(_NEGLIGIBLE_MASS)])
     if len(peaks):

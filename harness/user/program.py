@@ -76,6 +76,7 @@ from harness.user.generated import (
     with_generated,
 )
 from harness.user.scout import FoundPath
+from harness.user.unfinished import identity
 
 _TEMPERED_COST = 2.0
 """Cost of a gradient of a tempered form, over that of the target."""
@@ -237,6 +238,11 @@ class UserProgram:
         everything = variant_data(self.model, form.program, form.data(self.model, along))
         unedited, edited = map(self.model.program, (UNEDITED, form.program))
         return difference_by_editing(unedited, edited, everything, seed=seed)
+
+    def identity(self, nuts: NutsSettings, seed: int) -> str:
+        """Return a digest of everything that decides which draws plain NUTS makes."""
+        digest = source_digest(self.model.program(ORIGINAL))
+        return identity(digest, self.model.data, nuts, seed, self.engine)
 
     def plain(self, nuts: NutsSettings, seed: int) -> Fit:
         """Run NUTS on the original program; generated quantities cannot disturb its draws."""

@@ -17,7 +17,7 @@ from harness import evidence
 from harness.diagnosis import Finding, Severity, diagnose, outer_tenths
 from harness.diagnosis.agreement import agreement, effective_draws
 from harness.diagnosis.path import ROUND_TRIPS_WARNING
-from harness.errors import HarnessError, one_line
+from harness.errors import FAILURES, one_line
 from harness.fit import Fit, continued
 
 MOST_ROUNDS = 8
@@ -109,7 +109,7 @@ def in_rounds(
             break
         try:
             rounds.append(again(rounds[-1], draws, len(rounds) + 1))
-        except HarnessError as error:
+        except FAILURES as error:
             failed = one_line(error)
             break
         rate = (time.perf_counter() - started) / draws

@@ -24,6 +24,7 @@ from harness.user.program import Tempered, prepare
 from harness.user.result import UserFit
 from harness.user.scout import BUDGET
 from harness.user.steps import Steps
+from harness.user.unfinished import TAKEN_UP, Unfinished
 
 Method = Literal["auto", "nuts", "parallel_tempering", "nested_sampling"] | Tempered
 """How a program is sampled.
@@ -73,6 +74,7 @@ def sample(
     tempered: File | str | None = None,
     engine: Engine = "auto",
     budget: float = BUDGET,
+    out: File | str | None = None,
     progress: bool = True,
 ) -> UserFit:
     """Sample a Stan program, tempered if that is needed; draws have the program's own names.
@@ -128,6 +130,10 @@ def sample(
         does not finish within its share is left out, and a finding reports that.  For
         ``parallel_tempering``, of the run: it goes on beyond the draws that are asked for until
         they are enough, while time is left.  For ``nested_sampling``, of the run too.
+    out
+        NetCDF file in which to save the result.  While the call runs, draws of plain NUTS are kept
+        beside it, in ``NAME.unfinished.nc``, once NUTS has finished.  If the call does not finish,
+        the same call goes on from there.
     progress
         Whether to show progress on standard error.
 
@@ -139,6 +145,8 @@ def sample(
         If data or settings do not fit the program, or it cannot be tempered.
     ToolchainError, SamplingError
         If a tool is missing that is needed, or a run does not finish.
+    StoreError
+        If the result cannot be written.
     """
     if method not in METHODS:
         raise DataError(f"the method must be one of {', '.join(METHODS)}; got '{method}'")
@@ -166,41 +174,57 @@ def sample(
         max_treedepth=max_treedepth,
         parallel_chains=min(cores(), chains),
     )
+    file = None if out is None else File(out)
     began = time.perf_counter()
-    with Clock(_STEPS.get(method, 7), show=progress) as clock, quiet():
-        with clock.step("reading and tempering", "temper"):
-            program = prepare(
-                File(path),
-                data,
-                what,
-                tuple(include_paths),
-                engine,
-                tempered="yes" if tempered is not None else _needs_forms(method),
-                edited=None if tempered is None else File(tempered),
-            )
-        if program.edited_method is not None:
-            if method not in ("auto", program.edited_method):
-                raise DataError(f"{tempered} has the form {program.edited_method}, not {method}")
-            method = program.edited_method
-        nuts = given
-        if target_accept is None and method in _TARGET_ACCEPT:
-            nuts = replace(given, target_accept=_TARGET_ACCEPT[method])
-        points = num_pseudo_samples if method == "pseudo_extended" else 1
-        nuts.refuse_too_large(points * program.numbers)
-        with program.named_errors():
-            steps = Steps(program, clock, nuts, seed, num_pseudo_samples, budget)
-            if method == "nuts":
-                result = UserFit(steps.finished(steps.plain(), []), "nuts")
-            elif method == "auto":
-                result = auto(steps, explorer)
-            elif method == "parallel_tempering":
-                result = parallel_alone(steps, explorer, references)
-            elif method == "nested_sampling":
-                result = nested_alone(steps, explorer)
-            else:
-                result = tempered_alone(steps, method)
-            result = steps.with_modes(result)
-    return replace(result, timings={**clock.seconds, "total": time.perf_counter() - began})
+    with Unfinished(file) as unfinished:
+        with Clock(_STEPS.get(method, 7), show=progress) as clock, quiet():
+            with clock.step("reading and tempering", "temper"):
+                program = prepare(
+                    File(path),
+                    data,
+                    what,
+                    tuple(include_paths),
+                    engine,
+                    tempered="yes" if tempered is not None else _needs_forms(method),
+                    edited=None if tempered is None else File(tempered),
+                )
+            if program.edited_method is not None:
+                if method not in ("auto", program.edited_method):
+                    raise DataError(
+                        f"{tempered} has the form {program.edited_method}, not {method}"
+                    )
+                method = program.edited_method
+            nuts = given
+            if target_accept is None and method in _TARGET_ACCEPT:
+                nuts = replace(given, target_accept=_TARGET_ACCEPT[method])
+            points = num_pseudo_samples if method == "pseudo_extended" else 1
+            nuts.refuse_too_large(points * program.numbers)
+            with program.named_errors():
+                steps = Steps(program, clock, nuts, seed, num_pseudo_samples, budget, unfinished)
+                result = steps.with_modes(_by_method(steps, method, explorer, references))
+        took = time.perf_counter() - began
+        result = replace(result, timings={**clock.seconds, "total": took})
+        if unfinished.taken_up:
+            result = result.adding(TAKEN_UP)
+        if file is not None:
+            result.save(file)
+        unfinished.remove()
+    return result
+
+
+def _by_method(steps: Steps, method: Method, explorer: Explorer, references: References) -> UserFit:
+    """Return what a method makes of a program."""
+    match method:
+        case "nuts":
+            return UserFit(steps.finished(steps.plain(), []), "nuts")
+        case "auto":
+            return auto(steps, explorer)
+        case "parallel_tempering":
+            return parallel_alone(steps, explorer, references)
+        case "nested_sampling":
+            return nested_alone(steps, explorer)
+        case _:
+            return tempered_alone(steps, method)
 
 
 def _needs_forms(method: Method) -> Literal["no", "if possible", "yes"]:

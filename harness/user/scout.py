@@ -22,7 +22,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING
 from harness.engine.batched import BatchedDensity
-from harness.errors import DataError, HarnessError, SamplingError, one_line
+from harness.errors import FAILURES, SamplingError, one_line
 from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
 from harness.forms.common import variant_data
 from harness.forms.continuous_tempering import ZERO_LIKELIHOOD, tempering_data
@@ -263,7 +263,7 @@ class _Scout:
                 path = FoundPath(search.pilots[0], base, positive)
                 if prior is not None and path.zero_likelihood:
                     path = replace(path, reached=self._reached(prior, path.found))
-        except HarnessError as error:
+        except FAILURES as error:
             self._failures["search"] = one_line(error).rstrip(".")
         if prior is not None:
             constant = self._constant(prior)
@@ -314,7 +314,7 @@ class _Scout:
                 most_seconds=_OTHER * self._budget,
                 seed=self._seeds[3],
             )
-        except (DataError, SamplingError) as error:
+        except FAILURES as error:
             self._failures["constant"] = one_line(error).rstrip(".")
             return None
         self._gradients += found.gradients
@@ -330,7 +330,7 @@ class _Scout:
                 most_seconds=_OTHER * self._budget,
                 seed=self._seeds[4],
             )
-        except (DataError, SamplingError) as error:
+        except FAILURES as error:
             self._failures["near"] = one_line(error).rstrip(".")
             self._bridge()
             return None
@@ -355,7 +355,7 @@ class _Scout:
             bridges, evaluations = bridged_in_time(
                 self._density, points, most_seconds=_OTHER * self._budget, seed=self._seeds[4]
             )
-        except (DataError, SamplingError) as error:
+        except FAILURES as error:
             self._failures["bridge"] = one_line(error).rstrip(".")
             return
         self._gradients += evaluations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, remember
 from harness.engine.nuts import NutsSettings
-from harness.errors import HarnessError, ToolchainError
+from harness.errors import FAILURES, ToolchainError
 from harness.fit import Fit
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
@@ -29,6 +30,7 @@ from harness.user.program import Tempered, UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
+from harness.user.unfinished import Unfinished
 
 MODES_SHARE = 0.1
 """Share of the budget after which the table of modes is given up."""
@@ -46,6 +48,7 @@ _ROUNDS_SHARE = 0.25
 """Share of what the pilots leave of the budget, for rounds in which a tempered run goes on."""
 _ROUND_WARMUP = 150
 """Most warm-up iterations of such a round, if they adapt the step size only."""
+_log = logging.getLogger(__name__)
 
 
 class Steps:
@@ -62,6 +65,8 @@ class Steps:
     elsewhere
         Modes where climbs from other starting points ended and no method had draws, once the first
         table of modes has been made.
+    unfinished
+        Where draws of plain NUTS are kept until the call has finished.
     """
 
     def __init__(
@@ -72,8 +77,10 @@ class Steps:
         seed: int,
         num_pseudo_samples: int,
         budget: float,
+        unfinished: Unfinished,
     ) -> None:
         self.program, self.clock, self.nuts, self.seed = program, clock, nuts, seed
+        self.unfinished = unfinished
         self.num, self.budget = num_pseudo_samples, budget
         self.search: Population | None = None
         self.elsewhere: OtherModes | None = None
@@ -86,10 +93,21 @@ class Steps:
         return sum(seconds[name] for name in seconds if name not in _OUTSIDE)
 
     def plain(self, *, densities: Iterable[str] = ()) -> Fit:
-        """Run plain NUTS on the program itself, before what evaluates the densities of others."""
-        self.program.compile([ORIGINAL], self.clock, densities=densities)
+        """Run plain NUTS on the program itself, before what evaluates the densities of others.
+
+        A run that an earlier call has finished is not made again.
+        """
+        program, seconds = self.program, self.clock.seconds
+        program.compile([ORIGINAL], self.clock, densities=densities)
+        made_by = program.identity(self.nuts, self.seed)
+        kept = self.unfinished.kept(made_by)
+        if kept is not None:
+            fit, seconds["nuts"] = kept
+            return fit
         with self.clock.step("plain NUTS", "nuts"):
-            return self.program.plain(self.nuts, self.seed)
+            fit = program.plain(self.nuts, self.seed)
+        self.unfinished.keep(fit, made_by, seconds["nuts"])
+        return fit
 
     def tempered(
         self,
@@ -213,8 +231,11 @@ class Steps:
                     most_seconds=MODES_SHARE * self.budget,
                     seed=self.seed,
                 )
-        except (HarnessError, ValueError, ArithmeticError) as error:
-            # Whatever goes wrong here, the draws are there and worth more than the table.
+        except FAILURES as error:
+            remember(result.fit, [no_modes(error)])
+            return result
+        except Exception as error:  # a fault of ours must not cost the draws
+            _log.exception("The table of modes failed. Please report this:")
             remember(result.fit, [no_modes(error)])
             return result
         climbs = 0 if before is self.elsewhere else self.elsewhere.gradients

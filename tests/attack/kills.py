@@ -31,7 +31,7 @@ def killed_command(seed: int, folder: Path, source: TinyWorld) -> str | None:
     world = TinyWorld(folder / "world")
     scratch = folder / "tmp"
     scratch.mkdir()
-    kind = ("run", "report", "clean", "stanli", "cmdstan")[seed % 5]
+    kind = ("run", "report", "clean", "stanli", "cmdstan", "auto")[seed % 6]
     driver = str(TESTS / "survival_driver.py")
     options = ("tiny", "--profile", "smoke", "--store", str(world.store))
     environment = dict(world.environment)
@@ -47,6 +47,14 @@ def killed_command(seed: int, folder: Path, source: TinyWorld) -> str | None:
             shutil.copytree(source.store, world.store)
             arguments = [driver, "clean", "tiny", "--yes", "--store", str(world.store)]
             moment = rng.uniform(0.2, 2.5)
+        case "auto":
+            (folder / "p.stan").write_text(REJECTS, encoding="utf-8")
+            (folder / "d.json").write_text('{"y": 0.3}', encoding="utf-8")
+            arguments = ["-m", "harness", "sample", str(folder / "p.stan")]
+            arguments += ["--data", str(folder / "d.json"), "--engine", "stanli"]
+            arguments += ["--draws", "4000", "--out", str(folder / "fit.nc")]
+            environment = {**os.environ, "PYTHONPATH": environment["PYTHONPATH"]}
+            moment = rng.uniform(0.5, 5)
         case _:
             (folder / "p.stan").write_text(REJECTS, encoding="utf-8")
             (folder / "d.json").write_text('{"y": 0.3}', encoding="utf-8")
@@ -70,10 +78,12 @@ def killed_command(seed: int, folder: Path, source: TinyWorld) -> str | None:
     # While modules are imported, before the command line has begun, Python answers itself.
     if "Traceback" in said and "in invoke" in said:
         return f"{where}: {said[-1500:]}"
-    if kind in ("stanli", "cmdstan"):
-        if (folder / "fit.nc").exists():
-            Fit.load(folder / "fit.nc")
-        return _swept(scratch, where, status)
+    if kind in ("stanli", "cmdstan", "auto"):
+        for name in ("fit.nc", "fit.unfinished.nc"):
+            if (folder / name).exists():
+                Fit.load(folder / name)
+        wrong = _goes_on(arguments, environment, folder) if kind == "auto" else None
+        return f"{where}: {wrong}" if wrong else _swept(scratch, where, status)
     world.quick_run()
     if world.results() != source.results():
         return f"{where}: the results are not those of an undisturbed run"
@@ -82,6 +92,19 @@ def killed_command(seed: int, folder: Path, source: TinyWorld) -> str | None:
         if fits:
             return f"{where}: left over {fits}"
     return _swept(scratch, where, status)
+
+
+def _goes_on(arguments: list[str], environment: dict[str, str], folder: Path) -> str | None:
+    """Run a killed command again, and say what is wrong with how it goes on."""
+    kept = (folder / "fit.unfinished.nc").exists()
+    command = [sys.executable, *arguments]
+    again = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if again.returncode:
+        return f"the same command ended with {again.returncode}: {again.stderr[-800:]}"
+    Fit.load(folder / "fit.nc")
+    if kept != ("Plain NUTS was not run again" in again.stdout):
+        return f"NUTS had finished: {kept}, but the same command says:\n{again.stdout[-1500:]}"
+    return "the unfinished draws are left" if (folder / "fit.unfinished.nc").exists() else None
 
 
 def _kill(
