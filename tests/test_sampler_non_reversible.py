@@ -21,7 +21,12 @@ from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.rung_path import Densities, Places, Reference, Rungs, log_height
 from harness.samplers.rung_replicas import neighbours
 from harness.samplers.swaps import Travels, even_odd_swaps
-from harness.samplers.tempering_run import Enough, TemperingRun, TemperingSettings
+from harness.samplers.tempering_run import (
+    MOST_DIVERGENT,
+    Enough,
+    TemperingRun,
+    TemperingSettings,
+)
 
 
 def gaussian(base: GaussianBase, *, drawn: bool = True) -> Reference:
@@ -155,7 +160,7 @@ def test_moves_leave_each_rung_as_it_is(kind: str, name: str) -> None:
     count = len(start)
     for _ in range(2):
         if kind == "hmc":
-            places, acceptance = hmc(
+            places, acceptance, _ = hmc(
                 densities,
                 places,
                 powers,
@@ -308,6 +313,50 @@ def test_slices_replace_trajectories_that_are_not_accepted() -> None:
     # Steps of width 1/5 on both sides: a geometric series.
     log_z = 2 * np.log(0.4 / (1 - np.exp(-3)))
     assert abs(found.log_evidence.value - log_z) < 4 * found.log_evidence.mcse
+
+
+def funnel(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Neal's funnel: v with standard deviation 3, four x with standard deviations exp(v / 2)."""
+    v, x = points[:, 0], points[:, 1:]
+    scaled = x * np.exp(-v / 2)[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = norm.logpdf(v, 0, 3) + norm.logpdf(scaled).sum(axis=1) - x.shape[1] * v / 2
+        by_v = -v / 9 + 0.5 * np.square(scaled).sum(axis=1) - x.shape[1] / 2
+        return value, np.column_stack([by_v, -scaled * np.exp(-v / 2)[:, None]])
+
+
+FUNNELS_BASE = gaussian_base(np.zeros(5), np.diag([9.0, *4 * [25.0]]))
+NECK = float(norm.ppf(0.1, 0, 3))
+
+
+def test_slices_follow_trajectories_that_diverge() -> None:
+    """A tenth of a funnel is in its neck, where trajectories are refused."""
+    settings: dict[str, Any] = {"seed": 4, "draws": 600, "warmup": 600}
+    made = run(funnel, [FUNNELS_BASE], **settings)
+    (ladder,) = made.ladders
+    assert ladder.also_sliced[-1]
+    assert not ladder.sliced[-1]
+    assert made.divergent > MOST_DIVERGENT
+    neck = evidence.expectation((made.points[..., 0] < NECK).astype(float))
+    assert abs(neck.value - 0.1) < 4 * neck.mcse
+    assert ladder.evidence is not None
+    assert abs(ladder.evidence.log_evidence.value) < 4 * ladder.evidence.log_evidence.mcse
+    alone = run(funnel, [FUNNELS_BASE], explorer="hmc", **settings)
+    assert alone.divergent > MOST_DIVERGENT
+    assert not alone.ladders[0].also_sliced.any()
+
+
+@pytest.mark.parametrize("name", ["mixture", "edged"])
+def test_nothing_diverges_where_nothing_is_sharp(name: str) -> None:
+    """Nor where trajectories end without density: a step size cannot help that."""
+    target, base = (
+        (one_dimensional_mixture().target.log_density, WIDE)
+        if name == "mixture"
+        else (edged, EDGED_BASE)
+    )
+    made = run(target, [base], seed=2, draws=400, warmup=200)
+    assert made.divergent == 0
+    assert not made.ladders[0].also_sliced.any()
 
 
 def test_same_seed_same_draws_and_rounds_double() -> None:

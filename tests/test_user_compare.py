@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 from harness.arrays import FloatArray
-from harness.user.compare import Population, compare
+from harness.engine.batched import BatchedDensity
+from harness.engine.program import StanProgram
+from harness.user.compare import Population, compare, unconstrained
 
 
 def population(values: FloatArray, log_weight: FloatArray | None = None) -> Population:
@@ -142,3 +147,22 @@ def test_a_sound_run_is_not_called_off() -> None:
             for each in (found.missed_by_nuts, found.missed_by_other, found.differs)
         )
     assert alarms < 3
+
+
+def test_a_value_on_its_bound_is_not_infinitely_far(tmp_path: Path) -> None:
+    """Draws are rounded: 1 - 1e-17 is 1, and its logit would be infinite."""
+    path = tmp_path / "bounds.stan"
+    path.write_text(
+        "parameters { vector<lower=0, upper=1>[2] p; real<lower=3> a; }\n"
+        "model { p ~ beta(2, 2); a ~ normal(3, 1); }\n"
+    )
+    density = BatchedDensity(StanProgram(path), {})
+    p = np.array([[[0.5, 1.0], [0.0, 1 - 2.0**-53]]])
+    points = unconstrained({"p": p, "a": np.array([[3.0, 4.0]])}, 2, density)
+    assert points.shape == (1, 2, 3)
+    assert np.isfinite(points).all()
+    assert points[0, 0, 0] == 0
+    assert points[0, 0, 1] == pytest.approx(points[0, 1, 1], rel=1e-12)  # the number next to 1
+    assert points[0, 1, 0] == -points[0, 0, 1]
+    assert points[0, 1, 2] == 0
+    assert np.isfinite(density(points[0])[0]).all()

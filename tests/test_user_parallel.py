@@ -132,6 +132,22 @@ def test_few_round_trips_are_a_finding(
     assert bool(finding.what_to_try) == (severity is not Severity.FINE)
 
 
+@pytest.mark.parametrize(
+    ("share", "also_sliced", "severity"),
+    [(0.0053, 1, Severity.FINE), (0.0053, 0, Severity.WARNING), (0.0009, 0, None)],
+)
+def test_divergent_trajectories_are_a_finding(
+    bimodal: UserFit, share: float, also_sliced: int, severity: Severity | None
+) -> None:
+    tree = bimodal.fit.tree.copy()
+    sliced = np.zeros(len(tree.attrs["ladder"]), dtype=np.int64)
+    sliced[-1] = also_sliced
+    tree.attrs |= {"divergent_at_target": share, "also_sliced": sliced}
+    found = [each for each in diagnose(Fit(tree)) if "trajectories" in each.sentence]
+    assert [each.severity for each in found] == ([] if severity is None else [severity])
+    assert all("0.53% of the trajectories" in each.sentence for each in found)
+
+
 @pytest.mark.parametrize("prior", ["mu ~ normal(0, 3);", ""])
 def test_log_z_in_closed_form(tmp_path: Path, prior: str) -> None:
     """Of a flat prior it is the integral of the program's density, as the diagnosis says."""

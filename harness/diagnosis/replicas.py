@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 
 from harness.diagnosis.finding import Finding, Severity
 from harness.fit import Fit
-from harness.samplers.tempering_run import FEW_TRIPS
+from harness.samplers.tempering_run import FEW_TRIPS, MOST_DIVERGENT
 
 _LONGER = (
     "Take more warm-up and more draws. If that does not help, give the parameters less vague "
     "priors, or move the replicas in another way (slice sampling)."
 )
+
+
+_DIVERGE = "{:.2g}% of the trajectories at the target diverge, as they do in the neck of a funnel"
 
 
 def replicas(fit: Fit) -> Iterable[Finding]:
@@ -23,6 +27,7 @@ def replicas(fit: Fit) -> Iterable[Finding]:
         return
     first = np.atleast_1d(attrs["round_trips"])
     trips = first + np.atleast_1d(attrs.get("round_trips_2", 0))
+    yield from _divergent(attrs)
     total, none = int(trips.sum()), int(np.count_nonzero(trips == 0))
     if total < FEW_TRIPS or none:
         stuck = f", and none in {none} of {len(trips)} chains" if none else ""
@@ -45,4 +50,21 @@ def replicas(fit: Fit) -> Iterable[Finding]:
             Severity.FINE,
             f"Replicas make {trips.mean():,.0f} round trips per chain between reference and "
             "target.",
+        )
+
+
+def _divergent(attrs: Mapping[Hashable, Any]) -> Iterable[Finding]:
+    """Report trajectories that diverge at the target, and whether slice sampling helps there."""
+    share = float(attrs.get("divergent_at_target", 0))
+    if share <= MOST_DIVERGENT:
+        return
+    told = _DIVERGE.format(100 * share)
+    if np.asarray(attrs["also_sliced"])[-1]:
+        yield Finding(Severity.FINE, f"{told}; slice sampling moves the replicas there as well.")
+    else:
+        yield Finding(
+            Severity.WARNING,
+            f"The draws may miss parts of the target, because {told}.",
+            "Move the replicas by slice sampling as well (--explorer auto, after a longer warm-up, "
+            "or both).",
         )

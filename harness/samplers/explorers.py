@@ -12,6 +12,8 @@ Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,7 +23,28 @@ from harness.samplers.rung_path import Densities, Places, Rows, log_height, slop
 
 JITTER = 0.3
 """A step size is drawn between 1 - JITTER and 1 + JITTER times its rung's."""
+DIVERGENT = 1000.0
+"""Error of the energy from which a trajectory counts as divergent, as for Stan's NUTS."""
 _MOST_WIDTHS = 16
+
+
+class Moved(NamedTuple):
+    """Where trajectories from n points led.
+
+    Attributes
+    ----------
+    places
+        Where the points are then.
+    acceptance
+        Acceptance probabilities, shape (n,).
+    divergent
+        Whether the trajectory went astray, shape (n,): its energy is off by :data:`DIVERGENT` or
+        more.  One that ends where there is no density does not count.
+    """
+
+    places: Places
+    acceptance: FloatArray
+    divergent: npt.NDArray[np.bool_]
 
 
 def hmc(
@@ -33,7 +56,7 @@ def hmc(
     scale: FloatArray,
     leapfrog_steps: npt.NDArray[np.intp],
     rng: np.random.Generator,
-) -> tuple[Places, FloatArray]:
+) -> Moved:
     """Move each of n points by a trajectory of its own length, and accept it or stay.
 
     Parameters
@@ -52,11 +75,6 @@ def hmc(
         Number of each, shape (n,), 1 or more.
     rng
         Source of randomness.
-
-    Returns
-    -------
-    tuple
-        Where they are then, and their acceptance probabilities, shape (n,).
     """
     count = len(places.points)
     jittered = step_size * rng.uniform(1 - JITTER, 1 + JITTER, size=count)
@@ -79,7 +97,7 @@ def hmc(
     accepted = rng.random(count) < acceptance
     moved = places.copy()
     moved.put(accepted, end.take(np.flatnonzero(accepted)))
-    return moved, acceptance
+    return Moved(moved, acceptance, np.isfinite(change) & (change < -DIVERGENT))
 
 
 def slice_sweep(

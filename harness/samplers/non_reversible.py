@@ -52,9 +52,10 @@ from harness.samplers.rung_path import (
     log_height,
     slope,
 )
-from harness.samplers.rung_replicas import Replicas, Tuned
+from harness.samplers.rung_replicas import SLICES_EVERY, Replicas, Tuned
 from harness.samplers.tempering_round import FEWEST_FOR_SCALE, Round, root_or
 from harness.samplers.tempering_run import (
+    MOST_DIVERGENT,
     SHORTEST_ROUND,
     LadderFound,
     TemperingRun,
@@ -216,6 +217,7 @@ class _Tempering:
             scale=np.empty((count, dimension)),
             step_size=np.full(count, dimension**-0.25),
             sliced=np.full(count, self._settings.explorer == "slice"),
+            also_sliced=np.full(count, self._settings.explorer == "both"),
         )
         chosen: list[Places | None] = [None] * count
         for j, places in enumerate(drawn):
@@ -245,7 +247,7 @@ class _Tempering:
             self._references,
             tuned,
             places,
-            also_slice=settings.explorer == "both",
+            slices_every=1 if settings.explorer == "both" else SLICES_EVERY,
             most_leapfrog_steps=settings.most_leapfrog_steps,
             rng=self._rng,
         )
@@ -309,8 +311,9 @@ class _Tempering:
         if settings.explorer == "auto" and len(made.scans) >= FEWEST_FOR_SCALE:
             poor = (made.acceptance() < _POOR_ACCEPTANCE) | (old.step_size < _POOR_STEP)
             old.sliced = old.sliced | poor
+            old.also_sliced = old.also_sliced | (made.divergent(later=True) > MOST_DIVERGENT)
         rejection = made.avoidable_rejection()
-        ladders, nearest, spread, scale, step, sliced = [], [], [], [], [], []
+        ladders, nearest, spread, scale, step, sliced, also = [], [], [], [], [], [], []
         for j, ladder in enumerate(old.rungs.ladders[: len(self._references)]):
             own = old.rungs.of_ladder(j, rejection)
             barrier = communication_barrier(own)
@@ -322,6 +325,7 @@ class _Tempering:
             near[1:] = np.maximum(near[1:], 1)  # a reference's state may have no density elsewhere
             nearest.append(of[near])
             sliced.append(old.sliced[of[near]])
+            also.append(old.also_sliced[of[near]])
             spread.append(_between(at, barrier, old.spread[of]))
             scale.append(_between(at, barrier, old.scale[of]))
             step.append(_between(at, barrier, old.step_size[of, None])[:, 0])
@@ -329,7 +333,7 @@ class _Tempering:
         def arranged(each: list[Any]) -> Any:
             return np.concatenate([each[0], *(part[-2::-1] for part in each[1:])])
 
-        kept = (arranged(each) for each in (spread, scale, step, sliced))
+        kept = (arranged(each) for each in (spread, scale, step, sliced, also))
         tuned = Tuned(Rungs(ladders), *kept)
         rows = arranged(nearest)[:, None] * replicas.chains + np.arange(replicas.chains)
         return self._replicas(tuned, replicas.places.take(rows.ravel()))
@@ -348,6 +352,7 @@ class _Tempering:
                     rungs.of_ladder(j, rejection),
                     tuned.step_size[of],
                     tuned.sliced[of],
+                    tuned.also_sliced[of],
                     made.evidence(j, self._references[j]),
                 )
             )
@@ -358,6 +363,7 @@ class _Tempering:
             points=np.stack(made.points[kept], axis=1),
             log_density=np.stack(made.log_density[kept], axis=1),
             acceptance=np.stack([s.acceptance[rungs.target] for s in made.scans[kept]], axis=1),
+            divergent=float(made.divergent()[rungs.target]),
             ladders=tuple(ladders),
             round_trips=replicas.travels.round_trips,
             scans=len(made.scans),

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
-from harness.samplers.explorers import hmc, slice_sweep
+from harness.samplers.explorers import Moved, hmc, slice_sweep
 from harness.samplers.rung_path import Densities, Places, Reference, Rungs, log_height
 from harness.samplers.swaps import Travels, even_odd_swaps
 
@@ -18,11 +18,14 @@ Explorer = Literal["auto", "hmc", "slice", "both"]
 """What moves replicas: Hamiltonian Monte Carlo, slice sampling of each coordinate, or both in turn.
 
 ``auto`` is Hamiltonian Monte Carlo, but slice sampling at rungs where warm-up finds no step size at
-which enough trajectories are accepted.
+which enough trajectories are accepted.  Where some diverge, as at the neck of a funnel, slice
+sampling follows them in every second scan: its intervals shrink to the width of the neck.
 """
 
 _TRAJECTORY = 1.5  # in the widest standard deviations, about a quarter of a Gaussian's period
 _SLICE_WIDTH = 2.0  # in the rung's standard deviations
+SLICES_EVERY = 2
+"""Scans for one sweep of slice sampling where that follows Hamiltonian Monte Carlo by ``auto``."""
 
 
 @dataclass
@@ -44,6 +47,8 @@ class Tuned:
         In units of ``scale``, shape (K,).
     sliced
         Whether slice sampling replaces Hamiltonian Monte Carlo, shape (K,).
+    also_sliced
+        Whether it follows Hamiltonian Monte Carlo, shape (K,).
     """
 
     rungs: Rungs
@@ -51,6 +56,7 @@ class Tuned:
     scale: FloatArray
     step_size: FloatArray
     sliced: npt.NDArray[np.bool_]
+    also_sliced: npt.NDArray[np.bool_]
 
 
 class Scan(NamedTuple):
@@ -66,6 +72,8 @@ class Scan(NamedTuple):
     """Probability that each pair would swap, shape (K - 1, C)."""
     acceptance: FloatArray
     """Of the moves, shape (K, C); 1 of those by slice sampling."""
+    divergent: npt.NDArray[np.bool_]
+    """Whether trajectories diverged, shape (K, C)."""
 
 
 class Replicas:
@@ -79,8 +87,8 @@ class Replicas:
         Rungs and settings of the moves.
     places
         States, row k C + c that at rung k of system c, each with a density above zero there.
-    also_slice
-        Whether slice sampling follows Hamiltonian Monte Carlo at every rung.
+    slices_every
+        Scans for one sweep of slice sampling where that follows Hamiltonian Monte Carlo.
     most_leapfrog_steps
         Most leapfrog steps of a trajectory.
     rng
@@ -94,7 +102,7 @@ class Replicas:
         tuned: Tuned,
         places: Places,
         *,
-        also_slice: bool,
+        slices_every: int,
         most_leapfrog_steps: int,
         rng: np.random.Generator,
     ) -> None:
@@ -103,21 +111,28 @@ class Replicas:
         self.chains = len(places.points) // len(tuned.rungs)
         self.travels = Travels(len(tuned.rungs), self.chains, tuned.rungs.target)
         self._densities, self._references = densities, references
-        self._also_slice, self._most, self._rng = also_slice, most_leapfrog_steps, rng
+        self._every, self._most, self._rng = slices_every, most_leapfrog_steps, rng
         self._scans = 0
 
     def scan(self) -> Scan:
         """Draw from references, move every replica at its rung, then swap neighbours."""
         chains, rungs = self.chains, self.tuned.rungs
         self._refresh()
-        acceptance = self._explore()
+        acceptance, divergent = self._explore()
         moved = self.places
         up, down = neighbours(moved, rungs)
         swaps = even_odd_swaps(up - down, self._scans % 2, self._rng)
         self._scans += 1
         self.travels.follow(swaps.source)
         self.places = moved.take((swaps.source * chains + np.arange(chains)).ravel())
-        return Scan(moved, up, down, swaps.probability, acceptance.reshape(-1, chains))
+        return Scan(
+            moved,
+            up,
+            down,
+            swaps.probability,
+            acceptance.reshape(-1, chains),
+            divergent.reshape(-1, chains),
+        )
 
     def _refresh(self) -> None:
         """Replace the replicas at references by new draws, where those are to be had."""
@@ -128,15 +143,18 @@ class Replicas:
             rows = (first + np.arange(self.chains)).ravel()
             self.places.put(rows, self._densities(np.concatenate(list(drawn.values()))))
 
-    def _explore(self) -> FloatArray:
-        """Move every replica; return acceptance probabilities, shape (K C,)."""
+    def _explore(self) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """Move every replica; return acceptance probabilities and what diverged, shape (K C,)."""
         tuned, chains = self.tuned, self.chains
         acceptance = np.ones(len(self.places.points))
-        sliced = np.repeat(tuned.sliced, chains)
+        divergent = np.zeros(len(self.places.points), dtype=np.bool_)
+        sliced, also = (np.repeat(each, chains) for each in (tuned.sliced, tuned.also_sliced))
         rows = np.flatnonzero(~sliced)
         if rows.size:
-            acceptance[rows] = self._by_hmc(rows)
-        rows = np.flatnonzero(sliced | self._also_slice)
+            made = self._by_hmc(rows)
+            self.places.put(rows, made.places)
+            acceptance[rows], divergent[rows] = made.acceptance, made.divergent
+        rows = np.flatnonzero(sliced | (also & (self._scans % self._every == 0)))
         if rows.size:
             rung = rows // chains
             moved = slice_sweep(
@@ -147,14 +165,14 @@ class Replicas:
                 rng=self._rng,
             )
             self.places.put(rows, moved)
-        return acceptance
+        return acceptance, divergent
 
-    def _by_hmc(self, rows: npt.NDArray[np.intp]) -> FloatArray:
+    def _by_hmc(self, rows: npt.NDArray[np.intp]) -> Moved:
         tuned, rung = self.tuned, rows // self.chains
         # Of dependent coordinates the scales are less than the spread.
         widest = (tuned.spread / tuned.scale).max(axis=1)[rung]
         steps = np.ceil(_TRAJECTORY * widest / tuned.step_size[rung])
-        moved, acceptance = hmc(
+        return hmc(
             self._densities,
             self.places.take(rows),
             tuned.rungs.powers[rung],
@@ -163,8 +181,6 @@ class Replicas:
             leapfrog_steps=np.clip(steps, 1, self._most).astype(np.intp),
             rng=self._rng,
         )
-        self.places.put(rows, moved)
-        return acceptance
 
 
 def neighbours(places: Places, rungs: Rungs) -> tuple[FloatArray, FloatArray]:

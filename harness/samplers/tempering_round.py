@@ -12,6 +12,7 @@ from harness.samplers.rung_replicas import Replicas, Scan
 
 FEWEST_FOR_SCALE = 32
 """Draws at a rung, or scans, below which they do not tell how to move there."""
+_FEWEST_DIVERGENT = 3
 
 
 class Round:
@@ -74,6 +75,21 @@ class Round:
         """Mean acceptance rate of the later moves at each rung, shape (K,)."""
         late = self.scans[len(self.scans) // 2 :]
         return np.asarray(np.mean([each.acceptance for each in late], axis=(0, 2)))
+
+    def divergent(self, *, later: bool = False) -> FloatArray:
+        """Share of the trajectories at each rung that diverged, shape (K,).
+
+        0 where fewer than three did.
+
+        Parameters
+        ----------
+        later
+            Only those of the second half, when step sizes that are being tuned have settled.
+        """
+        first = len(self.scans) // 2 if later else 0
+        made = np.array([each.divergent for each in self.scans[first:]])
+        count = made.sum(axis=(0, 2))
+        return np.where(count < _FEWEST_DIVERGENT, 0.0, count / (len(made) * self._chains))
 
     def spread(self, otherwise: FloatArray) -> FloatArray:
         """Standard deviations at each rung, shape (K, D); those given where there are none."""

@@ -18,6 +18,13 @@ from harness.samplers.rung_replicas import Explorer
 FEW_TRIPS = 10
 """Round trips of all systems together, from one reference, that are too few; ours."""
 
+MOST_DIVERGENT = 1e-3
+"""Share of divergent trajectories above which a part of the target may be missing; ours.
+
+Where nothing is sharp there are none at all: in the necks of funnels and at bends it is 0.004 and
+more.
+"""
+
 SHORTEST_ROUND = 4
 """Fewest scans of a round of warm-up."""
 
@@ -119,6 +126,8 @@ class LadderFound:
         Step sizes, in units of each rung's own scales, shape (K,).
     sliced
         Whether slice sampling has replaced Hamiltonian Monte Carlo there, shape (K,).
+    also_sliced
+        Whether slice sampling has followed Hamiltonian Monte Carlo there, shape (K,).
     evidence
         Log of the target's normalising constant over the reference's; None if no draw of a rung has
         density at its neighbour.
@@ -128,6 +137,7 @@ class LadderFound:
     rejection: FloatArray
     step_size: FloatArray
     sliced: npt.NDArray[np.bool_]
+    also_sliced: npt.NDArray[np.bool_]
     evidence: RungEvidence | None
 
     @property
@@ -148,6 +158,8 @@ class TemperingRun:
         The target's log density there, shape (chains, draws).
     acceptance
         Acceptance probability of the move at the target before each draw, shape (chains, draws).
+    divergent
+        Share of the trajectories at the target that diverged.
     ladders
         What was found along each ladder.
     round_trips
@@ -167,6 +179,7 @@ class TemperingRun:
     points: FloatArray
     log_density: FloatArray
     acceptance: FloatArray
+    divergent: float
     ladders: tuple[LadderFound, ...]
     round_trips: npt.NDArray[np.int64]
     scans: int

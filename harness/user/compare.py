@@ -28,6 +28,8 @@ LEAST_SHARE = 0.1
 EMPTY = 0.05
 """A region is empty if its share is at most this fraction of what the other draws give it."""
 _DECILES = np.linspace(0.1, 0.9, 9)
+_FARTHEST = 53 * np.log(2.0)
+"""Logit of the number below 1 that is nearest to it."""
 
 
 @dataclass(frozen=True)
@@ -309,11 +311,13 @@ def unconstrained(
     Returns
     -------
     FloatArray
-        The same first axes, and a last one over D coordinates.
+        The same first axes, and a last one over D coordinates.  A value that rounding has put on
+        its bound is as far out as a number between 0 and 1 can be, not infinitely far.
     """
     flat = {name: np.reshape(value, (-1, *value.shape[leading:])) for name, value in values.items()}
     counts = next(iter(values.values())).shape[:leading]
-    return density.unconstrain_draws(flat).reshape(*counts, -1)
+    points = density.unconstrain_draws(flat).reshape(*counts, -1)
+    return np.where(np.isinf(points), np.copysign(_FARTHEST, points), points)
 
 
 def largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:

@@ -340,6 +340,7 @@ def run_attributes(run: TemperingRun) -> dict[str, Any]:
     kept: dict[str, Any] = {
         "scans": run.scans,
         "scans_warmup": run.warmup,
+        "divergent_at_target": run.divergent,
     }
     for number, (each, trips) in enumerate(zip(run.ladders, run.round_trips, strict=True)):
         of = "" if number == 0 else f"_{number + 1}"
@@ -350,6 +351,7 @@ def run_attributes(run: TemperingRun) -> dict[str, Any]:
             f"communication_barrier{of}": each.barrier,
             f"step_size{of}": each.step_size,
             f"sliced{of}": each.sliced.astype(np.int64),
+            f"also_sliced{of}": each.also_sliced.astype(np.int64),
         }
         if each.evidence is not None:
             for side in ("forward", "backward"):

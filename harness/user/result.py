@@ -143,19 +143,19 @@ class UserFit:
 
         Round trips of each chain, the communication barrier Lambda, and of each ladder the inverse
         temperatures, the rates at which neighbours rejected swaps, step sizes, and whether (1)
-        slice sampling has replaced the steps, from the reference to the target.  Empty for every
-        other method.
+        slice sampling has replaced or followed the steps, from the reference to the target.  Empty
+        for every other method.
         """
         attrs = self.fit.tree.attrs
         if "round_trips" not in attrs:
             return {}
         parts = (
             *("round_trips", "communication_barrier", "ladder", "swap_rejection"),
-            *("step_size", "sliced"),
+            *("step_size", "sliced", "also_sliced"),
         )
         names = json.loads(attrs["references"])  # one or two
         return {
-            name: {part: np.asarray(attrs[f"{part}{of}"]).tolist() for part in parts}
+            name: {part: np.asarray(attrs.get(f"{part}{of}", [])).tolist() for part in parts}
             for name, of in zip(names, ("", "_2")[: len(names)], strict=True)
         }
 
@@ -314,7 +314,7 @@ def _mode(mode: Mode) -> dict[str, Any]:
 
 def _ladder(reference: str, found: Mapping[str, Any]) -> str:
     """Describe how replicas travelled along a ladder, in a line."""
-    rejection, sliced = found["swap_rejection"], sum(found["sliced"])
+    rejection, sliced = found["swap_rejection"], sum(found["sliced"]) + sum(found["also_sliced"])
     step = [
         one
         for one, by_slice in zip(found["step_size"], found["sliced"], strict=True)
