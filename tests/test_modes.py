@@ -17,6 +17,7 @@ from harness.errors import DataError, SamplingError
 from harness.modes import Mode, ModeTable, Visits, find_modes
 from harness.modes.climb import Box, climb
 from harness.modes.copies import Permutation, shared_indices
+from harness.modes.find import _Timed, thinning
 from harness.modes.local_mass import local_log_mass
 from harness.modes.regions import Search, crossings, find_regions
 from harness.modes.words import MOST_ROWS, as_text, remarks, rows
@@ -469,3 +470,21 @@ def test_stuck_chains_are_an_error_of_their_own() -> None:
     assert [each.probability for each in table.modes] == [0.75, 0.25]
     # Four independent flips have an error of 0.22.
     assert all(0.1 < each.error < 0.6 for each in table.modes)
+
+
+def test_thinning_keeps_enough_of_each_chain_and_counts_what_it_leaves_out() -> None:
+    points = np.arange(4 * 1000.0).reshape(4, 1000, 1)
+    once = visits("nuts", points, chain=True).thinned(400)
+    assert once.points.shape == (4, 100, 1)
+    assert once.every == 10
+    np.testing.assert_array_equal(once.points[:, :, 0], points[:, ::10, 0])
+    assert once.thinned(200).every == 20
+    assert thinning((100, 16), 100) == 2  # eight draws of a chain at least
+    assert thinning((4, 10), 400) == 1
+
+
+def test_many_modes_do_not_take_longer_than_they_may() -> None:
+    """Each of them is described, which evaluates no density."""
+    late = _Timed(Plain(mixture([1.0], [0.0], [1.0])), most_seconds=-1.0)
+    with pytest.raises(SamplingError, match="not found within"):
+        late.constrain(np.zeros((1, 1)))

@@ -23,7 +23,7 @@ from harness.modes.table import Mode, ModeTable, labels_of
 from harness.modes.target import Target
 from harness.modes.words import listed
 
-_MOST_FINAL, _MOST_OTHER = 4000, 1000
+MOST_FINAL, MOST_OTHER = 4000, 1000
 """Draws of the final method, and of each other one, that are assigned to modes."""
 _NO_WEIGHT = 1e-3
 """Draws with less than this share of the mean weight are in no mode."""
@@ -59,21 +59,25 @@ class Visits:
         pseudo-samples are weighted against each other, draw by draw; otherwise draws are.
     chain
         Whether each chain's draws follow each other as NUTS made them, at the target.
+    every
+        The method made so many draws for each of these.
     """
 
     method: str
     points: FloatArray
     log_weight: FloatArray
     chain: bool = False
+    every: int = 1
 
-    def thinned(self, most: int) -> tuple[Visits, int]:
-        """Return every k-th draw of each chain, at most so many in all, and k."""
-        step = max(1, -(-int(np.prod(self.points.shape[:-1])) // most))
-        # Enough draws of each chain for a Monte Carlo error.
-        step = max(1, min(step, self.points.shape[1] // 8))
+    def thinned(self, most: int) -> Visits:
+        """Return every k-th draw of each chain, at most so many in all."""
+        step = thinning(self.points.shape[:-1], most)
         return replace(
-            self, points=self.points[:, ::step], log_weight=self.log_weight[:, ::step]
-        ), step
+            self,
+            points=self.points[:, ::step],
+            log_weight=self.log_weight[:, ::step],
+            every=step * self.every,
+        )
 
     @property
     def weight(self) -> FloatArray:
@@ -90,6 +94,15 @@ class Visits:
             weight = normalised_weights(self.log_weight)
             return evidence.expectation((weight * inside).sum(axis=2))
         return evidence.weighted_expectation(inside, self.log_weight)
+
+
+def thinning(shape: Sequence[int], most: int) -> int:
+    """Return k such that every k-th draw is kept, of draws with the leading axes (chains, draws).
+
+    They are at most so many then, unless a chain's are too few for a Monte Carlo error.
+    """
+    step = max(1, -(-int(np.prod(shape)) // most))
+    return max(1, min(step, shape[1] // 8))
 
 
 class Masses(Protocol):
@@ -155,14 +168,21 @@ class _Timed:
         self._began = time.perf_counter()
         self.gradients = 0
         self.shapes = target.shapes
-        self.constrain = target.constrain
         self.unconstrain_draws = target.unconstrain_draws
 
     def __call__(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
-        if time.perf_counter() - self._began > self._most:
-            raise SamplingError(f"the modes were not found within {self._most:.0f} s")
+        self._refuse_late()
         self.gradients += len(np.asarray(points))
         return self._target(points)
+
+    def constrain(self, points: npt.ArrayLike, /) -> dict[str, FloatArray]:
+        """Return the parameters at points; this is done for every mode, and there may be many."""
+        self._refuse_late()
+        return self._target.constrain(points)
+
+    def _refuse_late(self) -> None:
+        if time.perf_counter() - self._began > self._most:
+            raise SamplingError(f"the modes were not found within {self._most:.0f} s")
 
 
 class _Finder:
@@ -178,12 +198,10 @@ class _Finder:
         self._masses = masses
         self._target, self._effective = _Timed(target, most_seconds), effective
         self._most_seconds, self._seed = most_seconds, seed
-        kept = [
-            each.thinned(_MOST_FINAL if number == 0 else _MOST_OTHER)
+        self._visits = [
+            each.thinned(MOST_FINAL if number == 0 else MOST_OTHER)
             for number, each in enumerate(visits)
         ]
-        self._visits = [each for each, _ in kept]
-        self._steps = [step for _, step in kept]
         self._rng = np.random.default_rng([seed, 10])
         # Draws that count, one after the other in rows, and where each one comes from.
         rows, places = [], []
@@ -284,7 +302,7 @@ class _Finder:
                 for other in seen[k + 1 :]:
                     share = min(1.0, crossings(series, int(one), int(other)))
                     # Moves from one draw to the next, if only some draws are looked at.
-                    share = 1 - (1 - share) ** (1 / self._steps[number])
+                    share = 1 - (1 - share) ** (1 / each.every)
                     closed = found.regions[one].closed and found.regions[other].closed
                     if share >= (_FREELY if closed else _FREELY_OPEN):
                         into[into == into[other]] = into[one]

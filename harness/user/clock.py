@@ -43,9 +43,11 @@ class Clock:
 
     @contextmanager
     def step(self, text: str, name: str) -> Iterator[None]:
-        """Time a step under its name."""
+        """Time a step under its name, also one that fails."""
         if self._steps is not None:
             self._steps.begin(text)
         began = time.perf_counter()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began

@@ -8,6 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
@@ -16,6 +17,7 @@ from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
 from harness.modes import Mode, ModeTable, Visits, find_modes
+from harness.modes.find import MOST_FINAL, MOST_OTHER, thinning
 from harness.modes.words import CLIMBS, listed, method_name
 from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
@@ -74,14 +76,16 @@ def mode_table(
         If there is no table, because the density is too slow or the draws are not in its support.
     """
     density = BatchedDensity(model.program("target"), model.data, threads=cores())
-    draws = parameters_of(fit)
+    # Thinned first: a tempered run in rounds may have a hundred times the draws that are looked at.
+    draws = _thinned(parameters_of(fit), MOST_FINAL)[0]
     points = unconstrained(draws, 2, density)
-    visits = [_of_fit(fit, density)]
-    visits += [_of_fit(each, density) for each in others.values()]
+    visits = [_of_fit(fit, density, MOST_FINAL)]
+    visits += [_of_fit(each, density, MOST_OTHER) for each in others.values()]
     if search is not None:
-        particles = unconstrained(search.values, 2, density)
+        values, every = _thinned(search.values, MOST_OTHER)
+        particles = unconstrained(values, 2, density)
         log_weight = np.repeat(search.log_weight[:, None], particles.shape[1], axis=1)
-        visits.append(Visits("search", particles, log_weight))
+        visits.append(Visits("search", particles, log_weight, every=every))
     if elsewhere is None:
         try:
             elsewhere = other_modes(
@@ -118,16 +122,29 @@ def fewest_effective(fit: Fit) -> float:
     return float(known.min()) if known.size else np.inf
 
 
-def _of_fit(fit: Fit, density: BatchedDensity) -> Visits:
-    """Return the raw draws of a fit with their weights."""
+def _of_fit(fit: Fit, density: BatchedDensity, most: int) -> Visits:
+    """Return the raw draws of a fit with their weights, at most so many."""
     raw, log_weight = fit.raw, fit.log_weight
     last = (PSEUDO_SAMPLE,) if log_weight.ndim == 3 else ()
-    values = {
-        name: raw[name].transpose("chain", "draw", *last, ...).to_numpy() for name in fit.parameters
-    }
+    values, every = _thinned(
+        {
+            name: raw[name].transpose("chain", "draw", *last, ...).to_numpy()
+            for name in fit.parameters
+        },
+        most,
+        leading=log_weight.ndim,
+    )
     method = str(fit.tree.attrs["method"])
     points = unconstrained(values, log_weight.ndim, density)
-    return Visits(method, points, log_weight, chain=method == "nuts")
+    return Visits(method, points, log_weight[:, ::every], chain=method == "nuts", every=every)
+
+
+def _thinned(
+    values: Mapping[str, FloatArray], most: int, leading: int = 2
+) -> tuple[dict[str, FloatArray], int]:
+    """Return every k-th draw by parameter, shape (chains, draws, ...), and k."""
+    every = thinning(next(iter(values.values())).shape[:leading], most)
+    return {name: value[:, ::every] for name, value in values.items()}, every
 
 
 def mode_findings(table: ModeTable) -> list[Finding]:
