@@ -445,4 +445,4 @@ def test_the_necks_of_two_funnels(tmp_path: Path) -> None:
     share = result.fit.expectation(lambda draws: draws["s"] < np.exp(-4))
     assert abs(share.value - neck) < 4 * share.mcse
     assert share.mcse < 0.03
-    assert any("trajectories at the target diverge" in each.sentence for each in result.diagnosis)
+    assert any("trajectories there diverge" in each.sentence for each in result.diagnosis)

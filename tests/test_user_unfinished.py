@@ -125,7 +125,7 @@ def test_what_made_draws_is_told_apart_by_every_number() -> None:
     made = identity("abc", data, nuts, 1, "stanli")
     assert made == identity("abc", {**data, "x": [1.0, 2.0]}, nuts, 1, "stanli")
     others = [
-        identity("abd", data, nuts, 1, "stanli"),
+        identity("xyz", data, nuts, 1, "stanli"),
         identity("abc", data, nuts, 2, "stanli"),
         identity("abc", data, nuts, 1, "cmdstan"),
         identity("abc", data, NutsSettings(chains=2, warmup=20, draws=11), 1, "stanli"),

@@ -17,9 +17,6 @@ _LONGER = (
 )
 
 
-_DIVERGE = "{:.2g}% of the trajectories at the target diverge, as they do in the neck of a funnel"
-
-
 def replicas(fit: Fit) -> Iterable[Finding]:
     """Count the replicas' round trips, if parallel tempering made the draws."""
     attrs = fit.tree.attrs
@@ -58,13 +55,17 @@ def _divergent(attrs: Mapping[Hashable, Any]) -> Iterable[Finding]:
     share = float(attrs.get("divergent_at_target", 0))
     if share <= MOST_DIVERGENT:
         return
-    told = _DIVERGE.format(100 * share)
     if np.asarray(attrs["also_sliced"])[-1]:
-        yield Finding(Severity.FINE, f"{told}; slice sampling moves the replicas there as well.")
+        yield Finding(
+            Severity.FINE,
+            "Slice sampling moves the replicas at the target as well, because "
+            f"{share:.2%} of the trajectories there diverge, as in the neck of a funnel.",
+        )
     else:
         yield Finding(
             Severity.WARNING,
-            f"The draws may miss parts of the target, because {told}.",
+            "The draws may miss parts of the target, such as the neck of a funnel, because "
+            f"{share:.2%} of the trajectories there diverge.",
             "Move the replicas by slice sampling as well (--explorer auto, after a longer warm-up, "
             "or both).",
         )
