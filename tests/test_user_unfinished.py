@@ -161,6 +161,14 @@ def test_a_fault_of_ours_does_not_cost_the_draws(
     assert "report this" in caplog.text
 
 
+def test_what_compiled_code_makes_of_a_signal_still_ends_the_call(program: Path) -> None:
+    """It is a SystemError that comes from the signal, and no fault of ours."""
+    stopped = SystemError("returned a result with an exception set")
+    stopped.__cause__ = KeyboardInterrupt()
+    with failing(stopped), pytest.raises(SystemError, match="exception set"):
+        sample(program, DATA, **FEW, progress=False)
+
+
 def test_the_command_says_where_the_draws_are(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

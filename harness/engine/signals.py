@@ -64,7 +64,7 @@ def interrupted_by_signals() -> Iterator[None]:
     try:
         yield
     except SystemError as error:
-        if _stopped(error):
+        if is_from_signal(error):
             raise StoppedBySignal from error
         raise
     finally:
@@ -73,7 +73,7 @@ def interrupted_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _stopped(error: BaseException) -> bool:
+def is_from_signal(error: BaseException) -> bool:
     """Whether an exception comes from a signal.
 
     Compiled code that returns although the signal's exception is set, as the locks of h5py and

@@ -10,6 +10,7 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
+from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, one_line
 from harness.fit import Fit
 from harness.samplers.parallel_tempering import METHOD
@@ -79,6 +80,8 @@ def auto(steps: Steps, explorer: Explorer) -> UserFit:
     try:
         return _Auto(steps, explorer).result(plain)
     except Exception as error:  # a fault of ours must not cost the draws
+        if is_from_signal(error):
+            raise
         _log.exception("The search for further modes failed. Please report this:")
         finding = search_failed(f"{type(error).__name__}: {one_line(error).rstrip('.')}")
         return UserFit(steps.finished(plain, [finding]), "nuts")

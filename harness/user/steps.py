@@ -14,6 +14,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, remember
 from harness.engine.nuts import NutsSettings
+from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, ToolchainError
 from harness.fit import Fit
 from harness.samplers.rung_replicas import Explorer
@@ -235,6 +236,8 @@ class Steps:
             remember(result.fit, [no_modes(error)])
             return result
         except Exception as error:  # a fault of ours must not cost the draws
+            if is_from_signal(error):
+                raise
             _log.exception("The table of modes failed. Please report this:")
             remember(result.fit, [no_modes(error)])
             return result
