@@ -18,7 +18,7 @@ from harness.temper.templates import Variant
 from harness.user import sample
 from harness.user.sample import METHODS
 
-OF_THE_COMMAND = {"out", "page", "force", "time_limit", "as_json"}
+OF_THE_COMMAND = {"page", "force", "time_limit", "as_json"}
 """Where a result goes, and how long the command may take: a caller in Python decides by itself."""
 
 
