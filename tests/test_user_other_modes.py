@@ -17,6 +17,7 @@ from harness.errors import SamplingError
 from harness.temper import tempered_model
 from harness.user import sample
 from harness.user.climb_starts import starting_points
+from harness.user.modes import found_by_climbs
 from harness.user.other_modes import OtherModes, other_modes
 from harness.user.steps import Steps
 
@@ -147,6 +148,19 @@ def test_a_mode_of_little_mass_does_not_matter(tmp_path: Path) -> None:
     assert mode.local.log_mass == pytest.approx(wells.log_mass[1], abs=1e-3)
     assert found.that_matter() == []
     assert found.that_matter(1e-6) == [mode]
+
+
+def test_what_climbs_found_is_said_without_a_table_too(tmp_path: Path) -> None:
+    """A table that takes too long was given up, and the mode with it."""
+    wells = Wells()
+    found = climbed(tmp_path, WELLS, wells.data, {"x": draws_around(-4, 1)})
+    (finding,) = found_by_climbs(found)
+    assert finding.severity == Severity.PROBLEM
+    exact = float(np.exp(wells.log_mass[1] - wells.log_mass[0]))
+    assert f"about {exact:.2g} times the mass" in finding.sentence
+    small = climbed(tmp_path, WELLS, Wells(share=0.9999).data, {"x": draws_around(-4, 1)})
+    assert found_by_climbs(small) == []
+    assert found_by_climbs(OtherModes((), None, 0, 0)) == []
 
 
 def test_labels_change_places(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from harness.modes.words import listed
 
 MOST_FINAL, MOST_OTHER = 4000, 1000
 """Draws of the final method, and of each other one, that are assigned to modes."""
+_TO_DESCRIBE = 2.0
+"""Multiple of the time after which modes that were found are not described any more."""
 _NO_WEIGHT = 1e-3
 """Draws with less than this share of the mean weight are in no mode."""
 _FREELY, _FREELY_OPEN = 0.5, 0.1
@@ -176,12 +178,15 @@ class _Timed:
         return self._target(points)
 
     def constrain(self, points: npt.ArrayLike, /) -> dict[str, FloatArray]:
-        """Return the parameters at points; this is done for every mode, and there may be many."""
-        self._refuse_late()
+        """Return the parameters at points; this is done for every mode, and there may be many.
+
+        Modes that were found in time are worth some more of it.
+        """
+        self._refuse_late(_TO_DESCRIBE)
         return self._target.constrain(points)
 
-    def _refuse_late(self) -> None:
-        if time.perf_counter() - self._began > self._most:
+    def _refuse_late(self, longer: float = 1.0) -> None:
+        if time.perf_counter() - self._began > longer * self._most:
             raise SamplingError(f"the modes were not found within {self._most:.0f} s")
 
 

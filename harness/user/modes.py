@@ -49,7 +49,7 @@ def mode_table(
     *,
     most_seconds: float,
     seed: int,
-) -> tuple[ModeTable, OtherModes]:
+) -> tuple[ModeTable | Exception, OtherModes]:
     """Find the modes that the draws of a run are in, and those where it has no draws at all.
 
     Parameters
@@ -70,10 +70,16 @@ def mode_table(
     seed
         Seed.
 
+    Returns
+    -------
+    tuple
+        The table, or why there is none, for example because it takes too long; and what climbs from
+        other starting points found.
+
     Raises
     ------
     HarnessError
-        If there is no table, because the density is too slow or the draws are not in its support.
+        If the draws are not in the density's support.
     """
     density = BatchedDensity(model.program("target"), model.data, threads=cores())
     # Thinned first: a tempered run in rounds may have a hundred times the draws that are looked at.
@@ -103,14 +109,17 @@ def mode_table(
     if len(peaks):
         visits.append(Visits(CLIMBS, peaks[None], np.zeros((1, len(peaks)))))
     alone = ModesAlone(model, density, points, most_seconds=_ALONE_SHARE * most_seconds, seed=seed)
-    table = find_modes(
-        visits,
-        density,
-        effective=max(fewest_effective(fit), 1.0),
-        masses=alone,
-        most_seconds=most_seconds,
-        seed=seed,
-    )
+    try:
+        table = find_modes(
+            visits,
+            density,
+            effective=max(fewest_effective(fit), 1.0),
+            masses=alone,
+            most_seconds=most_seconds,
+            seed=seed,
+        )
+    except FAILURES as error:
+        return error, elsewhere
     return replace(table, gradients=table.gradients + alone.gradients), elsewhere
 
 
@@ -208,6 +217,22 @@ def no_modes(error: Exception) -> Finding:
     """Report that there is no table of modes, and why."""
     said = one_line(error).rstrip(".")
     return Finding(Severity.FINE, f"There is no table of modes: {said}.")
+
+
+def found_by_climbs(elsewhere: OtherModes) -> list[Finding]:
+    """Report the largest mode that climbs found, where there is no table of modes to show it."""
+    others = elsewhere.that_matter()
+    if not others or elsewhere.log_mass is None:
+        return []
+    ratio = float(np.exp(others[0].log_mass - elsewhere.log_mass))
+    return [
+        Finding(
+            Severity.PROBLEM,
+            "The draws lack a mode, which climbs from other starting points found, with about "
+            f"{ratio:.2g} times the mass of the draws' own largest mode.",
+            "Give it more time (--budget) with --method auto, which starts in this mode, too.",
+        )
+    ]
 
 
 def _expected(mode: Mode, table: ModeTable) -> tuple[float, float, str] | None:

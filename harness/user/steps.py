@@ -24,7 +24,7 @@ from harness.user.compare import Population
 from harness.user.evidence import open_questions, tempered_whole
 from harness.user.generated import ORIGINAL, absent, not_numbers
 from harness.user.judge import shortened
-from harness.user.modes import mode_findings, mode_table, no_modes
+from harness.user.modes import found_by_climbs, mode_findings, mode_table, no_modes
 from harness.user.other_modes import OtherModes, no_other_mode
 from harness.user.parallel import References, parallel_tempering
 from harness.user.program import Tempered, UserProgram
@@ -240,6 +240,9 @@ class Steps:
                 raise
             _log.exception("The table of modes failed. Please report this:")
             remember(result.fit, [no_modes(error)])
+            return result
+        if isinstance(table, Exception):
+            remember(result.fit, [no_modes(table), *found_by_climbs(self.elsewhere)])
             return result
         climbs = 0 if before is self.elsewhere else self.elsewhere.gradients
         attrs = result.fit.tree.attrs
