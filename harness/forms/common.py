@@ -30,7 +30,8 @@ optional package of that name, in this process and without a compiler.  ``auto``
 if there is no compiler.
 """
 
-_PACKAGE = {"cmdstan": "cmdstanpy", "stanli": "stanli"}
+PACKAGE = {"cmdstan": "cmdstanpy", "stanli": "stanli"}
+"""Python package of each engine, whose version is kept with what it made."""
 
 Inits = Any
 """Initial values as CmdStanPy takes them: a number or a mapping by name, for one chain or all."""
@@ -252,6 +253,6 @@ def run_attributes(
         "seconds_sampling": run.seconds[:, 1],
         "final_step_size": run.step_size,
         "stan_version": run.stan_version,
-        f"{_PACKAGE[ran.engine]}_version": version(_PACKAGE[ran.engine]),
+        f"{PACKAGE[ran.engine]}_version": version(PACKAGE[ran.engine]),
         "harness_version": version("harness"),
     }

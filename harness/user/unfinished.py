@@ -22,6 +22,7 @@ from harness.engine.nuts import NutsSettings
 from harness.engine.stan_data import numbers_in
 from harness.errors import StoreError
 from harness.fit import Fit, is_fit
+from harness.forms.common import PACKAGE
 
 _IDENTITY, _SECONDS = "unfinished_identity", "unfinished_seconds"
 """Attributes of such a fit: what made it, and the wall time that it took."""
@@ -48,8 +49,7 @@ def identity(
     nuts, seed, engine
         Settings of the run, its seed, and what runs it.
     """
-    package = {"cmdstan": "cmdstanpy", "stanli": "stanli"}[engine]
-    versions = [version("harness"), engine, version(package)]
+    versions = [version("harness"), engine, version(PACKAGE[engine])]
     settings = json.dumps(nuts.identity(), sort_keys=True)
     digest = hashlib.sha256("\0".join([program_sha256, *versions, str(seed), settings]).encode())
     for name in sorted(data):
