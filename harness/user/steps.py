@@ -232,13 +232,11 @@ class Steps:
                     most_seconds=MODES_SHARE * self.budget,
                     seed=self.seed,
                 )
-        except FAILURES as error:
-            remember(result.fit, [no_modes(error)])
-            return result
-        except Exception as error:  # a fault of ours must not cost the draws
+        except Exception as error:  # a fault of ours must not cost the draws either
             if is_from_signal(error):
                 raise
-            _log.exception("The table of modes failed. Please report this:")
+            if not isinstance(error, FAILURES):
+                _log.exception("The table of modes failed. Please report this:")
             remember(result.fit, [no_modes(error)])
             return result
         if isinstance(table, Exception):

@@ -47,22 +47,18 @@ def killed_command(seed: int, folder: Path, source: TinyWorld) -> str | None:
             shutil.copytree(source.store, world.store)
             arguments = [driver, "clean", "tiny", "--yes", "--store", str(world.store)]
             moment = rng.uniform(0.2, 2.5)
-        case "auto":
-            (folder / "p.stan").write_text(REJECTS, encoding="utf-8")
-            (folder / "d.json").write_text('{"y": 0.3}', encoding="utf-8")
-            arguments = ["-m", "harness", "sample", str(folder / "p.stan")]
-            arguments += ["--data", str(folder / "d.json"), "--engine", "stanli"]
-            arguments += ["--draws", "4000", "--out", str(folder / "fit.nc")]
-            environment = {**os.environ, "PYTHONPATH": environment["PYTHONPATH"]}
-            moment = rng.uniform(0.5, 5)
         case _:
             (folder / "p.stan").write_text(REJECTS, encoding="utf-8")
             (folder / "d.json").write_text('{"y": 0.3}', encoding="utf-8")
             arguments = ["-m", "harness", "sample", str(folder / "p.stan")]
-            arguments += ["--data", str(folder / "d.json"), "--engine", kind, "--method", "nuts"]
-            arguments += ["--draws", "300000", "--out", str(folder / "fit.nc")]
+            arguments += ["--data", str(folder / "d.json"), "--out", str(folder / "fit.nc")]
+            if kind == "auto":
+                arguments += ["--engine", "stanli", "--draws", "4000"]
+                moment = rng.uniform(0.5, 5)
+            else:
+                arguments += ["--engine", kind, "--method", "nuts", "--draws", "300000"]
+                moment = rng.uniform(0.2, 8)
             environment = {**os.environ, "PYTHONPATH": environment["PYTHONPATH"]}
-            moment = rng.uniform(0.2, 8)
     mark = uuid.uuid4().hex
     sent = rng.choice(_SIGNALS)
     environment |= {_MARK: mark, "TMPDIR": str(scratch)}
