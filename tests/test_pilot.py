@@ -382,7 +382,7 @@ def test_a_ladder_begins_with_a_step_as_small_as_a_vague_base_needs() -> None:
 
 def test_a_limit_on_time() -> None:
     settings = PilotSettings(particles=256, most_seconds=1e-9)
-    with pytest.raises(SamplingError, match=r"has not reached the target in 1e-09 s"):
+    with pytest.raises(SamplingError, match=r"has not finished in 1e-09 s"):
         pilot_of_density(mixture, BASE, settings=settings, seed=1)
 
 

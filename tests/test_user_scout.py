@@ -28,7 +28,7 @@ from harness.user.scout import BRIDGE, Scouted, prior_constant, scout_program
 
 assert stanli is not None
 
-NO_TIME = "the pilot has not reached the target in 1 s"
+NO_TIME = "the pilot has not finished in 1 s"
 
 
 @pytest.fixture(scope="module")

@@ -271,7 +271,7 @@ def pilot_of_density(
     def refuse_to_be_late() -> None:
         if time.monotonic() - began > settings.most_seconds:
             raise SamplingError(
-                f"the pilot has not reached the target in {settings.most_seconds:.3g} s (it is at "
+                f"the pilot has not finished in {settings.most_seconds:.3g} s (it is at "
                 f"beta = {ladder[-1]:.3g} after {len(ladder) - 1} rungs)"
             )
 
