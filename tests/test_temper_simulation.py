@@ -33,7 +33,8 @@ from harness.temper.model import CHANGE_OF_VARIABLES, PRIOR_SIMULATION
 from harness.temper.sequence import Uses, in_sequence
 from harness.temper.simulate import LOG_SIMULATED, write_simulation
 from harness.temper.syntax import Stanc, read_syntax
-from harness.user.prior import PRIOR, prior_draws
+from harness.user.draw_prior import prior_draws
+from harness.user.prior import PRIOR
 from harness.user.simulated import can_be_simulated, simulated_prior
 
 DRAWS = 2000

@@ -54,7 +54,7 @@ def test_the_error_covers_a_spread_that_the_estimates_do_not_admit() -> None:
 
 @pytest.mark.parametrize(
     "estimates",
-    [[], [LogEvidence(np.nan, 0.1)], [LogEvidence(0.0, np.inf)], [LogEvidence(0.0, 0.0)]],
+    [[], [LogEvidence(np.nan, 0.1)], [LogEvidence(0.0, np.inf)], [LogEvidence(0.0, -0.1)]],
 )
 def test_what_cannot_be_combined_is_refused(estimates: list[LogEvidence]) -> None:
     with pytest.raises(DataError, match="to combine"):
@@ -70,3 +70,30 @@ def test_products_and_ratios_of_independent_estimates() -> None:
         # Standard errors of a mean and of a standard deviation of 40,000 normal draws.
         assert abs(found.value - draws.mean()) < 4 * found.mcse / 200
         assert abs(found.mcse / draws.std() - 1) < 4 / np.sqrt(80_000)
+
+
+def test_exact_estimates_count_for_all_and_keep_an_error_of_rounding() -> None:
+    """Where the likelihood is constant, a path from the prior makes no error at all."""
+    made = combined_log_evidence([LogEvidence(0.0, 0.0), LogEvidence(0.0, 0.0)])
+    assert made.estimate.value == 0
+    assert 0 < made.estimate.mcse <= 1e-9
+    assert made.p_value == 1
+    made = combined_log_evidence([LogEvidence(2.0, 0.0), LogEvidence(2.02, 0.02)])
+    assert made.estimate.value == pytest.approx(2.0, abs=1e-9)
+    assert made.estimate.text == "2.000 ± 0.000"
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (-1e-12, 1e-10, "0.000 ± 0.000"),
+        (-0.0001, 0.2, "0.000 ± 0.200"),
+        (1.23456789, 1.2e-5, "1.234568 ± 0.000012"),
+        (-12.3456, 0.0123, "-12.346 ± 0.012"),
+        (1.5, float("nan"), "1.500 ± nan"),
+    ],
+)
+def test_estimates_are_shown_with_two_digits_of_their_errors(
+    value: float, error: float, text: str
+) -> None:
+    assert LogEvidence(value, error).text == text

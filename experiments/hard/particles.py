@@ -15,8 +15,8 @@ from harness.model.python_target import Target
 from harness.path import GaussianBase, PilotSettings
 from harness.samplers.sequential_monte_carlo import sequential_monte_carlo
 from harness.temper import What
+from harness.user.draw_prior import prior_draws
 from harness.user.legs import fitted_gaussian
-from harness.user.prior import prior_draws
 from harness.user.program import prepare
 from harness.user.scout import WIDER, starts_from_prior
 from harness.user.short import ShortRuns

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from harness.errors import DataError
-from harness.evidence.evidence import LogEvidence
+from harness.evidence.evidence import ROUNDING, LogEvidence
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,20 @@ def combined_log_evidence(estimates: Sequence[LogEvidence]) -> CombinedLogEviden
     Parameters
     ----------
     estimates
-        One or more estimates, in nats, with positive finite errors.
+        One or more estimates, in nats, with finite errors, which are 0 for exact ones.
 
     Raises
     ------
     DataError
-        If there are none, or a number is not finite.
+        If there are none, a number is not finite, or an error is negative.
     """
     value = np.array([each.value for each in estimates], dtype=np.float64)
     error = np.array([each.mcse for each in estimates], dtype=np.float64)
     if not len(value) or not np.all(np.isfinite(value)) or not np.all(np.isfinite(error)):
         raise DataError("estimates of log Z to combine must be one or more, and finite")
-    if not np.all(error > 0):
-        raise DataError("estimates of log Z to combine must have positive errors")
+    if np.any(error < 0):
+        raise DataError("errors of estimates of log Z to combine must not be negative")
+    error = np.maximum(error, ROUNDING)
     weight = 1 / error**2
     mean = weight @ value / weight.sum()
     freedom = len(value) - 1

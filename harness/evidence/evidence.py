@@ -16,6 +16,8 @@ from harness.evidence.estimates import Estimate, standard_error
 
 # The fewest draws of a stepping stone, and the largest number of stones.
 _DRAWS_A_STONE, _MOST_STONES = 50, 20
+ROUNDING = 1e-9
+"""Error of log Z, in nats, below which all is rounding: of a constant likelihood, for example."""
 
 
 class LogEvidence(NamedTuple):
@@ -37,9 +39,10 @@ class LogEvidence(NamedTuple):
     @property
     def text(self) -> str:
         """The estimate and its error for people, to three decimals or two digits of the error."""
-        precise = math.isfinite(self.mcse) and self.mcse > 0
-        decimals = min(max(3, 1 - math.floor(math.log10(self.mcse))), 9) if precise else 3
-        return f"{self.value:.{decimals}f} ± {self.mcse:.{decimals}f}"
+        precise = math.isfinite(self.mcse) and self.mcse > 10 * ROUNDING
+        decimals = max(3, 1 - math.floor(math.log10(self.mcse))) if precise else 3
+        value = round(self.value, decimals) + 0.0  # not -0.000
+        return f"{value:.{decimals}f} ± {self.mcse:.{decimals}f}"
 
 
 def log_mean_weight(log_weight: npt.ArrayLike) -> LogEvidence:

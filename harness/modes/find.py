@@ -15,6 +15,7 @@ from harness.arrays import FloatArray
 from harness.errors import SamplingError
 from harness.evidence import Estimate, normalised_weights
 from harness.modes.barriers import lowest_by_paths
+from harness.modes.by_mass import shares_by_mass
 from harness.modes.climb import Box
 from harness.modes.copies import find_copy, leaves_density, permuted_points, swaps
 from harness.modes.local_mass import local_log_mass
@@ -39,6 +40,8 @@ _FEWEST_TO_SCALE = 8
 """Draws in each chain below which they do not tell the size of a coordinate."""
 _MOST_ALONE = 4
 """Modes that the final draws lack and that are sampled by themselves, those with most draws."""
+_MOST_WEIGHED = 16
+"""Modes with draws whose masses are compared, the most probable ones."""
 _MATTERS = float(np.log(1e-3))
 """Log mass of a mode, relative to the final draws, from which it is sampled by itself."""
 _MOST_COPIED = 24
@@ -458,7 +461,7 @@ class _Finder:
         return lowest > -np.inf
 
     def _with_local(self, modes: list[Mode], labels: Labels, found: Regions) -> list[Mode]:
-        """Estimate probabilities of modes that the final draws lack, by their masses."""
+        """Estimate probabilities of modes by their masses."""
         lacking = [k for k, each in enumerate(modes) if each.probability == 0]
         ratios = self._by_peaks(modes, lacking, found)
         # Points around a peak miss the arms of a bent mode, and do not show it.
@@ -474,7 +477,25 @@ class _Finder:
         for k, ratio in ratios.items():
             share = float(np.exp(ratio.value)) / total
             marked[k] = replace(modes[k], local=(share, share * float(ratio.mcse)))
+        for k, local in self._weighed(modes, labels, found).items():
+            marked[k] = replace(modes[k], local=local)
         return marked
+
+    def _weighed(
+        self, modes: Sequence[Mode], labels: Labels, found: Regions
+    ) -> dict[int, tuple[float, float]]:
+        """Return probabilities by their masses of modes that the final draws are in."""
+        drawn = [k for k, each in enumerate(modes) if each.probability > 0 and each.closed]
+        final = self._places[:, 0] == 0
+        return shares_by_mass(
+            {k: found.regions[k].peak for k in drawn[:_MOST_WEIGHED]},
+            self._points[final],
+            labels[final],
+            self._visits[0].weight.ravel()[self._places[final, 1]],
+            self._target,
+            scale=self._scale,
+            seed=self._seed,
+        )
 
     def _by_peaks(
         self, modes: Sequence[Mode], lacking: Iterable[int], found: Regions

@@ -52,6 +52,11 @@ class LocalGaussian:
         points: FloatArray = self.peak + np.linalg.solve(self.root.T, z.T).T * self.scale
         return points
 
+    def standardised(self, points: FloatArray) -> FloatArray:
+        """Return points (n, D) as standardised ones (n, D), which :meth:`at` turns back."""
+        z: FloatArray = ((points - self.peak) / self.scale) @ self.root
+        return z
+
 
 def local_gaussian(
     peak: FloatArray, log_density: LogDensity, *, scale: FloatArray
@@ -122,9 +127,34 @@ def local_log_mass(
         None if there is no maximum at the peak, or the weights are worth fewer than 50 points.
     """
     local = local_gaussian(peak, log_density, scale=scale)
-    if local is None:
-        return None
-    dimension = len(peak)
+    return None if local is None else mass_around(local, log_density, count=count, seed=seed)
+
+
+def mass_around(
+    local: LocalGaussian,
+    log_density: LogDensity,
+    *,
+    count: int,
+    seed: int,
+    within: float = np.inf,
+) -> LogEvidence | None:
+    """Do the same around a peak whose Gaussian is known.
+
+    Parameters
+    ----------
+    local
+        The Gaussian that fits there.
+    log_density, count, seed
+        The same as for :func:`local_log_mass`.
+    within
+        Standard deviations from the peak beyond which nothing counts.
+
+    Returns
+    -------
+    LogEvidence or None
+        None if the weights are worth fewer than 50 points.
+    """
+    dimension = len(local.peak)
     rng = np.random.default_rng([seed, 11])
     normal = rng.normal(size=(count, dimension))
     stretch = np.sqrt(_DEGREES / rng.chisquare(_DEGREES, size=count))
@@ -139,6 +169,7 @@ def local_log_mass(
         np.square(z).sum(axis=1) / _DEGREES
     )
     log_weight = log_density(local.at(z))[0] - log_q
+    log_weight[np.square(z).sum(axis=1) > within**2] = -np.inf
     if not np.all(log_weight < np.inf) or not np.any(log_weight > -np.inf):
         return None
     effective = float(effective_number(log_weight))

@@ -30,8 +30,8 @@ class Mode:
         beyond the draws.
     local
         Probability that it has by its mass, with its standard error: by a sum over points around
-        its peak, or by a bridge from runs that start in it.  Only for modes that the final draws
-        lack, and None if neither can be relied on.
+        its peak or, if the final draws lack it, by a bridge from runs that start in it.  None if
+        neither can be relied on.
     copy_of
         Number of the mode, from 1, that it is a copy of; None if it is no copy.
     permuted, order

@@ -25,10 +25,10 @@ from harness.temper import temper as rewritten
 from harness.user.belongs import difference_from_lp, unconstrained
 from harness.user.bridged import LABELS, Bridges, bridged
 from harness.user.clock import Clock, quiet
+from harness.user.draw_prior import prior_draws
 from harness.user.evidence import open_questions
 from harness.user.given_fit import GivenDraws, read_given
 from harness.user.other_modes import described, no_other_mode, other_modes
-from harness.user.prior import prior_draws
 from harness.user.program import UserProgram, prepare
 from harness.user.result import UserFit
 from harness.user.sample import sample

@@ -73,6 +73,8 @@ class ModesAlone:
         Its density with all constants.
     draws
         The draws on the unconstrained space, shape (chains, draws, D).
+    variant
+        The program whose density and draws these are.
     most_seconds
         Seconds of wall time for each run and each bridge, roughly; ten at most.
     seed
@@ -90,10 +92,12 @@ class ModesAlone:
         density: BatchedDensity,
         draws: FloatArray,
         *,
+        variant: str = "target",
         most_seconds: float,
         seed: int,
     ) -> None:
         self._model, self._density, self._draws = model, density, draws
+        self._variant = variant
         self._most_seconds, self._seed = min(most_seconds, _MOST_SECONDS), seed
         self.gradients = 0
         self._visited: Neighbourhood | None = None
@@ -150,6 +154,7 @@ class ModesAlone:
                 self._density,
                 points,
                 _SETTINGS,
+                variant=self._variant,
                 most_seconds=self._most_seconds,
                 seed=self._seed,
             )
@@ -181,6 +186,7 @@ def walks(
     points: FloatArray,
     settings: NutsSettings,
     *,
+    variant: str = "target",
     most_seconds: float,
     seed: int,
 ) -> Walks:
@@ -196,6 +202,8 @@ def walks(
         On the unconstrained space, shape (n, D).
     settings
         Of the run; it is shorter if there is no time.
+    variant
+        The program whose density it is.
     most_seconds
         Seconds of wall time, roughly.
     seed
@@ -215,7 +223,7 @@ def walks(
     few = len(points) < settings.chains
     chosen = points[rng.choice(len(points), size=settings.chains, replace=few)]
     run = run_short_nuts(
-        model.program("target"),
+        model.program(variant),
         model.data,
         affordable(settings, density, most_seconds),
         seed,

@@ -34,6 +34,8 @@ _ALONE_SHARE = 0.2
 """Share of the time for each run that samples a mode by itself, and for each bridge."""
 _APART = 4.0
 """Standard errors by which copies' probabilities differ if the draws are wrong."""
+_OFF = 0.05
+"""Difference of a mode's probability from that by its mass, from which the draws are wrong."""
 _MORE = "Give it more time (--budget) or more draws (--draws, --warmup), and compare with --method "
 
 _MANY = 0.25
@@ -163,7 +165,7 @@ def mode_findings(table: ModeTable) -> list[Finding]:
     found = [_lacking(number, table) for number in table.missing if number not in together]
     if together:
         found.insert(0, _lacking_together(together, table))
-    return [*found, *_copies(table), *_unseen(table)]
+    return [*found, *_off_masses(table), *_copies(table), *_unseen(table)]
 
 
 def problems_of_modes(table: ModeTable | None) -> list[Finding]:
@@ -180,21 +182,22 @@ def unweighed_modes(table: ModeTable | None) -> bool:
 
 
 def missed_by_nuts(table: ModeTable | None) -> list[Finding]:
-    """Say which modes that matter plain NUTS misses, if its draws are not the result.
+    """Say which modes plain NUTS misses or has wrong shares of, if its draws are not the result.
 
     Parameters
     ----------
     table
         Of NUTS's draws.
     """
-    return [
-        Finding(
-            Severity.WARNING,
-            f"Plain NUTS misses a mode, which {_who(mode)} saw: its probability is about {told}.",
-            "Use tempered draws and not those of plain NUTS.",
-        )
+    told = [
+        f"Plain NUTS misses a mode, which {_who(mode)} saw: its probability is about {told}."
         for mode, told in _lacking_problems(table)
     ]
+    off = _off_mass(table) if table is not None else ""
+    if off:
+        told.append(f"Plain NUTS moves too rarely between modes: {off}.")
+    advice = "Use tempered draws and not those of plain NUTS."
+    return [Finding(Severity.WARNING, sentence, advice) for sentence in told]
 
 
 def search_saw(table: ModeTable | None) -> bool:
@@ -318,6 +321,34 @@ def _unseen(table: ModeTable) -> Iterable[Finding]:
             f"{table.unseen}, so there is a copy of mode 1, as probable as mode 1 itself.",
             "If the order of the index means nothing, give it one (an ordered vector), or treat "
             "the copies as one: log Z may lack them.",
+        )
+
+
+def _off_mass(table: ModeTable) -> str:
+    """Say which mode's share of the draws is farthest from its probability by its mass, if any."""
+    told, most = "", _OFF
+    for number, mode in enumerate(table.modes, 1):
+        if mode.probability == 0 or mode.local is None:
+            continue
+        share, error = mode.local
+        off = abs(mode.probability - share)
+        # Draws whose mode is only that of the nearest draw may be in any.
+        if off > max(_APART * float(np.hypot(mode.error, error)) + table.unsure, most):
+            most = off
+            told = (
+                f"mode {number} has a share of {mode.probability:.3f} ± {mode.error:.3f} of the "
+                f"draws, although its probability is about {share:.2g} ± {error:.1g} by its mass"
+            )
+    return told
+
+
+def _off_masses(table: ModeTable) -> Iterable[Finding]:
+    """Report a mode in which a wrong share of the draws is."""
+    told = _off_mass(table)
+    if told:
+        other = "collapsed" if table.methods[0] == "parallel_tempering" else "parallel"
+        yield Finding(
+            Severity.PROBLEM, f"{told[0].upper()}{told[1:]}.", f"{_MORE}{other}_tempering."
         )
 
 

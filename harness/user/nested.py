@@ -21,8 +21,9 @@ from harness.samplers.nested_particles import PriorAndLikelihood
 from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
 from harness.samplers.nested_sampling import METHOD, run_attributes
 from harness.samplers.nested_volumes import weighted_chains
+from harness.user.draw_prior import prior_draws
 from harness.user.evidence import unknown_integral, written_prior
-from harness.user.prior import PRIOR, PriorDraws, known_integral, prior_draws
+from harness.user.prior import PRIOR, PriorDraws, known_integral
 
 _LEAST_SHARE = 0.25
 """Share of the time for the run itself, whatever the draws of the prior take."""

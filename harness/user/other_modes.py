@@ -113,6 +113,7 @@ def other_modes(
     *,
     log_mass: float | None = None,
     others: Iterable[FloatArray] = (),
+    variant: str = "target",
     most_seconds: float = np.inf,
     seed: int,
 ) -> OtherModes:
@@ -134,6 +135,8 @@ def other_modes(
         funnel, there are no further climbs.
     others
         Points (n, D) of other methods, which know the modes that they are in.
+    variant
+        The program whose density and draws these are.
     most_seconds
         Seconds of wall time after which no further climbs begin.
     seed
@@ -154,7 +157,14 @@ def other_modes(
     found = [(search.local(peaks.points[k]), origin[peaks.start[k]]) for k in new]
     modes = [OtherMode(local, name, local.log_mass) for local, name in found if local is not None]
     modes.sort(key=lambda each: -each.log_mass)
-    alone = ModesAlone(model, density, points, most_seconds=_ALONE_SHARE * most_seconds, seed=seed)
+    alone = ModesAlone(
+        model,
+        density,
+        points,
+        variant=variant,
+        most_seconds=_ALONE_SHARE * most_seconds,
+        seed=seed,
+    )
     kept: list[OtherMode] = []
     for mode in modes:
         if len(kept) == _KEPT:

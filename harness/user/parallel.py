@@ -30,9 +30,10 @@ from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
 from harness.samplers.tempering_run import TemperingRun, TemperingSettings
 from harness.user.bridged import bridged_in_time
+from harness.user.draw_prior import prior_draws
 from harness.user.evidence import about_improper_prior, unknown_integral, written_prior
 from harness.user.legs import fitted_gaussian
-from harness.user.prior import PriorDraws, prior_draws
+from harness.user.prior import PriorDraws
 from harness.user.references import Dealt, drawn_from, fitted_base, reference, refitted_base
 from harness.user.scout import (
     NEAR,

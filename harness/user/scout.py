@@ -31,8 +31,9 @@ from harness.model import Model
 from harness.path import GaussianBase, Pilot
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
+from harness.user.draw_prior import prior_draws
 from harness.user.legs import Leg, fitted_gaussian, run_leg
-from harness.user.prior import PriorDraws, known_integral, prior_draws
+from harness.user.prior import PriorDraws, known_integral
 from harness.user.short import ShortRuns
 
 WIDER, NEAR = (2.0, 3.0), (1.2, 2.0)

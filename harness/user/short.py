@@ -13,7 +13,7 @@ from harness.engine.nuts import NutsRun, NutsSettings
 from harness.engine.short_nuts import affordable, run_short_nuts
 from harness.errors import DataError, SamplingError
 from harness.model import Model
-from harness.user.prior import CHAINS
+from harness.user.draw_prior import CHAINS
 
 _SETTINGS = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
 _FAR = (10.0, 40.0, 160.0)

@@ -1,0 +1,92 @@
+"""Probabilities of modes by their masses, to compare with those by the draws.
+
+A sampler may have been in every mode and still have stayed there for wrong shares of its draws.
+The integral of the density around a peak does not depend on that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import chi2
+
+from harness.arrays import FloatArray, LogDensity
+from harness.evidence import normalised_weights
+from harness.modes.local_mass import LocalGaussian, local_gaussian, mass_around
+
+_POINTS = 2000
+_QUANTILE, _COVERED, _FOREIGN = 0.999, 0.9, 0.02
+"""A mode looks like its Gaussian if most of its own draws, and hardly any other ones, are within
+this quantile of that Gaussian, beyond which its mass does not count."""
+
+
+def shares_by_mass(
+    peaks: Mapping[int, FloatArray],
+    points: FloatArray,
+    labels: npt.NDArray[np.intp],
+    weight: FloatArray,
+    log_density: LogDensity,
+    *,
+    scale: FloatArray,
+    seed: int,
+) -> dict[int, tuple[float, float]]:
+    """Estimate probabilities of modes that draws are in by the integrals around their peaks.
+
+    Modes that do not look like Gaussians, or overlap with others, are left out.  Those that are
+    left share the probability that the draws give them together.
+
+    Parameters
+    ----------
+    peaks
+        Where the density has a maximum in each mode, shape (D,), by number.
+    points, labels, weight
+        Draws, shape (n, D), the modes that they are in, shape (n,), and their weights, shape (n,).
+    log_density
+        Log density and gradient at many points.
+    scale
+        Size of each coordinate, shape (D,).
+    seed
+        Seed.
+
+    Returns
+    -------
+    dict
+        Probability and standard error of each mode; empty if fewer than two can be weighed.
+    """
+    reach = float(np.sqrt(chi2.ppf(_QUANTILE, points.shape[1])))
+    log_mass, error = {}, {}
+    for number, peak in peaks.items():
+        local = local_gaussian(peak, log_density, scale=scale)
+        if local is None or not _looks_like(local, reach, points, labels == number, weight):
+            continue
+        mass = mass_around(local, log_density, count=_POINTS, seed=seed, within=reach)
+        if mass is not None:
+            log_mass[number], error[number] = mass
+    if len(log_mass) < 2:
+        return {}
+    numbers = list(log_mass)
+    together = float(weight[np.isin(labels, numbers)].sum() / weight.sum())
+    share = normalised_weights(np.array([log_mass[k] for k in numbers]))
+    variance = np.square([error[k] for k in numbers])
+    # Of log share_k, whose gradient by the log masses is e_k - share.
+    relative = np.sqrt((1 - 2 * share) * variance + np.square(share) @ variance)
+    return {
+        k: (together * float(one), together * float(one * off))
+        for k, one, off in zip(numbers, share, relative, strict=True)
+    }
+
+
+def _looks_like(
+    local: LocalGaussian,
+    reach: float,
+    points: FloatArray,
+    own: npt.NDArray[np.bool_],
+    weight: FloatArray,
+) -> bool:
+    """Whether the Gaussian that fits at a peak covers a mode's draws, and hardly any other ones."""
+    near = np.linalg.norm(local.standardised(points), axis=1) <= reach
+    inside = weight[own].sum()
+    covered, foreign = weight[own & near].sum(), weight[near & ~own].sum()
+    return bool(inside > 0 and covered >= _COVERED * inside and foreign <= _FOREIGN * inside)

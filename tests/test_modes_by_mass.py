@@ -1,0 +1,107 @@
+"""Probabilities of modes by their masses: against mixtures in which they are known exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_modes import Plain, draws_of, mixture, table_of
+
+from harness.arrays import FloatArray
+from harness.diagnosis import Severity
+from harness.modes import Mode, ModeTable
+from harness.user.modes import missed_by_nuts, mode_findings, problems_of_modes
+
+MEANS = np.array([-8.0, 0.0, 10.0])[:, None] * np.ones(3) / np.sqrt(3)
+WIDTHS = [1.0, 0.4, 1.5]
+TRUE = np.array([0.5, 0.2, 0.3])
+
+
+@pytest.mark.parametrize("drawn", [TRUE, [0.2, 0.7, 0.1]], ids=["right", "wrong"])
+def test_masses_do_not_depend_on_the_draws(drawn: FloatArray) -> None:
+    rng = np.random.default_rng(5)
+    target = Plain(mixture(TRUE, MEANS, WIDTHS), {"x": (3,)})
+    table = table_of(draws_of(rng, drawn, MEANS, WIDTHS), target)
+    assert len(table.modes) == 3
+    for mode in table.modes:
+        which = int(np.argmin(np.linalg.norm(MEANS - np.array(mode.centre["x"]), axis=1)))
+        assert mode.probability == pytest.approx(drawn[which], abs=0.05)
+        assert mode.local is not None
+        share, error = mode.local
+        # 2,000 points around each peak are worth 1,000 or more, so that the errors of log masses
+        # are .03 or less.
+        assert 0 < error < 0.03
+        assert abs(share - TRUE[which]) < 4 * error
+    found = mode_findings(table)
+    if np.array_equal(drawn, TRUE):
+        assert found == []
+        return
+    (wrong,) = found
+    assert wrong.severity is Severity.PROBLEM
+    assert wrong.sentence.startswith("Mode 1 has a share of 0.6")
+    assert problems_of_modes(table) == [wrong]
+    (by_nuts,) = missed_by_nuts(table)
+    assert by_nuts.severity is Severity.WARNING
+    assert by_nuts.sentence.startswith("Plain NUTS moves too rarely between modes: mode 1 has a")
+
+
+def test_a_bent_mode_is_not_weighed_by_its_peak() -> None:
+    """Points around the peak of a crescent miss its arms, and with them half of its mass."""
+    rng = np.random.default_rng(6)
+
+    def crescent(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        radius = np.linalg.norm(x, axis=1)
+        angle = np.arctan2(x[:, 1], x[:, 0])
+        value = (
+            -0.5 * np.square((radius - 10) / 0.3) - 0.5 * np.square(angle / 0.7) - np.log(radius)
+        )
+        radial = -(radius - 10) / 0.09 - 1 / radius
+        turn = -angle / 0.49 / radius
+        unit = x / radius[:, None]
+        return value, radial[:, None] * unit + turn[:, None] * np.stack(
+            [-unit[:, 1], unit[:, 0]], axis=1
+        )
+
+    def both(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        one, by_one = crescent(x)
+        other = -0.5 * np.square(x + 20).sum(axis=1) + np.log(0.3 * 0.7)
+        value = np.logaddexp(one, other)
+        share = np.exp(one - value)[:, None]
+        return value, share * by_one - (1 - share) * (x + 20)
+
+    radius, angle = rng.normal(10, 0.3, (4, 500)), rng.normal(0, 0.7, (4, 500))
+    bent = radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=2)
+    points = np.concatenate([bent, rng.normal(-20, 1, (4, 500, 2))], axis=1)
+    table = table_of(points, Plain(both, {"x": (2,)}))
+    assert len(table.modes) == 2
+    assert [each.local for each in table.modes] == [None, None]
+
+
+def test_modes_that_overlap_are_not_weighed() -> None:
+    rng = np.random.default_rng(7)
+    mean = np.array([[-2.3], [2.3]])
+    what = ([0.75, 0.25], mean, [1.0, 1.0])
+    table = table_of(draws_of(rng, *what), Plain(mixture(*what)))
+    assert len(table.modes) == 2
+    assert [each.local for each in table.modes] == [None, None]
+
+
+def test_small_differences_and_large_errors_are_no_problem() -> None:
+    mode = Mode(0.6, 0.01, {"nuts": 0.6}, {"x": [0.0]}, 0.0, True, local=(0.5, 0.01))
+
+    def problems(changed: Mode, unsure: float = 0.0) -> int:
+        return len(problems_of_modes(ModeTable((changed, mode), ("nuts",), unsure=unsure)))
+
+    quiet = replace(mode, local=(0.59, 0.001))
+    for changed, expected in (
+        (mode, 1),
+        (replace(mode, local=(0.56, 0.001)), 0),
+        (replace(mode, local=(0.5, 0.03)), 0),
+        (replace(mode, error=0.03), 0),
+        (replace(mode, local=None), 0),
+    ):
+        table = ModeTable((changed, quiet), ("nuts",))
+        assert len(problems_of_modes(table)) == expected
+    assert problems(mode) == 1
+    assert problems(mode, unsure=0.2) == 0
