@@ -105,6 +105,32 @@ def test_other_dropped_exceptions_are_shown_as_usual(capsys: pytest.CaptureFixtu
     assert "ValueError: as usual" in capsys.readouterr().err
 
 
+def test_what_an_interrupt_leaves_half_made_ends_in_silence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As with h5netcdf's files, which close in ``__del__`` what ``__init__`` has not yet opened."""
+    ended: list[str] = []
+
+    class File:
+        def __init__(self, *, within: object = None) -> None:
+            self.within = within
+            self.itself = self if within else None  # a cycle, which only the collector removes
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(30)
+            self.closed = False
+
+        def __del__(self) -> None:
+            ended.append("file")
+            assert not self.closed  # AttributeError: __init__ did not come so far
+
+    for within in (None, "a cycle"):
+        ended.clear()
+        with pytest.raises(KeyboardInterrupt), interrupted_by_signals():
+            File(within=within)
+        assert ended == ["file"]
+    assert capsys.readouterr().err == ""
+
+
 def test_what_compiled_code_makes_of_a_signal_is_turned_back() -> None:
     """A lock that returns although an exception is set makes Python raise SystemError from it."""
 

@@ -7,10 +7,13 @@ KeyboardInterrupt in the main thread.  The exit status says which one it was.
 from __future__ import annotations
 
 import contextlib
+import gc
+import logging
 import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from types import FrameType
 
@@ -32,6 +35,8 @@ class StoppedBySignal(KeyboardInterrupt):
     """
 
 
+_log = logging.getLogger(__name__)
+
 _came: list[int] = []
 _passed_on: list[int] = []
 
@@ -50,7 +55,9 @@ def interrupted_by_signals() -> Iterator[None]:
 
     A signal that is ignored stays ignored (``nohup``).  Where Python drops exceptions, as in a
     ``__del__``, the signal is sent again soon; where compiled code makes a SystemError of one, that
-    is turned back.  Outside the main thread, where signals never arrive, this does nothing.
+    is turned back.  What an interrupt leaves half made is removed within the block, and what its
+    ``__del__`` raises is only logged.  Outside the main thread, where signals never arrive, this
+    does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -63,8 +70,12 @@ def interrupted_by_signals() -> Iterator[None]:
     hook, sys.unraisablehook = sys.unraisablehook, _send_again
     try:
         yield
+    except KeyboardInterrupt as interrupt:
+        _remove_half_made(interrupt)
+        raise
     except SystemError as error:
         if is_from_signal(error):
+            _remove_half_made(error)
             raise StoppedBySignal from error
         raise
     finally:
@@ -85,10 +96,22 @@ def is_from_signal(error: BaseException) -> bool:
     return cause is not None
 
 
+def _remove_half_made(error: BaseException) -> None:
+    """Remove the objects that only the frames of an interrupted call still hold."""
+    each: BaseException | None = error
+    while each is not None:
+        traceback.clear_frames(each.__traceback__)
+        each = each.__cause__ or each.__context__
+    gc.collect()
+
+
 def _send_again(dropped: sys.UnraisableHookArgs) -> None:
-    """Send a signal again whose exception Python had to drop; show other exceptions as usual."""
+    """Send a signal again whose exception Python had to drop; show others, unless one has come."""
     if not isinstance(dropped.exc_value, StoppedBySignal):
-        sys.__unraisablehook__(dropped)
+        if _came:  # an object whose __init__ was interrupted, say a file, fails in its __del__
+            _log.debug("dropped after a signal: %r in %r", dropped.exc_value, dropped.object)
+        else:
+            sys.__unraisablehook__(dropped)
         return
     number = _came[-1]
 
