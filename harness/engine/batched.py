@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
+from harness.engine.bounds import Bounds, fixed_bounds
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import (
     DATA_SEED,
@@ -23,6 +24,9 @@ from harness.engine.stan_rows import CompiledRows, RowEvaluator, rows_from_pytho
 from harness.engine.stan_source import stan_instance
 from harness.engine.toolchain.row_loop import row_loop
 from harness.errors import DataError, SamplingError
+
+_FEW = 16
+"""Draws that the library unconstrains sooner than it tells the parameters' bounds."""
 
 
 class BatchedDensity:
@@ -85,6 +89,7 @@ class BatchedDensity:
         self._parameters = first.variables()
         # Instances are taken from the end and put back there; for other threads each is one step.
         self._idle = [first]
+        self._bounds: Bounds | Literal["unknown"] | None = "unknown"
 
     @property
     def engine(self) -> str:
@@ -174,6 +179,18 @@ class BatchedDensity:
             If a parameter is missing, has another shape, or lies outside its support.
         """
         columns = to_columns(values, self._parameters, self.name)
+        if len(columns) < _FEW:
+            return self._unconstrained(columns)
+        bounds = self._fixed_bounds()
+        if bounds is None:
+            return self._unconstrained(columns)
+        points = bounds.unconstrain(columns)
+        other = ~bounds.explain(columns, points, self._constrained)
+        points[other] = self._unconstrained(columns[other])
+        return points
+
+    def _unconstrained(self, columns: FloatArray) -> FloatArray:
+        """Return the unconstrained points (n, D) of values (n, columns) by the library."""
         points = np.empty((len(columns), self.dimension))
         message, instance = Message(self._source.library), self._take()
         try:
@@ -185,6 +202,17 @@ class BatchedDensity:
         finally:
             self._idle.append(instance)
         return points
+
+    def _fixed_bounds(self) -> Bounds | None:
+        """Return the bounds of the parameters if these are their only constraints."""
+        if isinstance(self._bounds, str):
+            same = sum(int(np.prod(shape)) for shape in self.shapes.values()) == self.dimension
+            self._bounds = fixed_bounds(self._constrained, self.dimension) if same else None
+        return self._bounds
+
+    def _constrained(self, points: FloatArray) -> FloatArray:
+        """Return values (n, columns) at points (n, D), NaN where the program rejects one."""
+        return to_columns(self.constrain(points, rejected="nan"), self._parameters, self.name)
 
     def constrain(
         self,
