@@ -10,7 +10,7 @@ import pytest
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
-from harness.user.compare import Population, compare, unconstrained
+from harness.user.compare import LEAST_SHARE, Population, _Coordinate, compare, unconstrained
 
 
 def population(values: FloatArray, log_weight: FloatArray | None = None) -> Population:
@@ -166,3 +166,26 @@ def test_a_value_on_its_bound_is_not_infinitely_far(tmp_path: Path) -> None:
     assert points[0, 1, 0] == -points[0, 0, 1]
     assert points[0, 1, 2] == 0
     assert np.isfinite(density(points[0])[0]).all()
+
+
+def test_probabilities_below_thresholds_are_counted() -> None:
+    """Draw by draw, for populations with different weights."""
+    rng = np.random.default_rng(4)
+    nuts, other = rng.normal(size=(4, 50)), rng.normal(0.4, 1.5, size=(3, 70))
+    share = np.array([0.5, 0.3, 0.2])
+    coordinate = _Coordinate("x", 0, (), nuts, other, share)
+    below = coordinate.below_thresholds()
+    expected = [
+        abs((nuts < each).mean() - share @ (other < each).mean(axis=1))
+        for each in coordinate._thresholds
+    ]
+    np.testing.assert_allclose(below.sizes, expected, atol=1e-12)
+    assert [each.size for each in below.apart] == pytest.approx(
+        [each for each in expected if each > LEAST_SHARE]
+    )
+    for (low, high), of_nuts, of_other in zip(
+        coordinate._cells, coordinate._in_nuts, coordinate._in_other, strict=True
+    ):
+        inside = (other >= low) & (other < high)
+        assert of_nuts == pytest.approx(((nuts >= low) & (nuts < high)).mean())
+        assert of_other == pytest.approx(share @ inside.mean(axis=1))

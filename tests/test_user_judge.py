@@ -18,6 +18,7 @@ from harness.user.judge import (
     judge,
     judge_alone,
     missed_by_tempered,
+    seen_by_replicas,
     shortened,
 )
 from harness.user.near import points_of_search
@@ -208,3 +209,22 @@ def test_a_run_that_would_not_end_in_time_gets_shorter_and_says_so() -> None:
     assert finding.severity == Severity.WARNING
     assert "300 draws" in finding.sentence
     assert wanted.within(1).draws == 150  # never below a quarter
+
+
+@pytest.mark.parametrize(
+    ("sound", "genuine", "severity", "told"),
+    [
+        (True, True, Severity.WARNING, "misses part"),
+        (False, True, Severity.PROBLEM, "misses part"),
+        (False, False, Severity.WARNING, "NUTS leaves that place"),
+    ],
+)
+def test_replicas_on_their_way_do_not_accuse_nuts(
+    *, sound: bool, genuine: bool, severity: Severity, told: str
+) -> None:
+    """In 2,000 dimensions replicas were still far from the draws of a sound run of NUTS."""
+    found = seen_by_replicas(compared(RIGHT, LEFT), sound=sound, genuine=genuine)
+    assert found is not None
+    assert found.severity == severity
+    assert told in found.sentence
+    assert seen_by_replicas(compared(RIGHT, RIGHT), sound=sound, genuine=genuine) is None

@@ -121,9 +121,9 @@ def _largest_r_hat(draws: xr.Dataset, of_what: str) -> tuple[str, float] | Findi
         )
     largest = {}
     for name, variable in draws.items():
-        value = evidence.r_hat(variable.transpose("chain", "draw", ...).to_numpy())
-        if not np.isnan(value).all():
-            largest[str(name)] = float(np.nanmax(value))
+        value = evidence.largest_r_hat(variable.transpose("chain", "draw", ...).to_numpy())
+        if not np.isnan(value):
+            largest[str(name)] = value
     if not largest:
         return Finding(
             Severity.PROBLEM,

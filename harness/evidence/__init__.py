@@ -40,6 +40,7 @@ from harness.evidence.conditionals import (
 )
 from harness.evidence.diagnostics import (
     effective_draws,
+    largest_r_hat,
     pareto_k,
     r_hat,
     round_trips,
@@ -116,6 +117,7 @@ __all__ = [
     "inv_temp_log_conditionals",
     "joined_evidence",
     "joined_halves",
+    "largest_r_hat",
     "log_base_mass",
     "log_evidence",
     "log_evidence_between_chains",

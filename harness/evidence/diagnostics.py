@@ -14,6 +14,10 @@ from harness.evidence.estimates import Estimate, normalised_weights, weighted_ex
 
 # With few draws the fitted tail is a fifth of them, and ArviZ needs five or more.
 _FEWEST_FOR_TAIL = 25
+_LOOKED_AT = 64
+"""Coordinates of which R-hat is computed where only the largest is wanted."""
+_ROUGHLY = 250
+"""Draws of each chain, or up to twice as many, that tell which these are."""
 
 
 def effective_draws(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> FloatArray:
@@ -107,6 +111,54 @@ def r_hat(values: npt.ArrayLike) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = array_stats.rhat(series, chain_axis=0, draw_axis=1)
     return np.asarray(value, dtype=np.float64)
+
+
+def largest_r_hat(values: npt.ArrayLike) -> float:
+    """Return the largest of :func:`r_hat` over all trailing axes.
+
+    A millisecond for each coordinate is long where there are thousands.  There only those are
+    looked at whose halves of chains differ most in location or spread by a rougher measure, in
+    which no draw is far out.
+
+    Parameters
+    ----------
+    values
+        Shape (chains, draws, ...).
+
+    Returns
+    -------
+    float
+        NaN if there is none for any coordinate.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than 8 draws.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    if math.prod(series.shape[2:]) > _LOOKED_AT and series.shape[1] >= 8:
+        series = series.reshape(*series.shape[:2], -1)
+        thinned = series[:, :: max(1, series.shape[1] // _ROUGHLY)]
+        worst = np.argsort(-_rough_r_hat(thinned), kind="stable")[:_LOOKED_AT]
+        series = series[:, :, worst]
+    found = r_hat(series)
+    return float("nan") if np.isnan(found).all() else float(np.nanmax(found))
+
+
+def _rough_r_hat(series: FloatArray) -> FloatArray:
+    """Return split-R-hat (D,) of arctangents instead of ranks; -1 if all values are equal."""
+    half = series.shape[1] // 2
+    halves = np.concatenate([series[:, :half], series[:, -half:]])
+    centred = halves - np.median(halves, axis=(0, 1))
+    apart = np.abs(centred)
+    scale = np.maximum(np.median(apart, axis=(0, 1)), np.finfo(np.float64).tiny)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = [
+            each.mean(axis=1).var(axis=0, ddof=1) / each.var(axis=1, ddof=1).mean(axis=0)
+            for each in (np.arctan(centred / scale), np.arctan(apart / scale))
+        ]
+        rough: FloatArray = np.sqrt((half - 1) / half + np.maximum(*found))
+    return np.where(np.isnan(rough), -1.0, rough)
 
 
 def round_trips(

@@ -201,7 +201,7 @@ class TemperingRun:
         errors = [each.evidence.log_evidence.mcse for each in self.ladders if each.evidence]
         if min(errors, default=math.inf) > wanted.error:
             return False
-        if math.isfinite(wanted.r_hat) and np.nanmax(evidence.r_hat(self.points)) > wanted.r_hat:
+        if math.isfinite(wanted.r_hat) and evidence.largest_r_hat(self.points) > wanted.r_hat:
             return False
         if wanted.effective <= 0:
             return True

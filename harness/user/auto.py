@@ -16,7 +16,7 @@ from harness.fit import Fit
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
 from harness.user.arbitrate import arbitrate
-from harness.user.compare import Comparison, Population, compare, parameters_of
+from harness.user.compare import Comparison, Population, Region, compare, parameters_of
 from harness.user.confirm import nuts_stays
 from harness.user.evidence import (
     PilotsEvidence,
@@ -191,7 +191,10 @@ class _Auto:
         other = UserFit(self._steps.finished(fit, told, scouted), METHOD)
         others = other.troubles([*lasting, *self._steps.of_program(fit)])
         sound = all(each.severity < Severity.PROBLEM for each in others)
-        seen = seen_by_replicas(compared, sound=sound) if found.method == "nuts" else None
+        seen = None
+        if found.method == "nuts":
+            genuine = sound or self._nuts_stays(compared.missed_by_nuts, _population(fit))
+            seen = seen_by_replicas(compared, sound=sound, genuine=genuine)
         if seen is not None and sound:
             return replace(other, nuts=plain, tempered=found.tempered).adding(seen)
         if severities(others) >= severities(troubles):
@@ -220,16 +223,15 @@ class _Auto:
         if scouted.search is None:
             return judge_alone(draws, scouted)
         compared = compare(draws, scouted.search)
-        stays = False
-        if compared.missed_by_nuts is not None:
-            with self._steps.clock.step("NUTS from the pilot's particles", "confirm"):
-                stays = nuts_stays(
-                    self._steps.program.model,
-                    compared.missed_by_nuts,
-                    scouted.search,
-                    self._steps.seed,
-                )
+        stays = self._nuts_stays(compared.missed_by_nuts, scouted.search)
         return judge(compared, scouted, nuts_stays=stays)
+
+    def _nuts_stays(self, region: Region | None, seen: Population) -> bool:
+        """Whether NUTS stays in a region that it missed, if there is one, when it starts there."""
+        if region is None:
+            return False
+        with self._steps.clock.step("NUTS in what it missed", "confirm"):
+            return nuts_stays(self._steps.program.model, region, seen, self._steps.seed)
 
     def _with_plain(
         self,
@@ -269,9 +271,7 @@ class _Auto:
     @staticmethod
     def _compared(plain: Fit, fit: Fit) -> Comparison:
         """Compare NUTS's draws with those of a tempered fit."""
-        chains = fit.posterior.sizes["chain"]
-        tempered = Population(parameters_of(fit), np.zeros(chains), fewest_effective(fit))
-        return compare(parameters_of(plain), tempered)
+        return compare(parameters_of(plain), _population(fit))
 
     def _pilots_evidence(self, scouted: Scouted, judged: Judgement) -> PilotsEvidence:
         return pilots_evidence(
@@ -280,3 +280,9 @@ class _Auto:
             search_is_sound=judged.search_is_sound,
             nuts_is_sound=not judged.nuts_misses,
         )
+
+
+def _population(fit: Fit) -> Population:
+    """Return the draws of a tempered fit, each chain as a population."""
+    chains = fit.posterior.sizes["chain"]
+    return Population(parameters_of(fit), np.zeros(chains), fewest_effective(fit))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -159,8 +160,8 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
     share = other.share
     missed_by_nuts: list[Region] = []
     missed_by_other: list[Region] = []
-    below: list[Region] = []
-    coordinates = 0
+    apart: list[Region] = []
+    thresholds, largest_size, coordinates = 0, 0.0, 0
     for name, values in nuts.items():
         draws = values.reshape(*values.shape[:2], -1)
         points = other.values[name].reshape(*other.values[name].shape[:2], -1)
@@ -171,9 +172,11 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
             )
             missed_by_nuts += coordinate.empty_in_nuts()
             missed_by_other += coordinate.empty_in_other()
-            below += coordinate.below_thresholds()
-    largest = float(stdtrit(max(len(share) - 1, 1), 1 - FALSE_ALARM / 2 / max(len(below), 1)))
-    apart = [each for each in below if each.size > LEAST_SHARE]
+            below = coordinate.below_thresholds()
+            thresholds += len(below.sizes)
+            largest_size = max(largest_size, float(below.sizes.max(initial=0.0)))
+            apart += below.apart
+    largest = float(stdtrit(max(len(share) - 1, 1), 1 - FALSE_ALARM / 2 / max(thresholds, 1)))
 
     return Comparison(
         r_hat=r_hat,
@@ -184,9 +187,24 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
         ),
         differs=_largest([each for each in apart if each.score > largest]),
         unsure=_largest([each for each in apart if each.score <= largest]),
-        largest=max((each.size for each in below), default=0.0),
+        largest=largest_size,
         coordinates=coordinates,
     )
+
+
+class _Below(NamedTuple):
+    """Probabilities below thresholds of one coordinate.
+
+    Attributes
+    ----------
+    sizes
+        Difference of the two probabilities below each threshold.
+    apart
+        The regions where it is more than ``LEAST_SHARE``.
+    """
+
+    sizes: FloatArray
+    apart: list[Region]
 
 
 class _Coordinate:
@@ -211,10 +229,8 @@ class _Coordinate:
         # Midway between two quantiles, where modes are apart, as well as on them.
         edges = np.unique(np.concatenate([quantiles, (quantiles[1:] + quantiles[:-1]) / 2]))
         self._cells = list(pairwise([-np.inf, *edges.tolist(), np.inf]))
-        self._in_nuts = np.array([_inside(draws, [cell]).mean() for cell in self._cells])
-        self._in_other = np.array(
-            [share @ _inside(points, [cell]).mean(axis=1) for cell in self._cells]
-        )
+        self._in_nuts = _shares(draws.reshape(1, -1), edges)[0]
+        self._in_other = share @ _shares(points, edges)
 
     def empty_in_nuts(self) -> list[Region]:
         """Return the region that the other draws visit and NUTS does not."""
@@ -224,9 +240,14 @@ class _Coordinate:
         """Return the region that NUTS visits and the other draws do not."""
         return self._empty(self._in_other, self._in_nuts)
 
-    def below_thresholds(self) -> list[Region]:
-        """Return the region below each threshold."""
-        return [self._region(((-np.inf, float(each)),)) for each in self._thresholds]
+    def below_thresholds(self) -> _Below:
+        """Return how probabilities below each threshold differ, and the regions where they do."""
+        of_nuts = _shares(self._draws.reshape(1, -1), self._thresholds)[0, :-1].cumsum()
+        of_other = (self._share @ _shares(self._points, self._thresholds))[:-1].cumsum()
+        sizes = np.abs(of_nuts - of_other)
+        # Errors of probabilities take most of the time, and only these need one.
+        apart = self._thresholds[sizes > LEAST_SHARE]
+        return _Below(sizes, [self._region(((-np.inf, float(each)),)) for each in apart])
 
     def _empty(self, here: FloatArray, there: FloatArray) -> list[Region]:
         empty = np.flatnonzero((there > 0) & (here <= EMPTY * there))
@@ -267,6 +288,15 @@ def _empty(region: Region, effective: float, largest: float) -> bool:
 def _largest(regions: list[Region]) -> Region | None:
     kept = [each for each in regions if each.size > LEAST_SHARE]
     return max(kept, key=lambda each: each.size, default=None)
+
+
+def _shares(values: FloatArray, edges: FloatArray) -> FloatArray:
+    """Return the share of each row of values in each cell between edges, shape (rows, cells)."""
+    cells = len(edges) + 1
+    cell = np.searchsorted(edges, values, side="right") + cells * np.arange(len(values))[:, None]
+    counted = np.bincount(cell.ravel(), minlength=cells * len(values)).reshape(-1, cells)
+    shares: FloatArray = counted / values.shape[1]
+    return shares
 
 
 def _inside(
@@ -328,11 +358,8 @@ def largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:
     nuts
         Draws by parameter, shape (chains, draws, ...).
     """
-    largest = {}
-    for name, values in nuts.items():
-        r_hat = np.asarray(evidence.r_hat(values))
-        # A chain that never moves has no R-hat.
-        largest[name] = float(np.nanmax(r_hat)) if not np.isnan(r_hat).all() else np.nan
+    largest = {name: evidence.largest_r_hat(values) for name, values in nuts.items()}
+    # A parameter that never moves has no R-hat.
     known = {name: value for name, value in largest.items() if not np.isnan(value)}
     if not known:
         return np.inf, next(iter(nuts))

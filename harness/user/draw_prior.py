@@ -68,7 +68,7 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
         _log.info("%s: NUTS samples its prior: %s", model.name, error)
         return _with_all_modes(model, _sampled_longer(model, density, seed), seed)
     points = made.points.reshape(CHAINS, _DRAWS, -1)
-    r_hat = float(np.nanmax(evidence.r_hat(points)))
+    r_hat = evidence.largest_r_hat(points)
     return PriorDraws(points, density, r_hat, made.evaluations, True, made.log_integral)
 
 
@@ -104,7 +104,7 @@ def _sampled(model: Model, density: BatchedDensity, seed: int, *, times: int = 1
             f"draws of the prior of {model.name} drift to infinity: it is improper, or so vague "
             "that its parameters overflow"
         )
-    r_hat = float(np.nanmax(evidence.r_hat(points)))
+    r_hat = evidence.largest_r_hat(points)
     return PriorDraws(points, density, r_hat, int(run.gradients.sum()))
 
 
@@ -140,7 +140,7 @@ def _with_all_modes(model: Model, found: PriorDraws, seed: int) -> PriorDraws:
     if run.few_trips or log_integral is None or run.points.shape[1] < _REPLICAS.draws:
         return _mixed(found, modes, rng)
     points = run.points.reshape(CHAINS, _DRAWS, -1)
-    r_hat = float(np.nanmax(evidence.r_hat(run.points)))
+    r_hat = evidence.largest_r_hat(run.points)
     return replace(found, points=points, r_hat=r_hat, log_integral=log_integral.log_evidence)
 
 
@@ -163,4 +163,4 @@ def _mixed(found: PriorDraws, modes: Sequence[OtherMode], rng: np.random.Generat
     points = found.points.copy()
     for number, chain in enumerate(range(0, CHAINS, 4)):
         points[chain] = modes[number % len(modes)].points(points.shape[1], rng)
-    return replace(found, points=points, r_hat=float(np.nanmax(evidence.r_hat(points))))
+    return replace(found, points=points, r_hat=evidence.largest_r_hat(points))

@@ -195,7 +195,7 @@ def missed_by_tempered(compared: Comparison, scouted: Scouted) -> Finding | None
     )
 
 
-def seen_by_replicas(compared: Comparison, *, sound: bool) -> Finding | None:
+def seen_by_replicas(compared: Comparison, *, sound: bool, genuine: bool) -> Finding | None:
     """Report the region that NUTS has missed and parallel tempering visits, if there is one.
 
     Parameters
@@ -204,10 +204,21 @@ def seen_by_replicas(compared: Comparison, *, sound: bool) -> Finding | None:
         NUTS's draws against those of parallel tempering.
     sound
         Whether parallel tempering has no problem of its own.
+    genuine
+        Whether the region belongs to the posterior: that is so if parallel tempering is sound, or
+        if NUTS stays there when it starts there.  Replicas that have not mixed may still be on
+        their way from the reference.
     """
     region = compared.missed_by_nuts
     if region is None:
         return None
+    if not genuine:
+        return Finding(
+            Severity.WARNING,
+            f"Parallel tempering, which has problems of its own, ended at {region}, where plain "
+            "NUTS has no draws, and NUTS leaves that place when it starts there.",
+            "Compare runs from starting points that are far apart.",
+        )
     return Finding(
         Severity.WARNING if sound else Severity.PROBLEM,
         f"Plain NUTS misses part of the posterior: {region} has probability {region.nuts:.2f} by "

@@ -136,7 +136,7 @@ class ModesAlone:
         outside = ~self._visited.holds(flat)
         if outside.mean() < _LEAST_OUTSIDE:
             return None
-        mixes = float(np.max(evidence.r_hat(draws))) <= R_HAT_PROBLEM
+        mixes = evidence.largest_r_hat(draws) <= R_HAT_PROBLEM
         mass = self._bridge(draws) if mixes else None
         if mass is None:
             return Alone(None, flat[outside])

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
@@ -36,6 +37,7 @@ _GRADIENTS = 60_000
 """Evaluations after which no further batch of climbs begins."""
 _LONG = 150
 """Evaluations of a climb that takes long, by which the size of a batch is made to fit the time."""
+_BOUND_POINTS = 500
 _EXAMINED = 32
 """Highest peaks without draws whose masses are looked at."""
 _KEPT = 4
@@ -131,14 +133,16 @@ def other_modes(
         The same on the unconstrained space, shape (chains, draws, D).
     log_mass
         Log of the mass that the draws stand for, with which that of other modes is compared.  By
-        default, that of the largest mode where climbs from draws end; if they end at none, as in a
-        funnel, there are no further climbs.
+        default, that of the largest mode where climbs from draws end, or what a Gaussian at the
+        draws shows to be there, if that is more; if the climbs end at no mode, as in a funnel,
+        there are no further ones.
     others
         Points (n, D) of other methods, which know the modes that they are in.
     variant
         The program whose density and draws these are.
     most_seconds
-        Seconds of wall time after which no further climbs begin.
+        Seconds of wall time after which no further climbs begin, and seconds after which no further
+        peaks are examined.
     seed
         Seed of the starting points.  The same seed gives the same answer unless time runs out.
     """
@@ -147,15 +151,18 @@ def other_modes(
     flat = points.reshape(-1, points.shape[2])
     if log_mass is None:
         own = search.peaks(flat[rng.integers(len(flat), size=_KNOWN)])
-        known = [local.log_mass for each in own.points if (local := search.local(each)) is not None]
+        known = search.examined(own.points, most_seconds=most_seconds)
         if not known:
             return OtherModes((), None, own.climbs, search.gradients)
-        log_mass = max(known)
+        # In many dimensions a peak may be far from the draws, and what is around it negligible.
+        log_mass = max(*(each.log_mass for each in known.values()), search.lower_bound(rng))
     origin, start = starting_points(model, density, draws, flat, seed)
     peaks = search.peaks(start, most_seconds=most_seconds)
     new = np.flatnonzero(~search.visited.holds(peaks.points))[:_EXAMINED]
-    found = [(search.local(peaks.points[k]), origin[peaks.start[k]]) for k in new]
-    modes = [OtherMode(local, name, local.log_mass) for local, name in found if local is not None]
+    modes = [
+        OtherMode(local, origin[peaks.start[new[k]]], local.log_mass)
+        for k, local in search.examined(peaks.points[new], most_seconds=most_seconds).items()
+    ]
     modes.sort(key=lambda each: -each.log_mass)
     alone = ModesAlone(
         model,
@@ -293,9 +300,31 @@ class _Search:
         kept = self._distinct(points, height)
         return _Peaks(points[kept], np.array(numbers, dtype=np.intp)[kept], made)
 
-    def local(self, peak: FloatArray) -> LocalGaussian | None:
-        """Return the Gaussian that fits at a peak; None if there is no maximum."""
-        return local_gaussian(peak, self, scale=self.visited.spread)
+    def examined(self, peaks: FloatArray, *, most_seconds: float) -> dict[int, LocalGaussian]:
+        """Return the Gaussians that fit at peaks (n, D), by row, as long as there is time.
+
+        Those without one, because there is no maximum, are left out.
+        """
+        began, found = time.perf_counter(), {}
+        for number, peak in enumerate(peaks):
+            if number and time.perf_counter() - began > most_seconds:
+                break
+            local = local_gaussian(peak, self, scale=self.visited.spread)
+            if local is not None:
+                found[number] = local
+        return found
+
+    def lower_bound(self, rng: np.random.Generator) -> float:
+        """Return a log mass that is at least there, by importance sampling from a Gaussian.
+
+        The Gaussian has the draws' moments.  The mean of the weights is unbiased for the integral
+        of the density, and a twentieth of it exceeds that integral with a probability of at most
+        1/20, whatever the dimension (Markov's inequality).  Where the draws are no Gaussian it is
+        far below.
+        """
+        points, log_proposal = self.visited.gaussian(_BOUND_POINTS, rng)
+        log_weight = self(points)[0] - log_proposal
+        return float(logsumexp(log_weight) - np.log(20 * len(log_weight)))
 
     def _distinct(self, points: FloatArray, height: FloatArray) -> list[int]:
         """Return the rows of different peaks, the highest first."""

@@ -272,7 +272,7 @@ class _Parallel:
         replicas get to them.  So the two are compared as well.
         """
         try:
-            if np.nanmax(evidence.r_hat(run.points)) > R_HAT_PROBLEM:
+            if evidence.largest_r_hat(run.points) > R_HAT_PROBLEM:
                 return found
             bridges, evaluations = bridged_in_time(
                 self._density,

@@ -351,7 +351,7 @@ class _Scout:
         chains = len(next(iter(self._draws.values())))
         try:
             points = np.reshape(self._points, (chains, -1, self._density.dimension))
-            if np.nanmax(evidence.r_hat(points)) > R_HAT_WARNING:
+            if evidence.largest_r_hat(points) > R_HAT_WARNING:
                 return
             bridges, evaluations = bridged_in_time(
                 self._density, points, most_seconds=_OTHER * self._budget, seed=self._seeds[4]
