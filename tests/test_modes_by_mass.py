@@ -11,7 +11,7 @@ from test_modes import Plain, draws_of, mixture, table_of
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.modes import Mode, ModeTable
-from harness.user.modes import missed_by_nuts, mode_findings, problems_of_modes
+from harness.user.modes import missed_by_nuts, mode_findings, problems_of_modes, right_by_masses
 
 MEANS = np.array([-8.0, 0.0, 10.0])[:, None] * np.ones(3) / np.sqrt(3)
 WIDTHS = [1.0, 0.4, 1.5]
@@ -105,3 +105,21 @@ def test_small_differences_and_large_errors_are_no_problem() -> None:
         assert len(problems_of_modes(table)) == expected
     assert problems(mode) == 1
     assert problems(mode, unsure=0.2) == 0
+
+
+def test_masses_decide_whether_a_stuck_chain_or_a_tempered_run_is_right() -> None:
+    """NUTS has 0.72 of its draws in one mode of 40, where three of its four chains are stuck."""
+    stuck = Mode(0.02, 0.01, {"nuts": 0.72}, {"x": [0.0]}, 0.0, True, local=(0.025, 0.001))
+    rest = Mode(0.98, 0.01, {"nuts": 0.28}, {"x": [9.0]}, 0.0, True, local=(0.975, 0.001))
+    methods = ("parallel_tempering", "nuts")
+
+    def right(*modes: Mode) -> bool:
+        return right_by_masses(ModeTable(modes, methods))
+
+    assert right(stuck, rest)
+    assert right(replace(stuck, error=0.3), rest)
+    # NUTS is right, and the tempered run hardly finds a narrow mode, as often as it is there.
+    assert not right(replace(stuck, error=0.3, local=(0.7, 0.02)), replace(rest, local=(0.3, 0.02)))
+    assert not right(replace(stuck, local=None), rest)
+    assert not right(replace(stuck, probability=0.0), rest)
+    assert not right_by_masses(None)

@@ -41,7 +41,7 @@ _FEWEST_TO_SCALE = 8
 _MOST_ALONE = 4
 """Modes that the final draws lack and that are sampled by themselves, those with most draws."""
 _MOST_WEIGHED = 16
-"""Modes with draws whose masses are compared, the most probable ones."""
+"""Modes with draws whose masses are compared, those with most draws of a method."""
 _MATTERS = float(np.log(1e-3))
 """Log mass of a mode, relative to the final draws, from which it is sampled by itself."""
 _MOST_COPIED = 24
@@ -486,6 +486,8 @@ class _Finder:
     ) -> dict[int, tuple[float, float]]:
         """Return probabilities by their masses of modes that the final draws are in."""
         drawn = [k for k, each in enumerate(modes) if each.probability > 0 and each.closed]
+        # Those first in which some method has many of its draws: there they may disagree.
+        drawn.sort(key=lambda k: -max(modes[k].seen_by.values()))
         final = self._places[:, 0] == 0
         return shares_by_mass(
             {k: found.regions[k].peak for k in drawn[:_MOST_WEIGHED]},

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Severity
+from harness.diagnosis import Finding, Severity
 from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, one_line
 from harness.fit import Fit
@@ -42,6 +42,7 @@ from harness.user.modes import (
     fewest_effective,
     missed_by_nuts,
     problems_of_modes,
+    right_by_masses,
     search_saw,
     unweighed_modes,
 )
@@ -184,7 +185,10 @@ class _Auto:
         except FAILURES as error:
             return found.adding(no_relief(str(error)))
         compared = self._compared(plain, fit)
-        missed = missed_by_tempered(compared, scouted)
+        tempered = found.fit if found.method == _FORM else found.tempered
+        missed = self._missed(
+            compared, scouted, UserFit(fit, METHOD, nuts=plain, tempered=tempered)
+        )
         if judged.dispute is not None and missed is None:
             judged = judged.settled(*arbitrate(judged.dispute, parameters_of(fit)))
         told = [*judged.findings, *findings, *([] if missed is None else [missed])]
@@ -196,11 +200,10 @@ class _Auto:
             genuine = sound or self._nuts_stays(compared.missed_by_nuts, _population(fit))
             seen = seen_by_replicas(compared, sound=sound, genuine=genuine)
         if seen is not None and sound:
-            return replace(other, nuts=plain, tempered=found.tempered).adding(seen)
+            return replace(other, nuts=plain, tempered=tempered).adding(seen)
         if severities(others) >= severities(troubles):
             kept = found if seen is None else found.adding(seen)
             return kept.adding(no_relief(others[0].sentence))
-        tempered = found.fit if found.method == _FORM else found.tempered
         return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
 
     def _near(
@@ -251,7 +254,8 @@ class _Auto:
         self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement
     ) -> tuple[UserFit, Judgement]:
         """Compare NUTS once more, with the tempered draws, and return the better of the two."""
-        missed = missed_by_tempered(self._compared(plain, fit), scouted)
+        result = UserFit(fit, _FORM, nuts=plain)
+        missed = self._missed(self._compared(plain, fit), scouted, result)
         keep = missed is not None and not judged.nuts_misses
         if judged.dispute is not None and missed is None:
             side, settled = arbitrate(judged.dispute, parameters_of(fit))
@@ -267,6 +271,17 @@ class _Auto:
             findings = [*findings, *higher_than(fit, scouted, found)]
         told = [*said.findings, *findings]
         return UserFit(self._steps.finished(fit, told, scouted), _FORM, nuts=plain), judged
+
+    def _missed(self, compared: Comparison, scouted: Scouted, result: UserFit) -> Finding | None:
+        """Report the region that NUTS has visited and a tempered run has missed, if there is one.
+
+        Where chains of NUTS are stuck, their shares of draws tell nothing; the masses of the modes
+        that they are in do.
+        """
+        missed = missed_by_tempered(compared, scouted)
+        if missed is None or not right_by_masses(self._steps.with_modes(result).modes):
+            return missed
+        return None
 
     @staticmethod
     def _compared(plain: Fit, fit: Fit) -> Comparison:

@@ -36,6 +36,8 @@ _APART = 4.0
 """Standard errors by which copies' probabilities differ if the draws are wrong."""
 _OFF = 0.05
 """Difference of a mode's probability from that by its mass, from which the draws are wrong."""
+_WEIGHED = 0.95
+"""Share of NUTS's draws whose modes must be weighed before their masses overrule NUTS's shares."""
 _MORE = "Give it more time (--budget) or more draws (--draws, --warmup), and compare with --method "
 
 _MANY = 0.25
@@ -340,6 +342,26 @@ def _off_mass(table: ModeTable) -> str:
                 f"draws, although its probability is about {share:.2g} ± {error:.1g} by its mass"
             )
     return told
+
+
+def right_by_masses(table: ModeTable | None) -> bool:
+    """Whether draws have the right shares, by their masses, of the modes that NUTS is in.
+
+    Parameters
+    ----------
+    table
+        Of draws that are not NUTS's.
+    """
+    agreed = 0.0
+    for mode in [] if table is None else table.modes:
+        if mode.probability == 0 or mode.local is None:
+            continue
+        share, error = mode.local
+        # However rough the draws' own share may be.
+        if abs(mode.probability - share) > max(_APART * error, _OFF):
+            return False
+        agreed += mode.seen_by.get("nuts", 0.0)
+    return agreed >= _WEIGHED
 
 
 def _off_masses(table: ModeTable) -> Iterable[Finding]:
