@@ -155,6 +155,18 @@ def test_the_largest_r_hat_of_many_coordinates(odd: str) -> None:
     assert np.isnan(largest_r_hat(np.ones((4, 50, 100))))
 
 
+def test_the_largest_r_hat_of_long_chains() -> None:
+    """Independent draws are the worst case for leaving some of them out."""
+    rng = np.random.default_rng(10)
+    x = rng.normal(size=(4, 40_001, 3))
+    # Eight halves of n = 1,818 draws: R-hat is about 1 + (chi2_7 / 7 - 1) / 2n, and chi2_7 is below
+    # 29 but once in 8,000 times.
+    assert abs(largest_r_hat(x) - 1) < 3.2 / (2 * 1818)
+    x[3, :, 1] += 0.4
+    assert largest_r_hat(x) == pytest.approx(r_hat(x).max(), abs=5e-3)
+    assert r_hat(x).max() > 1.01
+
+
 @pytest.mark.parametrize(
     ("path", "trips"),
     [

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -113,11 +114,20 @@ def in_rounds(
             failed = one_line(error)
             break
         rate = (time.perf_counter() - started) / draws
-        candidates = [continued(rounds[k:], seed=seed) for k in range(len(rounds))]
-        # Of several that leave equal doubts, the one with the most draws.
-        best = min(candidates, key=lambda each: severities(diagnose(each)))
-        kept = len(rounds) - candidates.index(best)
+        best, kept = _best(rounds, seed)
     return Rounds(best, len(rounds), kept, time.perf_counter() - began, failed)
+
+
+def _best(rounds: Sequence[Fit], seed: int) -> tuple[Fit, int]:
+    """Return the last rounds that leave the fewest doubts, the most of them, and their number."""
+    found = []
+    for left_out in range(len(rounds)):
+        fit = continued(rounds[left_out:], seed=seed)
+        found.append((severities(diagnose(fit)), fit, len(rounds) - left_out))
+        if not any(found[-1][0]):
+            break
+    _, best, kept = min(found, key=itemgetter(0))
+    return best, kept
 
 
 def severities(findings: Iterable[Finding]) -> tuple[int, ...]:
