@@ -458,3 +458,37 @@ def test_the_last_round_goes_on_no_longer_than_there_is_time() -> None:
 def test_bad_settings_are_one_clear_error(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(DataError, match=says):
         TemperingSettings(**settings)
+
+
+class Halfway:
+    """A standard normal that has no gradient beyond 1, as a program may have none on a bound."""
+
+    def __init__(self) -> None:
+        self.gradients = 0
+
+    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        self.gradients += len(points)
+        beyond = np.any(points > 1, axis=1)
+        value = np.where(beyond, -np.inf, self.values(points))
+        return value, np.where(beyond[:, None], 0.0, -points)
+
+    def values(self, points: FloatArray) -> FloatArray:
+        value: FloatArray = -0.5 * np.square(points).sum(axis=1)
+        return value
+
+
+def test_a_slice_sweep_takes_one_gradient_and_ends_where_there_is_one() -> None:
+    rng = np.random.default_rng(17)
+    target = Halfway()
+    densities = Densities(target, [Reference(lambda points: (-(points[:, 0] ** 2), -2 * points))])
+    before = densities(rng.uniform(-1, 0, size=(200, 2)))
+    taken = target.gradients
+    powers = np.tile([1.0, 0.0], (200, 1))
+    after = slice_sweep(densities, before, powers, width=np.full((200, 2), 2.0), rng=rng)
+    assert target.gradients - taken == 200
+    assert np.all(np.isfinite(after.values))
+    again = densities(after.points)
+    np.testing.assert_array_equal(after.values, again.values)
+    np.testing.assert_array_equal(after.gradients, again.gradients)
+    stayed = np.all(after.points == before.points, axis=1)
+    assert 0 < stayed.sum() < 150

@@ -122,3 +122,23 @@ def test_a_point_stays_where_nothing_is_on_its_slice() -> None:
         rng = np.random.default_rng(1)
         slice_along_lines(on_slice, move, np.ones(3), 1, rng, most_shrinks=most_shrinks)
         assert 5 <= tries <= most_tries
+
+
+def test_no_gradient_is_computed_where_a_density_has_a_way_without() -> None:
+    class Density:
+        """A standard normal; its gradient must not be asked for."""
+
+        def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+            raise AssertionError("a gradient was computed")
+
+        def values(self, points: FloatArray) -> FloatArray:
+            return normal(points)[0]
+
+    def normal(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return -0.5 * np.square(points).sum(axis=1), -points
+
+    points = np.random.default_rng(3).normal(size=(40, 3))
+    one = slice_along_differences(Density(), points, 2, np.random.default_rng(4))
+    other = slice_along_differences(normal, points, 2, np.random.default_rng(4))
+    np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(one, points)

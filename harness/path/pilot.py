@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import FloatArray, LogDensity, values_of
 from harness.errors import DataError, SamplingError
 from harness.evidence import (
     LogEvidence,
@@ -307,7 +307,7 @@ class _Path:
     """The geometric path; it counts the evaluations of the target's density."""
 
     def __init__(self, log_density: LogDensity, base: GaussianBase) -> None:
-        self._log_density = log_density
+        self._log_density, self._log_values = log_density, values_of(log_density)
         self.base = base
         self.gradients = 0
 
@@ -315,15 +315,14 @@ class _Path:
         """Return the target's log density and gradient; NaN counts as outside the support."""
         self.gradients += len(points)
         value, gradient = self._log_density(points)
-        value = np.array(value, dtype=np.float64)
-        if np.any(value == np.inf):
-            raise DataError(
-                "the target's log density is +inf at a point that the pilot visited, because a "
-                "term overflows there or the density has no upper bound"
-            )
-        value[np.isnan(value)] = -np.inf
+        value = _usable(value)
         usable = np.isfinite(value)[:, None] & np.isfinite(gradient)
         return value, np.where(usable, gradient, 0.0)
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """Return the target's log density, in less time than with its gradient."""
+        self.gradients += len(points)
+        return _usable(self._log_values(points))
 
     def log_ratio(self, points: FloatArray) -> FloatArray:
         """Return log gamma minus log zeta and log b, the path's derivative in beta."""
@@ -332,21 +331,47 @@ class _Path:
         )
         return ratio
 
-    def at(self, beta: float) -> LogDensity:
+    def at(self, beta: float) -> _Rung:
         """Return the log density and gradient at an inverse temperature."""
+        return _Rung(self, beta)
 
-        def tempered(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-            value, gradient = self.target(points)
-            base = self.base.log_density(points)
-            inside = np.isfinite(base)  # elsewhere every density of the path is zero
-            weighted = np.where(inside, (1 - beta) * np.where(inside, base, 0.0), -np.inf)
-            slope = np.where(inside[:, None], self.base.log_density_gradient(points), 0.0)
-            return (
-                beta * (value - self.base.log_zeta) + weighted,
-                beta * gradient + (1 - beta) * slope,
-            )
 
-        return tempered
+class _Rung:
+    """The path's log density and gradient at one inverse temperature."""
+
+    def __init__(self, path: _Path, beta: float) -> None:
+        self._path, self._beta = path, beta
+
+    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        value, gradient = self._path.target(points)
+        tempered, inside = self._tempered(value, points)
+        slope = np.where(inside[:, None], self._path.base.log_density_gradient(points), 0.0)
+        return tempered, self._beta * gradient + (1 - self._beta) * slope
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """Return the log density without its gradient."""
+        return self._tempered(self._path.values(points), points)[0]
+
+    def _tempered(
+        self, value: FloatArray, points: FloatArray
+    ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """Return the log density where the target's is given, and whether the base has any."""
+        base = self._path.base.log_density(points)
+        inside = np.isfinite(base)  # elsewhere every density of the path is zero
+        weighted = np.where(inside, (1 - self._beta) * np.where(inside, base, 0.0), -np.inf)
+        return self._beta * (value - self._path.base.log_zeta) + weighted, inside
+
+
+def _usable(value: FloatArray) -> FloatArray:
+    """Return log densities, NaN as -inf; +inf is refused."""
+    found = np.array(value, dtype=np.float64)
+    if np.any(found == np.inf):
+        raise DataError(
+            "the target's log density is +inf at a point that the pilot visited, because a "
+            "term overflows there or the density has no upper bound"
+        )
+    found[np.isnan(found)] = -np.inf
+    return found
 
 
 def _refuse(base: GaussianBase, settings: PilotSettings, dimension: int, name: str) -> None:

@@ -24,7 +24,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import FloatArray, LogDensity, LogValues, values_of
 
 _MOST_WIDTHS = 8
 _MOST_SHRINKS = 60
@@ -43,7 +43,8 @@ def slice_along_differences(
     Parameters
     ----------
     log_density
-        Log density; its gradient is not used.
+        Log density, whose gradient is not used, nor computed if it has a way without
+        (:func:`harness.arrays.values_of`).
     points
         Particles where the density is positive, population after population, equally many in each
         and at least 4, shape (n, D).
@@ -68,20 +69,20 @@ def slice_along_differences(
         population = np.arange(populations)[:, None]
         one, other = others[population, first].ravel(), others[population, second].ravel()
         rows = moving.ravel()
-        moved[rows] = _along(log_density, moved[rows], moved[one] - moved[other], rng)
+        moved[rows] = _along(values_of(log_density), moved[rows], moved[one] - moved[other], rng)
     return moved
 
 
 def _along(
-    log_density: LogDensity, points: FloatArray, direction: FloatArray, rng: np.random.Generator
+    log_values: LogValues, points: FloatArray, direction: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """Update each point along its own direction, whose length is the interval's first width."""
     moved = points.copy()
-    level = log_density(points)[0] - rng.standard_exponential(len(points))
+    level = log_values(points) - rng.standard_exponential(len(points))
 
     def on_slice(rows: Rows, shift: FloatArray) -> tuple[FloatArray, Flags]:
         there = points[rows] + shift[:, None] * direction[rows]
-        return there, log_density(there)[0] >= level[rows]
+        return there, log_values(there) >= level[rows]
 
     def move(rows: Rows, there: FloatArray, found: Rows) -> None:
         moved[rows] = there[found]

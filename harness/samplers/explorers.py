@@ -47,6 +47,13 @@ class Moved(NamedTuple):
     divergent: npt.NDArray[np.bool_]
 
 
+class _There(NamedTuple):
+    """Points (n, D) and their log densities (n, 1 + R)."""
+
+    points: FloatArray
+    values: FloatArray
+
+
 def hmc(
     densities: Densities,
     places: Places,
@@ -120,31 +127,37 @@ def slice_sweep(
     width
         First width of the interval in each coordinate, shape (n, D).
     """
-    place = places.copy()
-    for axis in rng.permutation(places.points.shape[1]):
-        _along(densities, place, powers, int(axis), width[:, axis], rng)
-    return place
+    points, values = places.points.copy(), places.values.copy()
+    for axis in rng.permutation(points.shape[1]):
+        _along(densities, points, values, powers, int(axis), width[:, axis], rng)
+    there = densities(points)
+    moved = places.copy()
+    # Where a gradient is not finite, as on a bound that rounding reached, a value may be.
+    usable = np.isfinite(log_height(there.values, powers))
+    moved.put(usable, there.take(np.flatnonzero(usable)))
+    return moved
 
 
 def _along(
     densities: Densities,
-    place: Places,
+    points: FloatArray,
+    values: FloatArray,
     powers: FloatArray,
     axis: int,
     width: FloatArray,
     rng: np.random.Generator,
 ) -> None:
-    """Move points along one axis."""
-    start = place.points.copy()
-    level = log_height(place.values, powers) - rng.standard_exponential(len(width))
+    """Move points along one axis, in place, by log densities without gradients."""
+    start = points.copy()
+    level = log_height(values, powers) - rng.standard_exponential(len(width))
 
-    def on_slice(rows: Rows, shift: FloatArray) -> tuple[Places, npt.NDArray[np.bool_]]:
-        points = start[rows]
-        points[:, axis] += shift
-        there = densities(points)
-        return there, log_height(there.values, powers[rows]) >= level[rows]
+    def on_slice(rows: Rows, shift: FloatArray) -> tuple[_There, npt.NDArray[np.bool_]]:
+        there = start[rows]
+        there[:, axis] += shift
+        found = densities.values(there)
+        return _There(there, found), log_height(found, powers[rows]) >= level[rows]
 
-    def move(rows: Rows, there: Places, found: Rows) -> None:
-        place.put(rows, there.take(found))
+    def move(rows: Rows, there: _There, found: Rows) -> None:
+        points[rows], values[rows] = there.points[found], there.values[found]
 
     slice_along_lines(on_slice, move, width, _MOST_WIDTHS, rng)

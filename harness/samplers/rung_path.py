@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import FloatArray, LogDensity, values_of
 from harness.errors import DataError
 from harness.samplers.ladders import checked_ladder
 
@@ -103,6 +103,7 @@ class Densities:
 
     def __init__(self, target: LogDensity, references: Sequence[Reference]) -> None:
         self._all = (target, *(each.density for each in references))
+        self._values = tuple(map(values_of, self._all))
         self.evaluations = 0
 
     def __call__(self, points: FloatArray) -> Places:
@@ -120,6 +121,12 @@ class Densities:
             values[:, j] = np.where(usable, value, -np.inf)
             gradients[:, j] = np.where(usable[:, None] & np.isfinite(gradient), gradient, 0.0)
         return Places(points, values, gradients)
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """Evaluate all densities at points (n, D) without gradients, shape (n, 1 + R)."""
+        self.evaluations += len(points)
+        values = np.stack([density(points) for density in self._values], axis=1)
+        return np.where(np.isfinite(values), values, -np.inf)
 
 
 class Rungs:
