@@ -24,7 +24,7 @@ from harness.experiment.session import Selection
 from harness.experiment.store import Store
 from harness.fit import Fit, build_fit
 from harness.plan.catalogue import experiment_names, load_experiment, load_file
-from harness.plan.spec import PROFILES, Cell, Experiment, Task, tasks_of
+from harness.plan.spec import PROFILES, Cell, Experiment, Profile, Task, tasks_of
 
 EXPERIMENT = load_experiment("mixture")
 
@@ -112,6 +112,14 @@ def test_an_experiments_own_code_reaches_other_processes() -> None:
     sent = pickle.dumps((cell.method, cell.model))
     told = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
     assert told.stdout.decode().split() == ["bidirectional_over_images", "3"]
+
+
+@pytest.mark.parametrize("name", experiment_names())
+@pytest.mark.parametrize("profile", PROFILES)
+def test_everything_that_runs_can_be_sent_to_another_process(name: str, profile: Profile) -> None:
+    """Workers receive methods and models that are pickled: a local function would stop them all."""
+    for cell in load_experiment(name).grid(profile):
+        pickle.dumps((cell.method, cell.model))
 
 
 def test_another_package_of_the_name_is_reported(

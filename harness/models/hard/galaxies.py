@@ -15,6 +15,7 @@ Toronto.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -38,7 +39,7 @@ def galaxies() -> Model:
     truth = Truth(
         "importance sampling and bridges, which agree with 10^8 draws of the prior; orders have "
         "equal probabilities by symmetry",
-        lambda: TrueValue(-226.80, 0.01),
+        partial(TrueValue, -226.80, 0.01),
         mode_test=ModeTest(names, _order, sixth, exclusive=True),
     )
     data = {"N": len(y), "K": COMPONENTS, "y": y}

@@ -13,6 +13,8 @@ methods for dynamical systems. BMC Systems Biology 11, 63.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
 
@@ -56,7 +58,7 @@ def mrna_m1a() -> Model:
         TrueValue(np.array([0.5, 0.172]), np.array([0.0, 0.001])),
     )
     source = "importance sampling of one mode, doubled; P(beta > delta) by symmetry"
-    truth = Truth(source, lambda: TrueValue(-370.677, 0.006), None, test)
+    truth = Truth(source, partial(TrueValue, -370.677, 0.006), None, test)
     return _model("mrna-m1a", "mrna_m1a.csv", True, truth)
 
 

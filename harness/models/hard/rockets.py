@@ -5,6 +5,8 @@ failures_i ~ BetaBinomial(launches_i, log(1 + exp(p_1)), log(1 + exp(p_2))),  p 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from harness.folders import shipped
@@ -24,7 +26,7 @@ def rockets() -> Model:
         "launches": launches,
         "failures": read_numbers("rockets.csv", "failures").astype(int),
     }
-    truth = Truth("quadrature", lambda: TrueValue(-475.5135694, 1e-6), _expectations)
+    truth = Truth("quadrature", partial(TrueValue, -475.5135694, 1e-6), _expectations)
     return Model(
         "rockets", shipped("stan") / "rockets", data, ("p",), 2, own_base="prior", truth=truth
     )

@@ -15,6 +15,7 @@ multimodality. Journal of Computational and Graphical Statistics 27(3), 479-490.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def sensors_8d() -> Model:
     names = tuple(f"sides {n >> 2}{n >> 1 & 1}{n & 1}" for n in range(8))
     value = np.array([0.0754, 0.1546, 0.1399, 0.1236, 0.1236, 0.1432, 0.1614, 0.0783])
     test = ModeTest(names, _sides_8d, TrueValue(value, np.full(8, 0.0013)), exclusive=True)
-    truth = Truth("importance sampling", lambda: TrueValue(-37.928, 0.003), _expectations_8d, test)
+    truth = Truth("importance sampling", partial(TrueValue, -37.928, 0.003), _expectations_8d, test)
     return _model("sensors-8d", "modified_8d", True, truth)
 
 
@@ -53,7 +54,7 @@ def sensors_16d() -> Model:
         _sides_16d,
         TrueValue(np.array([0.10, 0.882]), np.array([0.01, 0.004])),
     )
-    truth = Truth("importance sampling", lambda: TrueValue(-14.80, 0.02), None, test)
+    truth = Truth("importance sampling", partial(TrueValue, -14.80, 0.02), None, test)
     return _model("sensors-16d", "original_16d", False, truth)
 
 

@@ -13,6 +13,8 @@ use in disease mapping. Biometrics 43, 671-681.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from harness.folders import shipped
@@ -45,7 +47,7 @@ def sparse_car() -> Model:
         ("alpha", "tau", "slope", "intercept", "phi"),
         len(found["y"]) + 4,
         own_base="prior",
-        truth=Truth(source, lambda: TrueValue(-168.114, 0.004), _expectations),
+        truth=Truth(source, partial(TrueValue, -168.114, 0.004), _expectations),
     )
 
 

@@ -10,6 +10,8 @@ the incidence.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import xarray as xr
 
@@ -58,9 +60,9 @@ def vaccines(*, half_in_control: bool = True) -> Model:
             _tail,
             TrueValue(np.array([0.0697, 0.0065]), np.full(2, 5e-5)),
         )
-        truth = Truth("quadrature", lambda: TrueValue(-50.7491, 2e-4), _expectations, test)
+        truth = Truth("quadrature", partial(TrueValue, -50.7491, 2e-4), _expectations, test)
     else:
-        truth = Truth("quadrature", lambda: TrueValue(-50.175, 5e-4))
+        truth = Truth("quadrature", partial(TrueValue, -50.175, 5e-4))
     return Model(
         "vaccines" if half_in_control else "vaccines_full_control",
         shipped("stan") / "vaccines",
