@@ -89,6 +89,29 @@ def test_a_block_that_ends_well_ends_nothing() -> None:
         child.wait()
 
 
+INTERRUPTED = """
+import os
+import cmdstanpy
+from harness.engine.processes import children_end_with_us
+try:
+    with children_end_with_us():
+        raise KeyboardInterrupt
+except KeyboardInterrupt:
+    print(cmdstanpy._TMPDIR, flush=True)
+os._exit(3)  # what Python does at its end in order is not done
+"""
+
+
+def test_the_folder_of_cmdstanpy_goes_with_an_interrupted_process(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(PACKAGE)}
+    with started("-c", INTERRUPTED, environment=environment) as process:
+        result = finish(process)
+    assert result.returncode == 3, result.stderr
+    made = Path(result.stdout.strip())
+    assert made.parent == tmp_path
+    until(lambda: not made.exists(), "the end of CmdStanPy's own folder")
+
+
 def long_sample(folder: Path) -> tuple[str, ...]:
     (folder / "program.stan").write_text(REJECTS)
     (folder / "data.json").write_text('{"y": 0.3}')

@@ -228,10 +228,12 @@ def run_nuts(
         }
     # Each run has a folder, because CmdStanPy names files by the second and would overwrite.
     with children_end_with_us(), temporary_folder() as folder:
+        given = folder / "data.json"
+        cmdstanpy.write_stan_json(str(given), plain_data(data))
         try:
             # Without the source CmdStanPy neither asks stanc nor compiles.
             fit = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe)).sample(
-                data=plain_data(data),
+                data=str(given),
                 chains=settings.chains,
                 parallel_chains=min(settings.parallel_chains, settings.chains),
                 seed=seed,

@@ -74,8 +74,9 @@ def children_end_with_us() -> Iterator[str]:
     What is started inherits a mark in the environment variable ``$HARNESS_RUN``.  A small process
     waits for our end, and then ends whatever has the mark: make's compilers, CmdStan, workers.
     (Linux' parent-death signal would reach only our own children, and would come when the thread
-    that started them ends.)  At an interrupt they are ended here.  When the block ends otherwise,
-    nothing is ended.
+    that started them ends.)  At an interrupt they are ended here, and the small process
+    goes on waiting for our end, since it has happened that CmdStanPy's folder was left behind then.
+    When the block ends otherwise, nothing is ended.
 
     Blocks may overlap, in one thread or in several; they share one mark.  Where there is no
     ``fork``, as on Windows, nobody waits.
@@ -86,13 +87,15 @@ def children_end_with_us() -> Iterator[str]:
         The mark.
     """
     _WATCH.begin()
+    interrupted = False
     try:
         yield _WATCH.mark
     except KeyboardInterrupt:
+        interrupted = True
         end_marked(_WATCH.mark)
         raise
     finally:
-        _WATCH.end()
+        _WATCH.end(watch_on=interrupted)
 
 
 class _Watch:
@@ -113,7 +116,8 @@ class _Watch:
             self._before = os.environ.get(VARIABLE)
             if not self.mark.startswith(f"{os.getpid()}-"):  # none yet, or from before a fork
                 self.mark = f"{os.getpid()}-{uuid.uuid4().hex}"
-            if hasattr(os, "fork"):
+                self._process = None
+            if self._process is None and hasattr(os, "fork"):
                 self._process = self._start()
             os.environ[VARIABLE] = self.mark
 
@@ -141,7 +145,7 @@ class _Watch:
         threading.Thread(target=started.wait, daemon=True).start()
         return started
 
-    def end(self) -> None:
+    def end(self, *, watch_on: bool) -> None:
         with self._lock:
             self._blocks -= 1
             if self._blocks:
@@ -150,6 +154,8 @@ class _Watch:
                 os.environ.pop(VARIABLE, None)
             else:
                 os.environ[VARIABLE] = self._before
+            if watch_on:
+                return
             if self._process is not None and self._process.stdin is not None:
                 with contextlib.suppress(OSError):
                     self._process.stdin.write(b"0")
