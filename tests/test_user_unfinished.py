@@ -1,12 +1,13 @@
-"""A run of NUTS that has finished is not lost, whatever becomes of the rest of the call."""
+"""A run that has finished is not lost, whatever becomes of the rest of the call."""
 
 from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,18 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import main
-from harness.diagnosis import Severity, diagnose
+from harness.diagnosis import Finding, Severity, diagnose
 from harness.engine.nuts import NutsSettings
 from harness.engine.signals import interrupted_by_signals
 from harness.fit import Fit
 from harness.user import UserFit, sample
-from harness.user.program import UserProgram
-from harness.user.unfinished import TAKEN_UP, identity, unfinished_file
+from harness.user.unfinished import (
+    Stage,
+    identity,
+    not_run_again,
+    unfinished_file,
+    unfinished_files,
+)
 
 PROGRAM = """data {
   real y;
@@ -44,30 +50,39 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-class Runs:
-    """Counts runs of plain NUTS."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.number = 0
-        plain = UserProgram.plain
-
-        def counted(self_: UserProgram, nuts: NutsSettings, seed: int) -> Fit:
-            self.number += 1
-            return plain(self_, nuts, seed)
-
-        monkeypatch.setattr(UserProgram, "plain", counted)
+NUTS = "harness.user.program.UserProgram.plain"
+SEARCH = "harness.user.auto.scout_program"
 
 
 @contextmanager
-def failing(error: BaseException) -> Iterator[None]:
-    """Let the search fail."""
+def failing(error: BaseException, what: str = SEARCH) -> Iterator[None]:
+    """Let the search or something else fail."""
 
     def fails(*_: object, **__: object) -> None:
         raise error
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("harness.user.auto.scout_program", fails)
+        patched.setattr(what, fails)
         yield
+
+
+class Made:
+    """Counts calls of something."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+        self.number = 0
+        module, _, name = what.rpartition(".")
+        before = getattr(resolve_name(module), name)
+
+        def counted(*given: Any, **named: Any) -> Any:
+            self.number += 1
+            return before(*given, **named)
+
+        monkeypatch.setattr(what, counted)
+
+
+def _without_climbs(findings: Iterable[Finding]) -> list[str]:
+    return [each.sentence for each in findings if "climbs" not in each.sentence]
 
 
 def draws_of(result: UserFit) -> np.ndarray:
@@ -79,7 +94,7 @@ def test_a_call_goes_on_from_the_draws_of_one_that_was_interrupted(
 ) -> None:
     out = tmp_path / "fit.nc"
     kept = unfinished_file(out)
-    runs = Runs(monkeypatch)
+    runs = Made(monkeypatch, NUTS)
     whole = sample(program, DATA, **FEW, progress=False)
     with failing(KeyboardInterrupt()), pytest.raises(KeyboardInterrupt) as stopped:
         sample(program, DATA, **FEW, out=out, progress=False)
@@ -90,7 +105,7 @@ def test_a_call_goes_on_from_the_draws_of_one_that_was_interrupted(
     assert runs.number == 2
     went_on = sample(program, DATA, **FEW, out=out, progress=False)
     assert runs.number == 2
-    assert TAKEN_UP in went_on.diagnosis
+    assert not_run_again(["nuts"]) in went_on.diagnosis
     assert not any("has not finished" in each.sentence for each in went_on.diagnosis)
     assert not kept.exists()
     np.testing.assert_array_equal(draws_of(went_on), draws_of(whole))
@@ -102,6 +117,67 @@ def test_a_call_goes_on_from_the_draws_of_one_that_was_interrupted(
     assert not [name for name in Fit.load(out).tree.attrs if "unfinished" in str(name)]
 
 
+TWO_MODES = """parameters {
+  vector[2] x;
+}
+model {
+  x ~ normal(0, 10);
+  target += log_mix(0.3, normal_lpdf(x | -6, 0.5), normal_lpdf(x | 6, 0.5)); // temper: yes
+}
+"""
+GENERATED = "harness.user.program.UserProgram.generated"
+MODES = "harness.user.steps.mode_table"
+ROUNDS = "harness.user.steps.in_rounds"
+
+
+@pytest.mark.parametrize(
+    ("method", "stage", "runs", "fails"),
+    [
+        # Plain NUTS has its quantities by itself: a tempered run is the first to ask for them.
+        ("auto", "tempered", "harness.user.program.UserProgram.tempered", GENERATED),
+        ("auto", "tempered", "harness.user.program.UserProgram.tempered", MODES),
+        ("auto", "tempered", "harness.user.program.UserProgram.tempered", ROUNDS),
+        ("joint_tempering", "tempered", "harness.user.program.UserProgram.tempered", MODES),
+        ("parallel_tempering", "parallel", "harness.user.steps.parallel_tempering", GENERATED),
+        ("nested_sampling", "nested", "harness.user.steps.nested_sampling", GENERATED),
+    ],
+)
+def test_no_run_that_has_finished_is_made_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    stage: Stage,
+    runs: str,
+    fails: str,
+) -> None:
+    program, out = tmp_path / "two.stan", tmp_path / "fit.nc"
+    program.write_text(TWO_MODES)
+    settings: dict[str, Any] = {**FEW, "method": method, "progress": False, "budget": 20}
+    made = Made(monkeypatch, runs)
+    whole = sample(program, **settings)
+    before = made.number
+    assert before
+    stopped: BaseException = KeyboardInterrupt()
+    with failing(stopped, fails), pytest.raises(KeyboardInterrupt) as raised:
+        sample(program, **settings, out=out)
+    kept = unfinished_file(out, stage)
+    assert str(kept) in raised.value.__notes__[0]
+    assert any("has not finished" in each.sentence for each in diagnose(Fit.load(kept)))
+    assert made.number == 2 * before
+    went_on = sample(program, **settings, out=out)
+    assert made.number == 2 * before
+    stages: list[Stage] = ["nuts", stage] if method == "auto" else [stage]
+    assert not_run_again(stages) in went_on.diagnosis
+    assert not any(each.exists() for each in unfinished_files(out))
+    np.testing.assert_array_equal(draws_of(went_on), draws_of(whole))
+    said = [each for each in went_on.diagnosis if each != not_run_again(stages)]
+    # How many climbs there are depends on the time that they take.
+    assert _without_climbs(said) == _without_climbs(whole.diagnosis)
+    assert went_on.log_evidence is not None
+    assert went_on.log_evidence == whole.log_evidence
+    assert Fit.load(out).tree.attrs.keys() == went_on.fit.tree.attrs.keys()
+
+
 @pytest.mark.parametrize(
     "change", [{"seed": 4}, {"draws": 610}, {"target_accept": 0.9}, {"data": {"y": 1.5}}]
 )
@@ -111,11 +187,11 @@ def test_draws_of_another_call_do_not_count(
     out = tmp_path / "fit.nc"
     with failing(KeyboardInterrupt()), pytest.raises(KeyboardInterrupt):
         sample(program, DATA, **FEW, out=out, progress=False)
-    runs = Runs(monkeypatch)
+    runs = Made(monkeypatch, NUTS)
     settings = {"data": DATA, **FEW, "method": "nuts", **change}
     result = sample(program, **settings, out=out, progress=False)
     assert runs.number == 1
-    assert TAKEN_UP not in result.diagnosis
+    assert not_run_again(["nuts"]) not in result.diagnosis
     assert not unfinished_file(out).exists()
 
 
@@ -132,6 +208,8 @@ def test_what_made_draws_is_told_apart_by_every_number() -> None:
         identity("abc", {**data, "x": np.array([1.0, np.nextafter(2, 3)])}, nuts, 1, "stanli"),
         identity("abc", {**data, "x": np.array([[1.0, 2.0]])}, nuts, 1, "stanli"),
         identity("abc", {**data, "pair": {"1": 3, "2": [4.0, 6.0]}}, nuts, 1, "stanli"),
+        identity("abc", data, nuts, 1, "stanli", {"budget": 10.0}),
+        identity("abc", data, nuts, 1, "stanli", {"budget": 11.0}),
     ]
     assert len({made, *others}) == 1 + len(others)
 
@@ -144,7 +222,7 @@ def test_a_damaged_file_does_not_count(
         sample(program, DATA, **FEW, out=out, progress=False)
     kept = unfinished_file(out)
     kept.write_bytes(kept.read_bytes()[:-1000])
-    runs = Runs(monkeypatch)
+    runs = Made(monkeypatch, NUTS)
     sample(program, DATA, **FEW, method="nuts", out=out, progress=False)
     assert runs.number == 1
     assert Fit.load(out).posterior.sizes["draw"] == FEW["draws"]
@@ -187,7 +265,7 @@ def test_the_command_says_where_the_draws_are(
     assert stopped.exit_code == 143
     assert str(unfinished_file(out)) in stopped.stderr
     assert not out.exists()
-    runs = Runs(monkeypatch)
+    runs = Made(monkeypatch, NUTS)
     went_on = CliRunner().invoke(main, [*arguments, "--json"])
     assert went_on.exit_code == 0, went_on.stderr
     assert runs.number == 0

@@ -220,9 +220,9 @@ def sample(
     from harness.user import sample
     from harness.user.deadline import stoppable
     from harness.user.outputs import check_outputs, fit_output, page_output, program_inputs
-    from harness.user.unfinished import unfinished_file
+    from harness.user.unfinished import unfinished_files
 
-    fits = [] if out is None else [out, unfinished_file(out)]
+    fits = [] if out is None else [out, *unfinished_files(out)]
     outputs = [
         *(fit_output("--out", each) for each in fits),
         *([] if page is None else [page_output("--report", page)]),

@@ -91,8 +91,11 @@ def diagnose(fit: Fit) -> list[Finding]:
 
 
 def remember(fit: Fit, findings: Iterable[Finding]) -> None:
-    """Keep findings with a fit that its draws alone do not show, after those that it has."""
-    told = [*_told(fit), *findings]
+    """Keep findings with a fit that its draws alone do not show, after those that it has.
+
+    One that it has already is not repeated.
+    """
+    told = dict.fromkeys([*_told(fit), *findings])
     fit.tree.attrs["findings"] = json.dumps(
         [(int(each.severity), each.sentence, each.what_to_try) for each in told]
     )

@@ -16,7 +16,7 @@ from harness.user.generated import ORIGINAL
 from harness.user.judge import anew_in_vain, began_anew, edited_density, higher_than
 from harness.user.modes import problems_of_modes
 from harness.user.near import in_other_modes
-from harness.user.nested import nested_sampling, refuse_without_prior
+from harness.user.nested import refuse_without_prior
 from harness.user.parallel import References
 from harness.user.program import Tempered
 from harness.user.result import UserFit
@@ -59,8 +59,8 @@ def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> 
     program.compile([ORIGINAL] if program.generates else [], steps.clock)
     with steps.clock.step("comparing densities", "check"):
         steps.refuse(program.disagreement(steps.seed))
-    fit, findings = steps.replicas(explorer, steps.budget, references)
-    result = steps.with_modes(UserFit(steps.finished(fit, findings), PARALLEL))
+    fit = steps.replicas(explorer, steps.budget, references)
+    result = steps.with_modes(UserFit(steps.finished(fit, []), PARALLEL))
     left = (1 - MODES_SHARE) * steps.budget - steps.spent
     lacks = problems_of_modes(result.modes)
     if references == 1 or not lacks or left < LEAST_SHARE * steps.budget:
@@ -70,11 +70,11 @@ def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> 
         near = in_other_modes(program.model, parameters_of(fit), found, seed=steps.seed)
         if near is None:
             return result
-        again, findings = steps.replicas(explorer, left, references, near=near)
+        again = steps.replicas(explorer, left, references, near=near)
     except FAILURES as error:  # the first run is finished, and is not lost
         return result.adding(anew_in_vain(str(error)))
     _count_as_warmup(again, fit)
-    other = UserFit(steps.finished(again, [*findings, began_anew()]), PARALLEL)
+    other = UserFit(steps.finished(again, [began_anew()]), PARALLEL)
     troubles = steps.with_modes(other).troubles()
     if severities(troubles) > severities(result.troubles()):
         return result.adding(anew_in_vain(troubles[0].sentence))
@@ -109,11 +109,6 @@ def nested_alone(steps: Steps, explorer: Explorer) -> UserFit:
     program.compile([ORIGINAL] if program.generates else [], steps.clock)
     with steps.clock.step("comparing densities", "check"):
         steps.refuse(program.disagreement(steps.seed))
-    with steps.clock.step("nested sampling", "nested"):
-        fit, findings = nested_sampling(
-            program.model, settings, seed=steps.seed, begin_round=steps.clock.say
-        )
-    with steps.clock.step("generated quantities", "generate"):
-        fit = program.generated(fit, steps.seed)
+    fit = steps.nested(settings)
     fit.tree.attrs["draws_asked"] = chosen.draws
-    return UserFit(steps.finished(fit, findings), NESTED)
+    return UserFit(steps.finished(fit, []), NESTED)

@@ -181,7 +181,7 @@ class _Auto:
             near = self._near(scouted, draws, judged)
             rest = (1 - MODES_SHARE) * self._steps.budget - self._steps.spent
             left = max(rest, LEAST_SHARE * self._steps.budget)
-            fit, findings = self._steps.replicas(self._explorer, left, near=near)
+            fit = self._steps.replicas(self._explorer, left, near=near)
         except FAILURES as error:
             return found.adding(no_relief(str(error)))
         compared = self._compared(plain, fit)
@@ -191,7 +191,7 @@ class _Auto:
         )
         if judged.dispute is not None and missed is None:
             judged = judged.settled(*arbitrate(judged.dispute, parameters_of(fit)))
-        told = [*judged.findings, *findings, *([] if missed is None else [missed])]
+        told = [*judged.findings, *([] if missed is None else [missed])]
         other = UserFit(self._steps.finished(fit, told, scouted), METHOD)
         others = other.troubles([*lasting, *self._steps.of_program(fit)])
         sound = all(each.severity < Severity.PROBLEM for each in others)

@@ -43,9 +43,15 @@ class Clock:
 
     @contextmanager
     def step(self, text: str, name: str) -> Iterator[None]:
-        """Time a step under its name, also one that fails."""
+        """Announce a step and time it under its name, also one that fails."""
         if self._steps is not None:
             self._steps.begin(text)
+        with self.timed(name):
+            yield
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Add the time of a block to that of a step which has been announced before."""
         began = time.perf_counter()
         try:
             yield

@@ -10,7 +10,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-from harness.diagnosis import Finding, Severity
+from harness.diagnosis import Finding, Severity, remember
 from harness.diagnosis.path import FALSE_ALARM
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
@@ -64,8 +64,8 @@ def nested_sampling(
     *,
     seed: int,
     begin_round: Callable[[str], None],
-) -> tuple[Fit, tuple[Finding, ...]]:
-    """Sample a tempered program by nested sampling; return findings with the fit.
+) -> Fit:
+    """Sample a tempered program by nested sampling; the fit has findings about the run.
 
     Parameters
     ----------
@@ -114,7 +114,8 @@ def nested_sampling(
     said = summary(run, seeds[2])
     seconds = time.perf_counter() - began
     fit = _fit(model, target, settings, run, said, prior.gradients, seconds, seed, rng)
-    return fit, tuple(_findings(model, prior, run, said))
+    remember(fit, _findings(model, prior, run, said))
+    return fit
 
 
 def _fit(

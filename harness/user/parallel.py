@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from harness import evidence
 from harness.arrays import FloatArray
-from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
+from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import DataError, SamplingError
@@ -58,22 +58,6 @@ _GAP_ERRORS, _GAP_MATTERS = 4.0, 0.3
 """Standard errors, and nats, by which two ladders' estimates of log Z differ if one is wrong."""
 
 
-@dataclass(frozen=True)
-class Parallel:
-    """Result of parallel tempering.
-
-    Attributes
-    ----------
-    fit
-        Draws of the posterior by parameter.
-    findings
-        What its draws do not show.
-    """
-
-    fit: Fit
-    findings: tuple[Finding, ...]
-
-
 def parallel_tempering(
     model: Model,
     settings: TemperingSettings,
@@ -82,8 +66,8 @@ def parallel_tempering(
     near: Mapping[str, FloatArray] | None = None,
     seed: int,
     begin_round: Callable[[str], None],
-) -> Parallel:
-    """Sample a tempered program by parallel tempering.
+) -> Fit:
+    """Sample a tempered program by parallel tempering; the fit has findings about the run.
 
     Parameters
     ----------
@@ -139,7 +123,7 @@ class _Parallel:
         )
         self._findings: list[Finding] = []
 
-    def result(self) -> Parallel:
+    def result(self) -> Fit:
         began = time.perf_counter()
         rng = np.random.default_rng(self._seeds[0])
         both = [self._first(rng)]
@@ -171,7 +155,9 @@ class _Parallel:
             self._findings.append(_GIVEN_UP)
         if len(run.points[0]) < run.asked:
             self._findings.append(_out_of_time(run))
-        return Parallel(self._fit(run, found, spent), tuple(self._findings))
+        fit = self._fit(run, found, spent)
+        remember(fit, self._findings)
+        return fit
 
     # References
 

@@ -221,28 +221,43 @@ class UserProgram:
         self, method: Tempered, path: FoundPath, seed: int, num: int
     ) -> str | None:
         """Say the same of a tempered form, along the search's path."""
-        form, along = self.form(method, path, num), tempered_path(method, path)
+        form = self.form(method, path, num)
         compiled = self.compiled.get(form.program)
         if compiled is None:
             return None
-        everything = variant_data(self.model, form.program, form.data(self.model, along))
+        everything = self.tempered_data(method, path, num)
         return disagreement(compiled, self.model.program(form.program), everything, seed=seed)
 
     def difference_by_editing(
         self, method: Tempered, path: FoundPath, seed: int, num: int
     ) -> str | None:
         """Say how the density of an edited tempered program differs from the one we would write."""
-        form, along = self.form(method, path, num), tempered_path(method, path)
-        if self.model.edited != form.program:
+        if self.model.edited != self.form(method, path, num).program:
             return None
-        everything = variant_data(self.model, form.program, form.data(self.model, along))
-        unedited, edited = map(self.model.program, (UNEDITED, form.program))
+        everything = self.tempered_data(method, path, num)
+        unedited, edited = map(self.model.program, (UNEDITED, self.model.edited))
         return difference_by_editing(unedited, edited, everything, seed=seed)
 
-    def identity(self, nuts: NutsSettings, seed: int) -> str:
-        """Return a digest of everything that decides which draws plain NUTS makes."""
-        digest = source_digest(self.model.program(ORIGINAL))
-        return identity(digest, self.model.data, nuts, seed, self.engine)
+    def tempered_data(self, method: Tempered, path: FoundPath, num: int) -> dict[str, Any]:
+        """Return the data of a tempered form's program, along the search's path."""
+        form, along = self.form(method, path, num), tempered_path(method, path)
+        return variant_data(self.model, form.program, form.data(self.model, along))
+
+    def identity(
+        self,
+        nuts: NutsSettings,
+        seed: int,
+        variant: str = ORIGINAL,
+        data: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> str:
+        """Return a digest of everything that decides which draws a run of a variant makes.
+
+        ``data`` are the user's unless a variant is given more.
+        """
+        digest = source_digest(self.model.program(variant))
+        given = self.model.data if data is None else data
+        return identity(digest, given, nuts, seed, self.engine, options)
 
     def plain(self, nuts: NutsSettings, seed: int) -> Fit:
         """Run NUTS on the original program; generated quantities cannot disturb its draws."""

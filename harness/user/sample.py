@@ -24,7 +24,7 @@ from harness.user.program import Tempered, prepare
 from harness.user.result import UserFit
 from harness.user.scout import BUDGET
 from harness.user.steps import Steps
-from harness.user.unfinished import TAKEN_UP, Unfinished
+from harness.user.unfinished import Unfinished, not_run_again
 
 Method = Literal["auto", "nuts", "parallel_tempering", "nested_sampling"] | Tempered
 """How a program is sampled.
@@ -131,9 +131,10 @@ def sample(
         ``parallel_tempering``, of the run: it goes on beyond the draws that are asked for until
         they are enough, while time is left.  For ``nested_sampling``, of the run too.
     out
-        NetCDF file in which to save the result.  While the call runs, draws of plain NUTS are kept
-        beside it, in ``NAME.unfinished.nc``, once NUTS has finished.  If the call does not finish,
-        the same call goes on from there.
+        NetCDF file in which to save the result.  While the call runs, each run that has finished is
+        kept beside it: plain NUTS in ``NAME.unfinished.nc``, others in files such as
+        ``NAME.unfinished-tempered.nc``.  If the call does not finish, the same call goes on from
+        there.
     progress
         Whether to show progress on standard error.
 
@@ -205,7 +206,7 @@ def sample(
         took = time.perf_counter() - began
         result = replace(result, timings={**clock.seconds, "total": took})
         if unfinished.taken_up:
-            result = result.adding(TAKEN_UP)
+            result = result.adding(not_run_again(unfinished.taken_up))
         if file is not None:
             result.save(file)
         unfinished.remove()

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import math
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, remember
+from harness.engine.compile import source_digest
 from harness.engine.nuts import NutsSettings
 from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, ToolchainError
 from harness.fit import Fit
+from harness.samplers.nested_run import NestedSettings
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
 from harness.user.clock import Clock
@@ -25,13 +27,15 @@ from harness.user.evidence import open_questions, tempered_whole
 from harness.user.generated import ORIGINAL, absent, not_numbers
 from harness.user.judge import shortened
 from harness.user.modes import found_by_climbs, mode_findings, mode_table, no_modes
+from harness.user.nested import nested_sampling
 from harness.user.other_modes import OtherModes, no_other_mode
 from harness.user.parallel import References, parallel_tempering
+from harness.user.prior import PRIOR
 from harness.user.program import Tempered, UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
-from harness.user.unfinished import Unfinished
+from harness.user.unfinished import Stage, Unfinished
 
 MODES_SHARE = 0.1
 """Share of the budget after which the table of modes is given up."""
@@ -67,7 +71,7 @@ class Steps:
         Modes where climbs from other starting points ended and no method had draws, once the first
         table of modes has been made.
     unfinished
-        Where draws of plain NUTS are kept until the call has finished.
+        Where runs that have finished are kept until the call has.
     """
 
     def __init__(
@@ -98,16 +102,36 @@ class Steps:
 
         A run that an earlier call has finished is not made again.
         """
-        program, seconds = self.program, self.clock.seconds
+        program = self.program
         program.compile([ORIGINAL], self.clock, densities=densities)
-        made_by = program.identity(self.nuts, self.seed)
-        kept = self.unfinished.kept(made_by)
+
+        def run() -> Fit:
+            with self.clock.step("plain NUTS", "nuts"):
+                return program.plain(self.nuts, self.seed)
+
+        return self._once("nuts", "nuts", program.identity(self.nuts, self.seed), run)
+
+    def _once(self, stage: Stage, step: str, made_by: str, run: Callable[[], Fit]) -> Fit:
+        """Return a run that an earlier call has kept; otherwise make it, and keep it.
+
+        Parameters
+        ----------
+        stage, step
+            Which run, and the step of the clock that times it.
+        made_by
+            Everything that decides which draws it makes.
+        run
+            Makes it.
+        """
+        seconds = self.clock.seconds
+        before = seconds.get(step, 0.0)
+        kept = self.unfinished.kept(stage, made_by)
         if kept is not None:
-            fit, seconds["nuts"] = kept
+            fit, took = kept
+            seconds[step] = before + took
             return fit
-        with self.clock.step("plain NUTS", "nuts"):
-            fit = program.plain(self.nuts, self.seed)
-        self.unfinished.keep(fit, made_by, seconds["nuts"])
+        fit = run()
+        self.unfinished.keep(stage, fit, made_by, seconds[step] - before)
         return fit
 
     def tempered(
@@ -124,21 +148,39 @@ class Steps:
         """
         program = self.program
         form = program.form(method, path, self.num)
-        variants = [form.program, *([ORIGINAL] if program.generates else [])]
-        program.compile(variants, self.clock)
-        with self.clock.step("comparing densities", "check"):
-            self.refuse(program.tempered_disagreement(method, path, self.seed, self.num))
-        with self.clock.step("the tempered run", "sampling"):
-            began = time.perf_counter()
-            nuts, left = self.nuts, math.inf
-            if in_rounds_of is not None:
-                left = max(self.budget - in_rounds_of.seconds, LEAST_SHARE * self.budget)
-                nuts = program.affordable(nuts, left)
-            fit = program.tempered(method, path, starts, nuts, self.seed, self.num)
-            took = time.perf_counter() - began
+        originals = [ORIGINAL] if program.generates else []
+        settings: dict[str, Any] = {"method": method, "num": self.num, "budget": self.budget}
+        left = math.inf
+        if in_rounds_of is not None:
+            left = max(self.budget - in_rounds_of.seconds, LEAST_SHARE * self.budget)
+
+        def run() -> Fit:
+            program.compile([form.program, *originals], self.clock)
+            with self.clock.step("comparing densities", "check"):
+                self.refuse(program.tempered_disagreement(method, path, self.seed, self.num))
+            with self.clock.step("the tempered run", "sampling"):
+                nuts = self.nuts if math.isinf(left) else program.affordable(self.nuts, left)
+                fit = program.tempered(method, path, starts, nuts, self.seed, self.num)
             remember(fit, shortened(nuts, self.nuts))
-            if in_rounds_of is not None:
-                fit = self._in_rounds(method, path, fit, took, _ROUNDS_SHARE * left)
+            return fit
+
+        def run_in_rounds() -> Fit:
+            before = self.clock.seconds.get("sampling", 0.0)
+            # What goes on from the states of a run needs the path of that run.
+            data = program.tempered_data(method, path, self.num)
+            made_by = program.identity(self.nuts, self.seed, form.program, data=data, **settings)
+            first = self._once("tempered", "sampling", made_by, run)
+            took = self.clock.seconds["sampling"] - before
+            program.compile([form.program], self.clock)
+            with self.clock.timed("sampling"):
+                return self._in_rounds(method, path, first, took, _ROUNDS_SHARE * left)
+
+        # The path is left out: draws along another one, which pilots in a hurry may find, are draws
+        # of the same program.
+        rounds = in_rounds_of is not None
+        made_by = program.identity(self.nuts, self.seed, form.program, **settings, in_rounds=rounds)
+        fit = self._once("tempered", "sampling", made_by, run_in_rounds if rounds else run)
+        program.compile(originals, self.clock)
         with self.clock.step("generated quantities", "generate"):
             return program.generated(fit, self.seed)
 
@@ -168,8 +210,8 @@ class Steps:
         seconds: float,
         references: References = 2,
         near: Mapping[str, FloatArray] | None = None,
-    ) -> tuple[Fit, tuple[Finding, ...]]:
-        """Run parallel tempering, then the original's quantities; return findings with the fit.
+    ) -> Fit:
+        """Run parallel tempering, then the original's quantities.
 
         ``near`` has points near the target by parameter, shape (n, ...), if some are known.
         """
@@ -186,17 +228,52 @@ class Steps:
                 error=_ERROR_ENOUGH,
             ),
         )
-        with self.clock.step("parallel tempering", "parallel"):
-            made = parallel_tempering(
-                program.model,
-                settings,
-                references=references,
-                near=near,
-                seed=self.seed,
-                begin_round=self.clock.say,
-            )
+        made_by = program.identity(
+            self.nuts,
+            self.seed,
+            "target",
+            prior=source_digest(program.model.program(PRIOR)),
+            explorer=explorer,
+            references=references,
+            budget=self.budget,
+        )
+
+        def run() -> Fit:
+            with self.clock.step("parallel tempering", "parallel"):
+                return parallel_tempering(
+                    program.model,
+                    settings,
+                    references=references,
+                    near=near,
+                    seed=self.seed,
+                    begin_round=self.clock.say,
+                )
+
+        stage: Stage = "parallel" if near is None else "parallel-near"
+        fit = self._once(stage, "parallel", made_by, run)
         with self.clock.step("generated quantities", "generate"):
-            return program.generated(made.fit, self.seed), made.findings
+            return program.generated(fit, self.seed)
+
+    def nested(self, settings: NestedSettings) -> Fit:
+        """Run nested sampling, then the original's quantities."""
+        program = self.program
+        made_by = program.identity(
+            self.nuts,
+            self.seed,
+            "target",
+            prior=source_digest(program.model.program(PRIOR)),
+            nested=asdict(settings),
+        )
+
+        def run() -> Fit:
+            with self.clock.step("nested sampling", "nested"):
+                return nested_sampling(
+                    program.model, settings, seed=self.seed, begin_round=self.clock.say
+                )
+
+        fit = self._once("nested", "nested", made_by, run)
+        with self.clock.step("generated quantities", "generate"):
+            return program.generated(fit, self.seed)
 
     def refuse(self, differ: str | None) -> None:
         """Refuse to go on if stanli and CmdStan differ in a density."""
@@ -273,8 +350,7 @@ class Steps:
     ) -> Fit:
         """Add to a fit what its draws do not show: programs, findings, the pilots' results."""
         program = self.program
-        told = [each for each in self.of_program(fit) if each not in findings]
-        remember(fit, [*findings, *told])
+        remember(fit, [*findings, *self.of_program(fit)])
         fit.tree.attrs |= {
             "model": program.path.stem,
             "programs": json.dumps(program.programs(fit)),

@@ -1,19 +1,19 @@
-"""Draws of plain NUTS that a call keeps in a file until the whole call has finished.
+"""Runs that a call has finished, kept in files until the whole call has finished.
 
-What follows NUTS may be stopped, killed or fail, after draws that took hours.  So they are written
+What follows a run may be stopped, killed or fail, after draws that took hours.  So they are written
 as soon as they are there, beside the file that the result will have.  A call with the same program,
-data and settings goes on from them; the file goes when the result is written.
+data and settings goes on from them; the files go when the result is written.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -24,21 +24,42 @@ from harness.errors import StoreError
 from harness.fit import Fit, is_fit
 from harness.forms.common import PACKAGE
 
+Stage = Literal["nuts", "tempered", "parallel", "parallel-near", "nested"]
+"""A run that a call makes: plain NUTS, a tempered form, parallel tempering from the prior or with
+points near the target to start from, or nested sampling."""
+_WORDS: Mapping[Stage, str] = {
+    "nuts": "plain NUTS",
+    "tempered": "the tempered run",
+    "parallel": "parallel tempering",
+    "parallel-near": "parallel tempering",
+    "nested": "nested sampling",
+}
 _IDENTITY, _SECONDS = "unfinished_identity", "unfinished_seconds"
 """Attributes of such a fit: what made it, and the wall time that it took."""
 _FINDINGS = "unfinished_findings"
 """Its findings apart from the one that nobody has judged it."""
 
 
-def unfinished_file(out: Path) -> Path:
-    """Return the file beside a result in which draws are kept until the result is there."""
-    return out.with_name(f"{out.stem}.unfinished{out.suffix}")
+def unfinished_file(out: Path, stage: Stage = "nuts") -> Path:
+    """Return the file beside a result in which a run is kept until the result is there."""
+    of = "" if stage == "nuts" else f"-{stage}"
+    return out.with_name(f"{out.stem}.unfinished{of}{out.suffix}")
+
+
+def unfinished_files(out: Path) -> list[Path]:
+    """Return all files that a call may keep runs in."""
+    return [unfinished_file(out, stage) for stage in get_args(Stage)]
 
 
 def identity(
-    program_sha256: str, data: Mapping[str, Any], nuts: NutsSettings, seed: int, engine: str
+    program_sha256: str,
+    data: Mapping[str, Any],
+    nuts: NutsSettings,
+    seed: int,
+    engine: str,
+    options: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return a digest of everything that decides which draws NUTS makes.
+    """Return a digest of everything that decides which draws a run makes.
 
     Parameters
     ----------
@@ -48,9 +69,11 @@ def identity(
         Its data.
     nuts, seed, engine
         Settings of the run, its seed, and what runs it.
+    options
+        Further settings, of a run that is not plain NUTS.
     """
     versions = [version("harness"), engine, version(PACKAGE[engine])]
-    settings = json.dumps(nuts.identity(), sort_keys=True)
+    settings = json.dumps({**nuts.identity(), **(options or {})}, sort_keys=True)
     digest = hashlib.sha256("\0".join([program_sha256, *versions, str(seed), settings]).encode())
     for name in sorted(data):
         for part, array in numbers_in(name, data[name]):
@@ -60,7 +83,7 @@ def identity(
 
 
 class Unfinished:
-    """Keeps the draws of one call.  As a context, it adds to errors where they are.
+    """Keeps the finished runs of one call.  As a context, it adds to errors where they are.
 
     Parameters
     ----------
@@ -70,51 +93,61 @@ class Unfinished:
     Attributes
     ----------
     taken_up
-        Whether this call goes on from draws of an earlier one.
+        Runs of an earlier call that this one goes on from.
     """
 
     def __init__(self, out: Path | None) -> None:
-        self._path = None if out is None else unfinished_file(out)
-        self._holds_ours = False
-        self.taken_up = False
+        self._out = out
+        self._ours: dict[Stage, Path] = {}
+        self.taken_up: list[Stage] = []
 
     def __enter__(self) -> Unfinished:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
-        if error is not None and self._holds_ours:
+        if error is not None and self._ours:
+            runs = _in_words(list(self._ours))
+            files = _listed([str(path) for path in self._ours.values()])
             error.add_note(
-                f"Plain NUTS had finished: its draws are in {self._path}, and the same command "
-                "goes on from there."
+                f"{runs[0].upper()}{runs[1:]} had finished: the draws are in {files}, and the same "
+                "command goes on from there."
             )
 
-    def kept(self, made_by: str) -> tuple[Fit, float] | None:
-        """Return draws that an earlier call has kept, and the seconds that they took.
+    def kept(self, stage: Stage, made_by: str) -> tuple[Fit, float] | None:
+        """Return a run that an earlier call has kept, and the seconds that it took.
 
         Parameters
         ----------
+        stage
+            Which run.
         made_by
             What :func:`identity` says of this call.  Draws that something else made, and files that
             cannot be read, do not count.
         """
-        if self._path is None or not is_fit(self._path):
+        if self._out is None:
+            return None
+        path = unfinished_file(self._out, stage)
+        if not is_fit(path):
             return None
         try:
-            fit = Fit.load(self._path)
+            fit = Fit.load(path)
         except StoreError:
             return None
         attrs = fit.tree.attrs
         if attrs.pop(_IDENTITY, None) != made_by:
             return None
-        self._holds_ours = self.taken_up = True
+        self._ours[stage] = path
+        self.taken_up.append(stage)
         attrs["findings"] = attrs.pop(_FINDINGS)
         return fit, float(attrs.pop(_SECONDS))
 
-    def keep(self, fit: Fit, made_by: str, seconds: float) -> None:
-        """Write draws of NUTS, whole or not at all.
+    def keep(self, stage: Stage, fit: Fit, made_by: str, seconds: float) -> None:
+        """Write the draws of a run, whole or not at all.
 
         Parameters
         ----------
+        stage
+            Which run.
         fit
             The draws.
         made_by
@@ -122,34 +155,53 @@ class Unfinished:
         seconds
             Wall time that they took.
         """
-        if self._path is None:
+        if self._out is None:
             return
+        path = unfinished_file(self._out, stage)
         copy = Fit(fit.tree.copy(deep=False))
         copy.tree.attrs = fit.tree.attrs | {
             _IDENTITY: made_by,
             _SECONDS: seconds,
             _FINDINGS: fit.tree.attrs.get("findings", "[]"),
         }
-        remember(copy, [_NOT_JUDGED])
+        remember(copy, [_not_judged(stage)])
         with suppress(StoreError):  # the disk may be full, but the call can still do without
-            copy.save(self._path)
-            self._holds_ours = True
+            copy.save(path)
+            self._ours[stage] = path
 
     def remove(self) -> None:
-        """Remove the file that this call has written or taken up."""
-        if self._path is not None and self._holds_ours:
-            self._path.unlink(missing_ok=True)
-            self._holds_ours = False
+        """Remove the files that this call has written or taken up."""
+        for path in self._ours.values():
+            path.unlink(missing_ok=True)
+        self._ours = {}
 
 
-_NOT_JUDGED = Finding(
-    Severity.WARNING,
-    "These are the draws of plain NUTS alone: the call that made them has not finished, so nobody "
-    "has looked for further modes.",
-    "Run the same command again, which goes on from here.",
-)
+def _not_judged(stage: Stage) -> Finding:
+    missing = {
+        "nuts": "nobody has looked for further modes",
+        "tempered": "nobody has compared it with other runs",
+    }.get(stage, "nobody has compared it with other runs or made a table of its modes")
+    return Finding(
+        Severity.WARNING,
+        f"This is {_WORDS[stage]} alone: the call that made these draws has not finished, so "
+        f"{missing}.",
+        "Run the same command again, which goes on from here.",
+    )
 
-TAKEN_UP = Finding(
-    Severity.FINE,
-    "Plain NUTS was not run again: its draws are those of an earlier call that had not finished.",
-)
+
+def not_run_again(stages: Sequence[Stage]) -> Finding:
+    """Report the runs that were taken up from an earlier call."""
+    return Finding(
+        Severity.FINE,
+        "Not run again, because an earlier call that did not finish had made the draws: "
+        f"{_in_words(stages)}.",
+    )
+
+
+def _in_words(stages: Sequence[Stage]) -> str:
+    return _listed(list(dict.fromkeys(_WORDS[each] for each in stages)))
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

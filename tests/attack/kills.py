@@ -19,6 +19,7 @@ from test_attack_sample import REJECTS
 
 from harness.engine.watcher import lives
 from harness.fit import Fit
+from harness.user.unfinished import unfinished_files
 
 _SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _MARK = "HARNESS_ATTACK"
@@ -53,8 +54,9 @@ def killed_command(seed: int, folder: Path, source: TinyWorld) -> str | None:
             arguments = ["-m", "harness", "sample", str(folder / "p.stan")]
             arguments += ["--data", str(folder / "d.json"), "--out", str(folder / "fit.nc")]
             if kind == "auto":
-                arguments += ["--engine", "stanli", "--draws", "4000"]
-                moment = rng.uniform(0.5, 5)
+                method = rng.choice(("auto", "auto", "joint_tempering", "parallel_tempering"))
+                arguments += ["--engine", "stanli", "--draws", "4000", "--method", method]
+                moment = rng.uniform(0.5, 5 if method == "auto" else 12)
             else:
                 arguments += ["--engine", kind, "--method", "nuts", "--draws", "300000"]
                 moment = rng.uniform(0.2, 8)
@@ -75,9 +77,9 @@ def killed_command(seed: int, folder: Path, source: TinyWorld) -> str | None:
     if "Traceback" in said and "in invoke" in said:
         return f"{where}: {said[-1500:]}"
     if kind in ("stanli", "cmdstan", "auto"):
-        for name in ("fit.nc", "fit.unfinished.nc"):
-            if (folder / name).exists():
-                Fit.load(folder / name)
+        for path in (folder / "fit.nc", *unfinished_files(folder / "fit.nc")):
+            if path.exists():
+                Fit.load(path)
         wrong = _goes_on(arguments, environment, folder) if kind == "auto" else None
         return f"{where}: {wrong}" if wrong else _swept(scratch, where, status)
     world.quick_run()
@@ -92,15 +94,17 @@ def killed_command(seed: int, folder: Path, source: TinyWorld) -> str | None:
 
 def _goes_on(arguments: list[str], environment: dict[str, str], folder: Path) -> str | None:
     """Run a killed command again, and say what is wrong with how it goes on."""
-    kept = (folder / "fit.unfinished.nc").exists()
+    out = folder / "fit.nc"
+    kept = [path for path in unfinished_files(out) if path.exists()]
     command = [sys.executable, *arguments]
     again = subprocess.run(command, env=environment, capture_output=True, text=True)
     if again.returncode:
         return f"the same command ended with {again.returncode}: {again.stderr[-800:]}"
-    Fit.load(folder / "fit.nc")
-    if kept != ("Plain NUTS was not run again" in again.stdout):
-        return f"NUTS had finished: {kept}, but the same command says:\n{again.stdout[-1500:]}"
-    return "the unfinished draws are left" if (folder / "fit.unfinished.nc").exists() else None
+    Fit.load(out)
+    if bool(kept) != ("Not run again" in again.stdout):
+        return f"kept: {kept}, but the same command says:\n{again.stdout[-1500:]}"
+    left = [path.name for path in unfinished_files(out) if path.exists()]
+    return f"unfinished draws are left: {left}" if left else None
 
 
 def _kill(
