@@ -99,6 +99,6 @@ def bench(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def attack(session: nox.Session) -> None:
-    """Attack with some hundred random cases: mutated files, kills at random moments."""
+    """Attack with some hundred random cases: mutated files, kills, programs of known log Z."""
     install(session, "tests")
     session.run("python", "-m", "tests.attack", *session.posargs, env=ONE_THREAD)

@@ -77,6 +77,27 @@ def program(folder: Path, text: str) -> Path:
     return path
 
 
+ASKED = {
+    "mu ~ normal(0, 1); s ~ exponential(1); target += -2 * log(s);": "s has a density already",
+    "mu ~ normal(0, 1); s ~ exponential(1); target += -0.5 * square(mu / s);": "mu, s has",
+    "mu ~ normal(0, 1); target += -2 * log(s);": "",
+    "log(s) ~ normal(0, 1); target += -log(s);": "",
+    "s ~ exponential(1); target += -0.5 * square(mu);": "",
+    "s ~ exponential(1); target += -normal_lccdf(0 | mu, 1);": "",
+    "s ~ exponential(1); target += -normal_lccdf(0 | 0, 2);": "",
+}
+"""What is asked about a statement that no data reach, "" for nothing."""
+
+
+@pytest.mark.parametrize("statements", ASKED)
+def test_what_changes_a_prior_that_there_is_already_is_asked_about(
+    statements: str, tmp_path: Path
+) -> None:
+    said = ASKED[statements]
+    found = temper(program(tmp_path, PROGRAM.format(statement=statements)), method="prior")
+    assert [said in each for each in found.questions] == ([True] if said else [])
+
+
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_classification(statement: str, tmp_path: Path, cmdstan_home: Path) -> None:
     path = program(tmp_path, PROGRAM.format(statement=statement))

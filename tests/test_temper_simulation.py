@@ -234,6 +234,46 @@ def test_what_depends_on_other_parameters(tmp_path: Path) -> None:
     check(draws["m"], stats.logistic.cdf)
 
 
+def _mixed(x: FloatArray) -> FloatArray:
+    """Return the distribution function of a spike with weight 0.3 and a slab."""
+    return np.asarray(0.3 * stats.norm(0, 0.05).cdf(x) + 0.7 * stats.t(4, 1, 3).cdf(x))
+
+
+SPIKE, SLAB = "normal_lpdf(b[k] | 0, 0.05)", "student_t_lpdf(b[k] | 4, 1, 3)"
+MIXTURES = {
+    "log_mix": f"log_mix(0.3, {SPIKE}, {SLAB})",
+    "log_sum_exp": f"log_sum_exp(log(0.3) + {SPIKE}, {SLAB} + log1m(0.3))",
+    "weights that do not sum to 1": f"log_sum_exp(({SPIKE} + log(3)), {SLAB} - log(1 / 7.0))",
+    "a mixture of mixtures": f"log_mix(0.2, {SPIKE}, log_mix(0.125, {SPIKE}, {SLAB}))",
+}
+
+
+@pytest.mark.parametrize("how", MIXTURES)
+def test_mixtures(how: str, tmp_path: Path) -> None:
+    prior = f"for (k in 1 : K) {{ target += {MIXTURES[how]}; }}"
+    check(simulated(written(tmp_path, "vector[K] b;", prior))["b"], _mixed)
+
+
+def test_a_mixture_whose_weight_and_scale_are_parameters(tmp_path: Path) -> None:
+    """The weight and the scale are drawn first, the vector from one component as a whole."""
+    prior = (
+        "target += log_mix(w, normal_lpdf(b | 0, s), normal_lpdf(b | 5, s)); "
+        "w ~ beta(2, 1); s ~ gamma(3, 2);"
+    )
+    parameters = "vector[3] b; real<lower=0, upper=1> w; real<lower=0> s;"
+    drawn = simulated(written(tmp_path, parameters, prior))
+    check(drawn["w"], stats.beta(2, 1).cdf)
+    check(drawn["s"], stats.gamma(3, scale=0.5).cdf)
+    share = np.mean(np.mean(drawn["b"], axis=1) < 2.5)
+    # Draws of the first component, which has probability E[w] = 2/3; s is rarely so large that
+    # means of three are on the other side.
+    s = drawn["s"] / np.sqrt(3)
+    exact = np.mean(
+        drawn["w"] * stats.norm.cdf(2.5 / s) + (1 - drawn["w"]) * stats.norm.sf(2.5 / s)
+    )
+    assert abs(share - exact) < 4 * np.sqrt(0.25 / DRAWS)
+
+
 def test_cuts_that_depend_on_data_alone_and_orders(tmp_path: Path) -> None:
     draws = simulated(
         written(
@@ -318,6 +358,21 @@ REFUSED = {
         "ordered[2] a;",
         "a[1] ~ normal(0, 1);",
         "elements in order",
+    ),
+    "a mixture that is cut": (
+        "real<lower=0> a;",
+        "target += log_mix(0.5, normal_lpdf(a | 0, 1), normal_lpdf(a | 0, 2));",
+        "cuts a mixture",
+    ),
+    "a weight that depends on what is drawn": (
+        "real a;",
+        "target += log_sum_exp(square(a) + normal_lpdf(a | 0, 1), normal_lpdf(a | 0, 2));",
+        "depends on a itself",
+    ),
+    "a mixture of different numbers": (
+        "vector[2] a;",
+        "target += log_mix(0.5, normal_lpdf(a[1] | 0, 1), normal_lpdf(a[2] | 0, 2));",
+        "not a known density",
     ),
     "a sum that is zero": ("sum_to_zero_vector[3] a;", "a ~ normal(0, 1);", "joint constraint"),
 }

@@ -1,4 +1,4 @@
-"""Draws of a prior that has several modes itself, of which NUTS sees one."""
+"""Draws of priors that NUTS does not draw well: with several modes, a spike, or no end."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from harness.evidence import effective_draws
+from harness.diagnosis import Severity
+from harness.evidence import effective_draws, expectation
 from harness.temper import tempered_model
 from harness.user import draw_prior, sample
-from harness.user.draw_prior import prior_draws
+from harness.user.draw_prior import ImproperPriorError, prior_draws
 
 TWO = """data {
   int<lower=0> N;
@@ -22,12 +23,43 @@ parameters {
   real<lower=0> s;
 }
 model {
-  target += log_mix(0.3, normal_lpdf(x | -10, 0.5), normal_lpdf(x | 10, 1));
+  real left = log(0.3) + normal_lpdf(x | -10, 0.5);
+  real right = log(0.7) + normal_lpdf(x | 10, 1);
+  target += log_sum_exp(left, right);
   s ~ exponential(1);
   y ~ normal(x, s);
 }
 """
 DATA = {"N": 2, "y": [1.0, -3.0]}
+SPIKE = """data {
+  real y;
+}
+parameters {
+  real b;
+}
+model {
+  real spike = log(0.5) + normal_lpdf(b | 0, 0.01);
+  real slab = log(0.5) + normal_lpdf(b | 0, 3);
+  target += log_sum_exp(spike, slab);
+  y ~ normal(b, 1);
+}
+"""
+"""Stated so that the text does not show that it is a mixture, which could be simulated."""
+ENDLESS = """data {
+  vector[3] y;
+}
+parameters {
+  real m;
+  real<lower=0> s;
+}
+model {
+  m ~ normal(0, 3);
+  s ~ exponential(1);
+  target += -3 * log(s);
+  target += normal_lpdf((y - m) / s | 0, 1);
+}
+"""
+"""With a likelihood that is standardised by hand, so that a part of it looks like the prior's."""
 
 
 @pytest.fixture
@@ -70,6 +102,47 @@ def test_draws_disagree_where_replicas_do_not_reach_all_modes(
     assert not drawn.reliable
     assert drawn.log_integral is None
     assert np.mean(drawn.points[:, :, 0] < 0) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_spike_that_nuts_walks_past_is_drawn(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "spike.stan"
+    path.write_text(SPIKE, encoding="utf-8")
+    drawn = prior_draws(tempered_model(path, {"y": 0.5}), seed=seed)
+    inside = (np.abs(drawn.points) < 0.03).astype(np.float64)
+    exact = 0.5 * (1 - 2 * stats.norm.sf(3)) + 0.5 * (1 - 2 * stats.norm.sf(0.01))
+    found = expectation(inside[..., 0])
+    assert abs(found.value - exact) < 4 * found.mcse < 0.2
+    assert drawn.reliable
+    assert drawn.log_integral is not None
+    assert abs(drawn.log_integral.value) < 4 * drawn.log_integral.mcse < 0.2
+
+
+def test_draws_of_a_density_without_end_are_not_taken_for_a_prior(tmp_path: Path) -> None:
+    """They agree with each other at the smallest numbers that there are, 1e-308."""
+    path = tmp_path / "endless.stan"
+    path.write_text(ENDLESS, encoding="utf-8")
+    data = {"y": [0.5, 1.2, -0.1]}
+    with pytest.raises(ImproperPriorError, match="improper"):
+        prior_draws(tempered_model(path, data), seed=1)
+    result = sample(
+        path,
+        data,
+        seed=1,
+        engine="stanli",
+        method="parallel_tempering",
+        progress=False,
+    )
+    m, log_s = np.linspace(-15, 15, 1501), np.linspace(-7, 5, 1201)
+    s = np.exp(log_s)
+    height = stats.norm(0, 3).pdf(m)[:, None] * np.exp(-s) * s
+    height = height * np.prod([stats.norm.pdf(y, m[:, None], s) for y in data["y"]], axis=0)
+    truth = np.log(height.sum() * (m[1] - m[0]) * (log_s[1] - log_s[0]))
+    assert result.log_evidence is not None
+    assert abs(result.log_evidence.value - truth) < 4 * result.log_evidence.mcse < 0.2
+    told = [each.sentence for each in result.diagnosis if each.severity == Severity.WARNING]
+    assert any("its draws drift to infinity" in each for each in told)
+    assert any("`target += - 3 * log(s);`" in each and "temper: yes" in each for each in told)
 
 
 @pytest.mark.slow

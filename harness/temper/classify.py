@@ -280,7 +280,10 @@ def _called(additions: list[Addition], rules: Rules) -> Finding:
 def _something_tempered(groups: list[_Group]) -> list[_Group]:
     """Classify unsure statements as likelihood if nothing else is."""
     if any(each.finding.tempered for each in groups):
-        return groups
+        return [
+            replace(each, finding=replace(each.finding, unsure=True)) if each.finding.asks else each
+            for each in groups
+        ]
     unsure = any(each.finding.unsure for each in groups)
 
     def again(group: _Group) -> _Group:

@@ -207,6 +207,34 @@ class Drawing:
             return self._matrix(at, family, given)
         raise NotSimulatedError(f"there is no generator of {family} for this")
 
+    def apart(self) -> Drawing:
+        """Return what draws in the same way, and adds up densities that nobody looks at."""
+        return Drawing(self._names, self._names.of("log_density_apart"))
+
+    def one_of(
+        self, texts: Sequence[str], densities: Sequence[str], log_weights: Sequence[str]
+    ) -> str:
+        """Text that draws from one component of a mixture.
+
+        Parameters
+        ----------
+        texts
+            Texts that draw from the components, by what :meth:`apart` returns.
+        densities
+            Texts of the log densities of what has been drawn, each as if from one component.
+        log_weights
+            Texts of the logs of the weights, up to a constant.
+        """
+        weight, chosen = self._names.of("log_weight_of_component"), self._names.of("component")
+        rows = [
+            f"real {self._names.of('log_density_apart')} = 0;",
+            f"vector[{len(texts)}] {weight} = log_softmax([{', '.join(log_weights)}]');",
+            f"int {chosen} = categorical_logit_rng({weight});",
+            *(f"if ({chosen} == {i}) {{\n{text}\n}}" for i, text in enumerate(texts, 1)),
+            f"{self._log_density} += log_sum_exp({weight} + [{', '.join(densities)}]');",
+        ]
+        return _braces(rows)
+
     def uniform_direction(self, at: str) -> str:
         """Text that draws a vector of length 1."""
         index = self._names.of("number")

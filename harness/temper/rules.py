@@ -14,6 +14,10 @@ Data that only choose may also be the graph of a prior, as in
 parameters in the term has a density of its own elsewhere, or is bounded, the term is likelihood; if
 nothing else gives one of them a density, it is prior.  Both are marked as unsure.
 
+A term that no data reach is prior.  But if it is no density, and all its parameters have densities
+of their own as they are declared, somebody should be asked: ``target += -N * log(sigma)`` with a
+number for N belongs to a likelihood that is standardised by hand.
+
 Numbers that only give the sizes of parameters choose nothing as a loop's bound:
 ``for (j in 1 : J)`` visits all parameters.  If these rules find no likelihood in a program, the
 unsure terms are its likelihood; if there are none, the terms that single numbers among data reach.
@@ -46,12 +50,15 @@ class Finding:
         Whether the text does not decide it.
     hint
         Whether it is part of the likelihood if nothing else is.
+    asks
+        Whether somebody should be asked about it if there is a likelihood.
     """
 
     tempered: bool
     why: str
     unsure: bool = False
     hint: bool = False
+    asks: bool = False
 
 
 _CHOOSE = "data {} only choose what it adds, as an index, a bound or a size"
@@ -183,7 +190,21 @@ class Rules:
             return Finding(True, _CHOOSE.format(listed(choices)), unsure=True)
         single = value.data | value.hints | around.hints
         hint = bool(single and value.touched) and not self._bare(value, those, numbers=True)
+        others = [] if any(each.density for each in those) else self._with_densities(value, those)
+        if others:
+            why = f"no data flow into it, but {listed(others)} has a density already"
+            return Finding(False, why, hint=hint, asks=True)
         return Finding(False, "no data flow into it", hint=hint)
+
+    def _with_densities(self, value: Value, those: list[Addition]) -> list[str]:
+        """Return the parameters in a value if other statements give each a density as declared."""
+        drawn = {
+            piece.parameter
+            for addition, _ in self._own
+            if all(addition is not one for one in those)
+            for piece in addition.pieces() or ()
+        }
+        return sorted(value.parameters) if set(value.parameters) <= drawn else []
 
     def _bare(self, value: Value, those: list[Addition], *, numbers: bool = False) -> list[str]:
         """Return unbounded vectors of parameters in a value to which only those give a density."""

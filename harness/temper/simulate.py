@@ -24,6 +24,7 @@ from harness.temper.declared import declared
 from harness.temper.drawn import Drawing, Given, NotSimulatedError, Region, Shape
 from harness.temper.library import Names
 from harness.temper.marks import Marks
+from harness.temper.mixtures import Component, mixture
 from harness.temper.needed import needed
 from harness.temper.parameters import Parameter, parameters
 from harness.temper.prior import NeededStatements
@@ -112,6 +113,32 @@ class _Draw:
     shape: Shape
     density: Density
 
+    @property
+    def parts(self) -> tuple[_Draw, ...]:
+        """The draw itself; see :class:`_Mixture`."""
+        return (self,)
+
+
+@dataclass(frozen=True)
+class _Mixture:
+    """A mixture of densities in the prior, of which one is drawn from.
+
+    Attributes
+    ----------
+    parts
+        The densities, of one variate.
+    log_weights
+        Texts of the logs of their weights.
+    """
+
+    parts: tuple[_Draw, ...]
+    log_weights: tuple[str, ...]
+
+    @property
+    def parameter(self) -> Parameter:
+        """The parameter that is drawn."""
+        return self.parts[0].parameter
+
 
 class _Simulator:
     def __init__(self, syntax: Syntax, classification: Classification) -> None:
@@ -120,7 +147,7 @@ class _Simulator:
         self._fixed = declared(syntax).fixed
         self._parameters = {each.name: each for each in parameters(syntax)}
         self._names = Names(names(tuple(syntax.blocks.values())))
-        self._draws: dict[int, list[_Draw]] = {}
+        self._draws: dict[int, list[_Draw | _Mixture]] = {}
         self._normalised = True
 
     def simulation(self) -> Simulation:
@@ -249,13 +276,31 @@ class _Simulator:
             else:
                 raise NotSimulatedError("a change of variables, or a function, adds to the prior")
 
-    def _of_term(self, term: Density | Node, fixed: frozenset[str]) -> Iterator[_Draw]:
+    def _of_term(self, term: Density | Node, fixed: frozenset[str]) -> Iterator[_Draw | _Mixture]:
         if not isinstance(term, Density):
-            if not _is_fixed(term, fixed):
+            if _is_fixed(term, fixed):
+                return  # a constant
+            components = mixture(term)
+            if components is None:
                 raise NotSimulatedError("something is added that is not a known density")
-            return  # a constant
-        if all(_is_fixed(each, fixed) for each in term.args):
-            return
+            yield self._mixture(components, fixed)
+        elif not all(_is_fixed(each, fixed) for each in term.args):
+            yield self._draw(term, fixed)
+
+    def _mixture(self, components: tuple[Component, ...], fixed: frozenset[str]) -> _Mixture:
+        parts = tuple(self._draw(each.density, fixed) for each in components)
+        name = parts[0].parameter.name
+        if any(name in names(node) for each in components for node in each.read):
+            raise NotSimulatedError(f"a weight in a mixture depends on {name} itself")
+        for part in parts:
+            if part.density.family in MATRICES or (
+                part.density.family not in VECTORS
+                and (any(self._cuts(part)) or tag(part.parameter.transformation) in _SORTED)
+            ):
+                raise NotSimulatedError(f"a constraint of {name} cuts a mixture")
+        return _Mixture(parts, tuple(each.log_weight for each in components))
+
+    def _draw(self, term: Density, fixed: frozenset[str]) -> _Draw:
         if term.own or term.cumulative or term.factor != 1:
             raise NotSimulatedError(f"{term.name} is not a known density")
         variate, shape = _variate(term.args[0])
@@ -265,7 +310,7 @@ class _Simulator:
             raise NotSimulatedError(f"{term.name} is not a density of a parameter as declared")
         draw = _Draw(parameter, variate, shape, term)
         self._check(draw, fixed)
-        yield draw
+        return draw
 
     # Whether what a constraint leaves of a distribution depends on parameters
 
@@ -328,8 +373,13 @@ class _Simulator:
             self._normalised = False  # how much of the mass is left is not known
         return Region(tuple(lows), tuple(highs), least, most, constraint in _SORTED, half)
 
-    def _text(self, draw: _Draw, drawing: Drawing) -> str:
+    def _text(self, draw: _Draw | _Mixture, drawing: Drawing) -> str:
         """Text that draws."""
+        if isinstance(draw, _Mixture):
+            apart = drawing.apart()
+            texts = [self._text(each, apart) for each in draw.parts]
+            densities = [_call(each.density) for each in draw.parts]
+            return drawing.one_of(texts, densities, draw.log_weights)
         family = draw.density.family
         numbers = family not in MATRICES and family not in VECTORS
         given = [
@@ -351,7 +401,7 @@ class _Simulator:
                 continue
             drawn = self._draws.get(id(each), [])
             # What is drawn is named, but not read.
-            places = {id(_base(draw.variate)) for draw in drawn}
+            places = {id(_base(part.variate)) for draw in drawn for part in draw.parts}
             for part in own_nodes(each):
                 if has_field(part, "id_loc") and id(part) not in places:
                     reads.add(name_of(part))
@@ -448,6 +498,12 @@ def _bounds(parameter: Parameter) -> list[Node]:
 
 def _given(node: Node) -> Given:
     return Given(StanText().expression(node), is_container(node))
+
+
+def _call(density: Density) -> str:
+    """Text of a density with all its constants."""
+    variate, *behind = map(StanText().expression, density.args)
+    return f"{density.family}_lpdf({variate} | {', '.join(behind)})"
 
 
 def _is_fixed(node: Node, fixed: frozenset[str]) -> bool:

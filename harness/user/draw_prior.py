@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from harness import evidence
+from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
@@ -30,15 +31,26 @@ CHAINS = 16
 _WARMUP, _DRAWS = 300, 256
 _LONGER, _MOST_SECONDS = 4, 4.0
 """If chains disagree there is a second run, so many times as long, unless the first took longer."""
-_CLIMBS_SECONDS, _REPLICAS_SECONDS = 2.0, 8.0
+_CLIMBS_SECONDS, _REPLICAS_SECONDS = 2.0, 16.0
 """Most time for climbs to further modes of a prior, and for replicas that visit these as well."""
 _SYSTEMS = 4
 _REPLICAS = TemperingSettings(
     chains=_SYSTEMS, warmup=500, draws=CHAINS * _DRAWS // _SYSTEMS, most_seconds=_REPLICAS_SECONDS
 )
+_SETTLED = 1.03
+"""R-hat of NUTS's draws above which replicas draw the prior: a spike in a wide prior, which NUTS
+rarely enters, has a share of them that is off by several hundredths at 1.05."""
 _WIDENED = 1.2
 """How much wider than draws the Gaussians are that replicas start from."""
+_HUGE = 1e150
+"""A number so large, or one over a number so small, comes from a density that has no end."""
+_MOST_HUGE = 0.01
+"""Share of draws with such numbers from which on a prior is improper."""
 _log = logging.getLogger(__name__)
+
+
+class ImproperPriorError(SamplingError):
+    """Draws of a prior drift to infinity."""
 
 
 def prior_draws(model: Model, seed: int) -> PriorDraws:
@@ -57,9 +69,10 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
 
     Raises
     ------
+    ImproperPriorError
+        If draws drift off to infinity.
     SamplingError
-        If NUTS does not run on the prior, or a draw is not finite: draws of an improper prior
-        drift off to infinity.
+        If NUTS does not run on the prior.
     """
     density = BatchedDensity(model.program(PRIOR), model.data)
     try:
@@ -99,13 +112,27 @@ def _sampled(model: Model, density: BatchedDensity, seed: int, *, times: int = 1
         if name in run.variables
     }
     points = density.unconstrain_draws(flat).reshape(CHAINS, _DRAWS, -1)
-    if not np.all(np.isfinite(points)):
-        raise SamplingError(
+    if not np.all(np.isfinite(points)) or _run_away(flat):
+        raise ImproperPriorError(
             f"draws of the prior of {model.name} drift to infinity: it is improper, or so vague "
             "that its parameters overflow"
         )
     r_hat = evidence.largest_r_hat(points)
     return PriorDraws(points, density, r_hat, int(run.gradients.sum()))
+
+
+def _run_away(draws: Mapping[str, FloatArray]) -> bool:
+    """Whether parameters, each of shape (n, ...), have numbers of no size that data have.
+
+    Where a density has no end, floating-point numbers have one: chains agree there, at numbers like
+    1e-308, and the integral of the density up to there looks finite.
+    """
+    for each in draws.values():
+        size = np.abs(each).reshape(len(each), -1)
+        far = np.any((size > _HUGE) | ((size < 1 / _HUGE) & (size > 0)), axis=1)
+        if far.mean() > _MOST_HUGE:
+            return True
+    return False
 
 
 def _with_all_modes(model: Model, found: PriorDraws, seed: int) -> PriorDraws:
@@ -128,7 +155,7 @@ def _with_all_modes(model: Model, found: PriorDraws, seed: int) -> PriorDraws:
         return found
     found = replace(found, gradients=found.gradients + climbed.gradients)
     modes = climbed.that_matter()
-    if not modes:
+    if not modes and found.r_hat <= _SETTLED:
         return found
     try:
         run = _replicas(found, modes, rng, seed)
@@ -161,6 +188,8 @@ def _replicas(
 def _mixed(found: PriorDraws, modes: Sequence[OtherMode], rng: np.random.Generator) -> PriorDraws:
     """Return draws of which one chain in each four is in other modes, so that chains disagree."""
     points = found.points.copy()
+    if not modes:
+        return found
     for number, chain in enumerate(range(0, CHAINS, 4)):
         points[chain] = modes[number % len(modes)].points(points.shape[1], rng)
     return replace(found, points=points, r_hat=evidence.largest_r_hat(points))

@@ -151,14 +151,23 @@ def bridge_of_draws(reason: str) -> Finding:
     )
 
 
-def about_improper_prior(model: Model) -> list[Finding]:
+def about_improper_prior(model: Model, *, drifts: bool = False) -> list[Finding]:
     """Warn that log Z is no evidence, because the prior is improper.
 
     If the whole program is tempered, its base tells nothing about its prior.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    drifts
+        Whether that is known from draws, and not from the text.
     """
     if model.tempered_whole:
         return []
     where = f" (it is flat in {_listed(model.flat)})" if model.flat else ""
+    if drifts:
+        where = " (its draws drift to infinity)"
     return [
         Finding(
             Severity.WARNING,

@@ -289,7 +289,7 @@ def no_relief(reason: str) -> Finding:
     """Report that parallel tempering has not helped either."""
     return Finding(
         Severity.WARNING,
-        f"Parallel tempering was tried as well, and did not help: {reason}",
+        f"Parallel tempering was tried as well, and did not help: {reason.rstrip('.')}.",
         "Give it more time (--budget), or more scans (--draws, --warmup).",
     )
 

@@ -3,7 +3,8 @@
 Nothing in the draws shows a mode that no chain has visited.  So climbs start at places that the
 draws do not suggest (:mod:`harness.user.climb_starts`).  Where one ends at a mode without draws
 nearby, the Gaussian that fits there (Laplace's approximation) tells its mass, and if that matters,
-so does a bridge from NUTS that starts in it.
+so does a bridge from NUTS that starts in it.  A narrow peak within the draws may be missing as well
+(:mod:`harness.user.narrow_peaks`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from harness.modes.climb import Box, climb
 from harness.modes.local_mass import LocalGaussian, local_gaussian, local_log_mass
 from harness.user.climb_starts import starting_points
 from harness.user.mode_alone import ModesAlone
+from harness.user.narrow_peaks import WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
 
 LEAST_MASS = 0.01
@@ -149,20 +151,30 @@ def other_modes(
     search = _Search(density, points, others)
     rng = np.random.default_rng([seed, 21])
     flat = points.reshape(-1, points.shape[2])
+    own = np.empty((0, flat.shape[1]))
     if log_mass is None:
-        own = search.peaks(flat[rng.integers(len(flat), size=_KNOWN)])
-        known = search.examined(own.points, most_seconds=most_seconds)
+        climbed = search.peaks(flat[rng.integers(len(flat), size=_KNOWN)])
+        own = climbed.points
+        known = search.examined(own, most_seconds=most_seconds)
         if not known:
-            return OtherModes((), None, own.climbs, search.gradients)
+            return OtherModes((), None, climbed.climbs, search.gradients)
         # In many dimensions a peak may be far from the draws, and what is around it negligible.
         log_mass = max(*(each.log_mass for each in known.values()), search.lower_bound(rng))
     origin, start = starting_points(model, density, draws, flat, seed)
     peaks = search.peaks(start, most_seconds=most_seconds)
-    new = np.flatnonzero(~search.visited.holds(peaks.points))[:_EXAMINED]
+    visited = search.visited.holds(peaks.points)
+    new = np.flatnonzero(~visited)[:_EXAMINED]
     modes = [
         OtherMode(local, origin[peaks.start[new[k]]], local.log_mass)
         for k, local in search.examined(peaks.points[new], most_seconds=most_seconds).items()
     ]
+    inside = np.concatenate([own, peaks.points[visited][:_KNOWN]])
+    past = search.walked_past(
+        inside, points, at_least=log_mass + np.log(LEAST_MASS), most_seconds=most_seconds, seed=seed
+    )
+    if past.peaks:
+        modes += [OtherMode(each, "the draws", each.log_mass) for each in past.peaks]
+        log_mass = past.log_mass
     modes.sort(key=lambda each: -each.log_mass)
     alone = ModesAlone(
         model,
@@ -313,6 +325,27 @@ class _Search:
             if local is not None:
                 found[number] = local
         return found
+
+    def walked_past(
+        self,
+        peaks: FloatArray,
+        points: FloatArray,
+        *,
+        at_least: float,
+        most_seconds: float,
+        seed: int,
+    ) -> WalkedPast:
+        """Return those of some peaks (n, D) among the draws which these have walked past."""
+        distinct = peaks[self._distinct(peaks, self(peaks)[0])]
+        return walked_past(
+            list(self.examined(distinct, most_seconds=most_seconds).values()),
+            points,
+            self.visited,
+            self,
+            at_least=at_least,
+            most_seconds=most_seconds,
+            seed=seed,
+        )
 
     def lower_bound(self, rng: np.random.Generator) -> float:
         """Return a log mass that is at least there, by importance sampling from a Gaussian.

@@ -30,7 +30,7 @@ from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
 from harness.samplers.tempering_run import TemperingRun, TemperingSettings
 from harness.user.bridged import bridged_in_time
-from harness.user.draw_prior import prior_draws
+from harness.user.draw_prior import ImproperPriorError, prior_draws
 from harness.user.evidence import about_improper_prior, unknown_integral, written_prior
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import PriorDraws
@@ -169,7 +169,11 @@ class _Parallel:
         if not starts_from_prior(model):
             return drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)
         self._begin("draws of the prior")
-        prior = self._prior = prior_draws(model, self._seeds[2])
+        try:
+            prior = self._prior = prior_draws(model, self._seeds[2])
+        except ImproperPriorError:
+            self._findings += about_improper_prior(model, drifts=True)
+            return drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)
         self._gradients += prior.gradients
         density = BatchedDensity(model.program("prior"), model.data, threads=self._threads)
         points = prior.points.reshape(-1, prior.points.shape[2])

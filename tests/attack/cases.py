@@ -22,8 +22,9 @@ from harness.user import Method, sample
 
 from .files import mutated_data, mutated_fit, mutated_program, mutated_store
 from .kills import killed_command
+from .truths import wrong_in_silence
 
-CASES = {"program": 110, "data": 70, "fit": 120, "store": 25, "kill": 30}
+CASES = {"program": 110, "data": 70, "fit": 120, "store": 25, "kill": 30, "truth": 16}
 """How many cases there are of each kind."""
 
 
@@ -37,6 +38,7 @@ def run_case(shared: Path, number: tuple[str, int]) -> tuple[str, int, str | Non
         "fit": lambda folder: mutated_fit(20_000 + seed, folder, shared / "fits"),
         "store": lambda folder: mutated_store(30_000 + seed, folder, source),
         "kill": lambda folder: killed_command(40_000 + seed, folder, source),
+        "truth": partial(wrong_in_silence, 50_000 + seed),
     }
     environment = dict(os.environ)
     with (
