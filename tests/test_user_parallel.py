@@ -327,6 +327,21 @@ def test_auto_lets_it_take_over_where_the_tempered_run_fails(
     assert Fit.load(out).tree["nuts_posterior"]["x"].shape[2:] == (2,)
 
 
+def test_auto_draws_the_prior_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draws of a prior that cannot be simulated take long; its search has some already."""
+
+    def fails(*_: object) -> Fit:
+        raise SamplingError("the tempered run was stopped")
+
+    monkeypatch.setattr("harness.user.program.UserProgram.tempered", fails)
+    monkeypatch.setattr("harness.user.parallel.prior_draws", fails)
+    program = written(tmp_path, BIMODAL)
+    result = sample(program, BIMODAL_DATA, seed=1, draws=500, engine="stanli", progress=False)
+    assert result.method == "parallel_tempering"
+    assert "the prior" in result.replicas
+    check_evidence(result, bimodal_truth()[0], 0.2)
+
+
 def test_auto_does_not_try_again_for_what_no_run_would_change(tmp_path: Path) -> None:
     """A statement of which it is open what it belongs to is a warning, whatever the method."""
     text = """

@@ -181,7 +181,8 @@ class _Auto:
             near = self._near(scouted, draws, judged)
             rest = (1 - MODES_SHARE) * self._steps.budget - self._steps.spent
             left = max(rest, LEAST_SHARE * self._steps.budget)
-            fit = self._steps.replicas(self._explorer, left, near=near)
+            prior = scouted.prior_and_integral
+            fit = self._steps.replicas(self._explorer, left, near=near, prior=prior)
         except FAILURES as error:
             return found.adding(no_relief(str(error)))
         compared = self._compared(plain, fit)

@@ -64,6 +64,7 @@ def parallel_tempering(
     *,
     references: References = 2,
     near: Mapping[str, FloatArray] | None = None,
+    prior: PriorDraws | None = None,
     seed: int,
     begin_round: Callable[[str], None],
 ) -> Fit:
@@ -80,6 +81,8 @@ def parallel_tempering(
     near
         Points near the target by parameter, shape (n, ...), to which the Gaussian is fitted first;
         by default draws of short runs of NUTS.
+    prior
+        Draws of the prior, if there are some; what they cost has been counted before.
     seed
         Seed.
     begin_round
@@ -90,7 +93,7 @@ def parallel_tempering(
     DataError, SamplingError, ToolchainError
         If stanli is missing, or there is nothing to start from.
     """
-    return _Parallel(model, settings, references, near, seed, begin_round).result()
+    return _Parallel(model, settings, references, near, prior, seed, begin_round).result()
 
 
 class _Parallel:
@@ -100,6 +103,7 @@ class _Parallel:
         settings: TemperingSettings,
         references: References,
         near: Mapping[str, FloatArray] | None,
+        prior: PriorDraws | None,
         seed: int,
         begin_round: Callable[[str], None],
     ) -> None:
@@ -112,7 +116,7 @@ class _Parallel:
         self._threads = cores()
         self._density = BatchedDensity(model.program("target"), model.data, threads=self._threads)
         self._gradients = 0
-        self._prior: PriorDraws | None = None
+        self._prior = prior
         self._short = ShortRuns(
             model,
             self._density,
@@ -168,13 +172,15 @@ class _Parallel:
             self._findings += about_improper_prior(model)
         if not starts_from_prior(model):
             return drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)
-        self._begin("draws of the prior")
-        try:
-            prior = self._prior = prior_draws(model, self._seeds[2])
-        except ImproperPriorError:
-            self._findings += about_improper_prior(model, drifts=True)
-            return drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)
-        self._gradients += prior.gradients
+        if self._prior is None:
+            self._begin("draws of the prior")
+            try:
+                self._prior = prior_draws(model, self._seeds[2])
+            except ImproperPriorError:
+                self._findings += about_improper_prior(model, drifts=True)
+                return drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)
+            self._gradients += self._prior.gradients
+        prior = self._prior
         density = BatchedDensity(model.program("prior"), model.data, threads=self._threads)
         points = prior.points.reshape(-1, prior.points.shape[2])
         candidates = points

@@ -128,6 +128,13 @@ class Scouted:
     seconds: float
     starts: Mapping[str, FloatArray]
 
+    @property
+    def prior_and_integral(self) -> PriorDraws | None:
+        """The draws of the prior, with its integral if a leg has told it."""
+        if self.prior is None or self.constant is None:
+            return self.prior
+        return replace(self.prior, log_integral=self.constant)
+
 
 def scout_program(
     model: Model,

@@ -30,7 +30,7 @@ from harness.user.modes import found_by_climbs, mode_findings, mode_table, no_mo
 from harness.user.nested import nested_sampling
 from harness.user.other_modes import OtherModes, no_other_mode
 from harness.user.parallel import References, parallel_tempering
-from harness.user.prior import PRIOR
+from harness.user.prior import PRIOR, PriorDraws
 from harness.user.program import Tempered, UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
@@ -210,10 +210,12 @@ class Steps:
         seconds: float,
         references: References = 2,
         near: Mapping[str, FloatArray] | None = None,
+        prior: PriorDraws | None = None,
     ) -> Fit:
         """Run parallel tempering, then the original's quantities.
 
-        ``near`` has points near the target by parameter, shape (n, ...), if some are known.
+        ``near`` has points near the target by parameter, shape (n, ...), and ``prior`` draws of the
+        prior, if some are known.
         """
         program = self.program
         settings = TemperingSettings(
@@ -245,6 +247,7 @@ class Steps:
                     settings,
                     references=references,
                     near=near,
+                    prior=prior,
                     seed=self.seed,
                     begin_round=self.clock.say,
                 )
