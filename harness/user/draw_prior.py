@@ -187,9 +187,9 @@ def _replicas(
 
 def _mixed(found: PriorDraws, modes: Sequence[OtherMode], rng: np.random.Generator) -> PriorDraws:
     """Return draws of which one chain in each four is in other modes, so that chains disagree."""
-    points = found.points.copy()
     if not modes:
         return found
+    points = found.points.copy()
     for number, chain in enumerate(range(0, CHAINS, 4)):
         points[chain] = modes[number % len(modes)].points(points.shape[1], rng)
     return replace(found, points=points, r_hat=evidence.largest_r_hat(points))
