@@ -12,7 +12,7 @@ from harness.diagnosis import Severity
 from harness.evidence import effective_draws, expectation
 from harness.temper import tempered_model
 from harness.user import draw_prior, sample
-from harness.user.draw_prior import ImproperPriorError, prior_draws
+from harness.user.draw_prior import DriftingPriorError, prior_draws
 
 TWO = """data {
   int<lower=0> N;
@@ -123,7 +123,7 @@ def test_draws_of_a_density_without_end_are_not_taken_for_a_prior(tmp_path: Path
     path = tmp_path / "endless.stan"
     path.write_text(ENDLESS, encoding="utf-8")
     data = {"y": [0.5, 1.2, -0.1]}
-    with pytest.raises(ImproperPriorError, match="improper"):
+    with pytest.raises(DriftingPriorError, match="improper"):
         prior_draws(tempered_model(path, data), seed=1)
     result = sample(
         path,
@@ -141,7 +141,7 @@ def test_draws_of_a_density_without_end_are_not_taken_for_a_prior(tmp_path: Path
     assert result.log_evidence is not None
     assert abs(result.log_evidence.value - truth) < 4 * result.log_evidence.mcse < 0.2
     told = [each.sentence for each in result.diagnosis if each.severity == Severity.WARNING]
-    assert any("its draws drift to infinity" in each for each in told)
+    assert any("Draws of the prior drift to infinity" in each for each in told)
     assert any("`target += - 3 * log(s);`" in each and "temper: yes" in each for each in told)
 
 

@@ -301,7 +301,7 @@ def test_parallel_tempering_begins_anew_where_climbs_found_a_mode(tmp_path: Path
         method="parallel_tempering",
         seed=32,
         engine="stanli",
-        budget=40,
+        budget=80,
         progress=False,
     )
     assert any("Parallel tempering ran twice" in each.sentence for each in result.diagnosis)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,6 +16,8 @@ from stan_density import stanli
 from harness.diagnosis import Severity
 from harness.errors import DataError
 from harness.user import Method, UserFit, sample
+from harness.user.draw_prior import DriftingPriorError
+from harness.user.program import Tempered
 from harness.user.sample import METHODS
 
 assert stanli is not None
@@ -75,7 +77,8 @@ def test_a_likelihood_that_underflows_over_most_of_the_prior(
 ) -> None:
     """On 93% of it: log Z came out 2.7 too high, with every finding fine."""
     result = run(tmp_path, SEEN, SEEN_DATA, method)
-    check(result, seen_truth(), 0.8 if method == "collapsed_tempering" else 0.3)
+    # By seed, errors of one tempered run are .2 to .6: gaps in the prior cost it many rejections.
+    check(result, seen_truth(), 0.8 if method in get_args(Tempered) else 0.3)
     if method == "auto":
         assert any(
             "The likelihood is zero on 9" in each for each in sentences(result, Severity.FINE)
@@ -253,8 +256,12 @@ def growth() -> tuple[dict[str, Any], float]:
     )
 
 
-def test_growth_curves_whose_prior_cannot_be_drawn_from(tmp_path: Path) -> None:
-    """Gamma(.001, .001) has next to all its mass at 0: a path from there came out 42 nats off."""
+@pytest.mark.parametrize("method", ["auto", "parallel_tempering", *get_args(Tempered)])
+def test_growth_curves_whose_prior_cannot_be_drawn_from(method: Method, tmp_path: Path) -> None:
+    """Gamma(.001, .001) has next to all its mass at 0: a path from there came out 42 nats off.
+
+    Draws of it overflow, so paths start from a wide Gaussian instead.
+    """
     program = """
     data { int I; int J; vector[J] t; matrix[I, J] y; }
     parameters { real mu; real b; real<lower=0> tau_a; real<lower=0> tau_y; vector[I] a; }
@@ -270,12 +277,23 @@ def test_growth_curves_whose_prior_cannot_be_drawn_from(tmp_path: Path) -> None:
     }
     """
     data, truth = growth()
-    result = run(tmp_path, program, data, "auto")
-    assert result.method == "nuts"
-    check(result, truth, 0.5)
-    assert any(
-        "Draws of the prior disagree" in each for each in sentences(result, Severity.WARNING)
-    )
+    result = run(tmp_path, program, data, method)
+    assert result.method == ("nuts" if method == "auto" else method)
+    check(result, truth, 0.4)
+    assert not sentences(result, Severity.PROBLEM)
+    assert any("so vague that numbers" in each for each in sentences(result, Severity.FINE))
+    if method == "auto":
+        assert not sentences(result, Severity.WARNING)
+
+
+def test_nested_sampling_says_what_to_do_about_a_prior_that_overflows(tmp_path: Path) -> None:
+    program = """
+    data { real y; }
+    parameters { real<lower=0> tau; }
+    model { tau ~ gamma(.001, .001); y ~ normal(0, inv_sqrt(tau)); }
+    """
+    with pytest.raises(DriftingPriorError, match="use --method parallel_tempering"):
+        run(tmp_path, program, {"y": 0.3}, "nested_sampling")
 
 
 def test_a_poisson_regression_whose_likelihood_is_beyond_numbers_under_the_prior(

@@ -152,7 +152,7 @@ def test_no_run_that_has_finished_is_made_again(
 ) -> None:
     program, out = tmp_path / "two.stan", tmp_path / "fit.nc"
     program.write_text(TWO_MODES)
-    settings: dict[str, Any] = {**FEW, "method": method, "progress": False, "budget": 20}
+    settings: dict[str, Any] = {**FEW, "method": method, "progress": False, "budget": 60}
     made = Made(monkeypatch, runs)
     whole = sample(program, **settings)
     before = made.number

@@ -20,6 +20,7 @@ from harness.user.compare import Comparison, Population, Region, compare, parame
 from harness.user.confirm import nuts_stays
 from harness.user.evidence import (
     PilotsEvidence,
+    about_drifting_prior,
     about_improper_prior,
     pilots_evidence,
     zero_likelihood,
@@ -172,7 +173,10 @@ class _Auto:
     ) -> UserFit:
         """Let parallel tempering take over from a fit with troubles; return the better one."""
         # The draws of any method have the program's prior, and are of this program.
-        lasting = [*judged.accepted, *about_improper_prior(self._steps.program.model)]
+        model = self._steps.program.model
+        lasting = [*judged.accepted, *about_improper_prior(model)]
+        if scouted.drifts:
+            lasting += about_drifting_prior(model)
         troubles = found.troubles([*lasting, *self._steps.of_program(found.fit)])
         if not troubles:
             return found

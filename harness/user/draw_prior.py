@@ -45,12 +45,12 @@ _WIDENED = 1.2
 _HUGE = 1e150
 """A number so large, or one over a number so small, comes from a density that has no end."""
 _MOST_HUGE = 0.01
-"""Share of draws with such numbers from which on a prior is improper."""
+"""Share of draws with such numbers from which on draws drift to infinity."""
 _log = logging.getLogger(__name__)
 
 
-class ImproperPriorError(SamplingError):
-    """Draws of a prior drift to infinity."""
+class DriftingPriorError(SamplingError):
+    """Draws of a prior drift to infinity: it is improper, or as vague as gamma(.001, .001)."""
 
 
 def prior_draws(model: Model, seed: int) -> PriorDraws:
@@ -69,8 +69,8 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
 
     Raises
     ------
-    ImproperPriorError
-        If draws drift off to infinity.
+    DriftingPriorError
+        If draws drift to infinity.
     SamplingError
         If NUTS does not run on the prior.
     """
@@ -113,9 +113,9 @@ def _sampled(model: Model, density: BatchedDensity, seed: int, *, times: int = 1
     }
     points = density.unconstrain_draws(flat).reshape(CHAINS, _DRAWS, -1)
     if not np.all(np.isfinite(points)) or _run_away(flat):
-        raise ImproperPriorError(
+        raise DriftingPriorError(
             f"draws of the prior of {model.name} drift to infinity: it is improper, or so vague "
-            "that its parameters overflow"
+            "that its numbers overflow"
         )
     r_hat = evidence.largest_r_hat(points)
     return PriorDraws(points, density, r_hat, int(run.gradients.sum()))

@@ -115,6 +115,8 @@ def _with_constant(
 def _about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
     if model.own_base == "improper":
         return about_improper_prior(model)
+    if scouted.drifts:
+        return about_drifting_prior(model)
     found, prior = [], scouted.prior
     if prior is not None and not prior.reliable:
         found.append(
@@ -151,28 +153,43 @@ def bridge_of_draws(reason: str) -> Finding:
     )
 
 
-def about_improper_prior(model: Model, *, drifts: bool = False) -> list[Finding]:
+def about_improper_prior(model: Model) -> list[Finding]:
     """Warn that log Z is no evidence, because the prior is improper.
 
     If the whole program is tempered, its base tells nothing about its prior.
-
-    Parameters
-    ----------
-    model
-        The tempered model.
-    drifts
-        Whether that is known from draws, and not from the text.
     """
     if model.tempered_whole:
         return []
     where = f" (it is flat in {_listed(model.flat)})" if model.flat else ""
-    if drifts:
-        where = " (its draws drift to infinity)"
     return [
         Finding(
             Severity.WARNING,
             f"The prior is improper{where}, so log Z is not the evidence: it is the integral "
             "of the program's density, which depends on an arbitrary constant.",
+            "Give every parameter a proper prior, or do not compare log Z between models.",
+        )
+    ]
+
+
+def about_drifting_prior(model: Model) -> list[Finding]:
+    """Report that draws of the prior drift to infinity, and what that means for log Z.
+
+    If the text shows the prior's integral, it is proper, and only its numbers overflow.
+    """
+    if model.log_prior_integral is not None:
+        return [
+            Finding(
+                Severity.FINE,
+                "The prior is so vague that numbers drawn from it overflow, so a wide Gaussian "
+                "around the draws takes its place as a starting point.",
+            )
+        ]
+    return [
+        Finding(
+            Severity.WARNING,
+            "Draws of the prior drift to infinity: it is improper, or so vague that its numbers "
+            "overflow. If it is improper, log Z is not the evidence: it is the integral of the "
+            "program's density, which depends on an arbitrary constant.",
             "Give every parameter a proper prior, or do not compare log Z between models.",
         )
     ]

@@ -21,7 +21,7 @@ from harness.samplers.nested_particles import PriorAndLikelihood
 from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
 from harness.samplers.nested_sampling import METHOD, run_attributes
 from harness.samplers.nested_volumes import weighted_chains
-from harness.user.draw_prior import prior_draws
+from harness.user.draw_prior import DriftingPriorError, prior_draws
 from harness.user.evidence import unknown_integral, written_prior
 from harness.user.prior import PRIOR, PriorDraws, known_integral
 
@@ -84,7 +84,7 @@ def nested_sampling(
         If the prior is improper, there are too few particles for the dimension, or the likelihood
         is zero at all draws of the prior.
     SamplingError, ToolchainError
-        If NUTS does not run on the prior, or stanli is missing.
+        If NUTS does not run on the prior, its draws drift to infinity, or stanli is missing.
     """
     began = time.perf_counter()
     refuse_without_prior(model)
@@ -92,7 +92,12 @@ def nested_sampling(
     seeds = [int(each) for each in np.random.SeedSequence([seed, 14]).generate_state(3)]
     rng = np.random.default_rng(seeds[0])
     begin_round("draws of the prior")
-    prior = prior_draws(model, seeds[1])
+    try:
+        prior = prior_draws(model, seeds[1])
+    except DriftingPriorError as error:
+        raise DriftingPriorError(
+            f"{error}: nested sampling cannot start from it; use --method parallel_tempering"
+        ) from None
     threads = cores()
     target = BatchedDensity(model.program("target"), model.data, threads=threads)
     space = PriorAndLikelihood(

@@ -30,8 +30,13 @@ from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
 from harness.samplers.tempering_run import TemperingRun, TemperingSettings
 from harness.user.bridged import bridged_in_time
-from harness.user.draw_prior import ImproperPriorError, prior_draws
-from harness.user.evidence import about_improper_prior, unknown_integral, written_prior
+from harness.user.draw_prior import DriftingPriorError, prior_draws
+from harness.user.evidence import (
+    about_drifting_prior,
+    about_improper_prior,
+    unknown_integral,
+    written_prior,
+)
 from harness.user.legs import fitted_gaussian
 from harness.user.prior import PriorDraws
 from harness.user.references import Dealt, drawn_from, fitted_base, reference, refitted_base
@@ -176,8 +181,8 @@ class _Parallel:
             self._begin("draws of the prior")
             try:
                 self._prior = prior_draws(model, self._seeds[2])
-            except ImproperPriorError:
-                self._findings += about_improper_prior(model, drifts=True)
+            except DriftingPriorError:
+                self._findings += about_drifting_prior(model)
                 return drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)
             self._gradients += self._prior.gradients
         prior = self._prior

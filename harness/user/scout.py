@@ -31,7 +31,7 @@ from harness.model import Model
 from harness.path import GaussianBase, Pilot
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
-from harness.user.draw_prior import prior_draws
+from harness.user.draw_prior import DriftingPriorError, prior_draws
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, known_integral
 from harness.user.short import ShortRuns
@@ -110,6 +110,9 @@ class Scouted:
         Log of the integral of the prior as the program writes it; None if it is not known.
     prior
         Draws of the prior; None if the search did not start from it.
+    drifts
+        Whether draws of the prior drift to infinity, so that the search started from a wide
+        Gaussian instead.
     failures
         Why a leg or the bridge failed, by name: ``search``, ``near``, ``constant``, ``bridge``.
     gradients, seconds
@@ -127,6 +130,7 @@ class Scouted:
     gradients: int
     seconds: float
     starts: Mapping[str, FloatArray]
+    drifts: bool = False
 
     @property
     def prior_and_integral(self) -> PriorDraws | None:
@@ -238,6 +242,7 @@ class _Scout:
             far_seed=self._seeds[5],
         )
         self._gradients = 0
+        self._drifts = False
         self._failures: dict[str, str] = {}
         self._estimates: dict[str, tuple[LogEvidence, ...]] = {}
 
@@ -247,16 +252,15 @@ class _Scout:
         constant: LogEvidence | None = LogEvidence(0.0, 0.0)
         search: Leg | None = None
         path: FoundPath | None = None
-        from_prior = starts_from_prior(self._model)
-        origin = "the prior" if from_prior else "a wide Gaussian"
+        origin = "the prior" if starts_from_prior(self._model) else "a wide Gaussian"
         try:
-            if from_prior:
-                prior = self._prior()
+            prior = self._prior()
+            if prior is not None:
                 positive = self._likelihood_above_zero(prior)
                 halves = (slice(None, None, 2), slice(1, None, 2))
                 bases: Sequence[GaussianBase] = [prior.base(half) for half in halves]
             else:
-                positive = WHOLE_BASE
+                origin, positive = "a wide Gaussian", WHOLE_BASE
                 bases = _fitted(self._short.wide, WIDER)
             search = run_leg(
                 self._density,
@@ -266,8 +270,8 @@ class _Scout:
                 seed=self._seeds[1],
             )
             self._remember(search)
-            base = None if from_prior else search.pilots[0].base
-            if from_prior or self._model.no_gaussian_base is None:
+            base = None if prior is not None else search.pilots[0].base
+            if prior is not None or self._model.no_gaussian_base is None:
                 path = FoundPath(search.pilots[0], base, positive)
                 if prior is not None and path.zero_likelihood:
                     path = replace(path, reached=self._reached(prior, path.found))
@@ -289,10 +293,18 @@ class _Scout:
             gradients=self._gradients + self._short.gradients,
             seconds=time.perf_counter() - began,
             starts={} if search is None else self._starts(search),
+            drifts=self._drifts,
         )
 
-    def _prior(self) -> PriorDraws:
-        drawn = prior_draws(self._model, self._seeds[0])
+    def _prior(self) -> PriorDraws | None:
+        """Return draws of the prior; None if the search starts from a wide Gaussian."""
+        if not starts_from_prior(self._model):
+            return None
+        try:
+            drawn = prior_draws(self._model, self._seeds[0])
+        except DriftingPriorError:
+            self._drifts = True
+            return None
         self._gradients += drawn.gradients
         return drawn
 
