@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import permutations
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +50,9 @@ class Plain:
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
-    def unconstrain_draws(self, values: Mapping[str, npt.ArrayLike], /) -> FloatArray:
+    def unconstrain_draws(
+        self, values: Mapping[str, npt.ArrayLike], /, *, lengths: Literal["drawn", "one"] = "drawn"
+    ) -> FloatArray:
         parts = [np.asarray(values[name], dtype=np.float64) for name in self.shapes]
         return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 

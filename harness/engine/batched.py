@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from harness.engine.stan_library import (
 from harness.engine.stan_rows import CompiledRows, RowEvaluator, rows_from_python
 from harness.engine.stan_source import stan_instance
 from harness.engine.toolchain.row_loop import row_loop
+from harness.engine.unit_vectors import unit_vectors, with_lengths
 from harness.errors import DataError, SamplingError
 
 _FEW = 16
@@ -160,18 +162,30 @@ class BatchedDensity:
     def unconstrain(self, values: Mapping[str, npt.ArrayLike]) -> FloatArray:
         """Return the unconstrained point (D,) of parameter values, each of its own shape.
 
+        It is Stan's own, where the vector behind a unit vector has length 1.
+
         Raises
         ------
         DataError
             For the same reasons as in :meth:`unconstrain_draws`.
         """
-        draws = self.unconstrain_draws({n: np.asarray(v)[None] for n, v in values.items()})
+        one = {name: np.asarray(value)[None] for name, value in values.items()}
+        draws = self.unconstrain_draws(one, lengths="one")
         return draws.reshape(-1)
 
-    def unconstrain_draws(self, values: Mapping[str, npt.ArrayLike]) -> FloatArray:
+    def unconstrain_draws(
+        self, values: Mapping[str, npt.ArrayLike], *, lengths: Literal["drawn", "one"] = "drawn"
+    ) -> FloatArray:
         """Return the unconstrained points (n, D) of n draws of the parameters, each (n, *shape).
 
-        Names that are not parameters of the program are ignored.
+        Parameters
+        ----------
+        values
+            The draws.  Names that are not parameters of the program are ignored.
+        lengths
+            Of the vectors behind unit vectors, which draws do not record: ``drawn`` from their
+            distribution, so that the points are draws of the density on the unconstrained space, or
+            ``one``, as Stan has them; see :mod:`harness.engine.unit_vectors`.
 
         Raises
         ------
@@ -179,11 +193,10 @@ class BatchedDensity:
             If a parameter is missing, has another shape, or lies outside its support.
         """
         columns = to_columns(values, self._parameters, self.name)
-        if len(columns) < _FEW:
-            return self._unconstrained(columns)
-        bounds = self._fixed_bounds()
+        bounds = self._fixed_bounds() if len(columns) >= _FEW else None
         if bounds is None:
-            return self._unconstrained(columns)
+            points = self._unconstrained(columns)
+            return points if lengths == "one" else with_lengths(points, self.unit_vectors)
         points = bounds.unconstrain(columns)
         other = ~bounds.explain(columns, points, self._constrained)
         points[other] = self._unconstrained(columns[other])
@@ -202,6 +215,11 @@ class BatchedDensity:
         finally:
             self._idle.append(instance)
         return points
+
+    @cached_property
+    def unit_vectors(self) -> tuple[slice, ...]:
+        """The unconstrained coordinates behind each unit vector."""
+        return unit_vectors(lambda points: self.constrain(points, rejected="nan"), self.dimension)
 
     def _fixed_bounds(self) -> Bounds | None:
         """Return the bounds of the parameters if these are their only constraints."""

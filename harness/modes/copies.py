@@ -130,14 +130,14 @@ def _rows(axes: Axes, values: Values, spread: Values) -> Iterator[FloatArray]:
 
 
 def permuted_points(permutation: Permutation, points: FloatArray, target: Target) -> FloatArray:
-    """Return points (n, D) with an index in another order.
+    """Return points (n, D) with an index in another order, and length 1 behind unit vectors.
 
     Raises
     ------
     DataError
         If they are outside the support then.
     """
-    return target.unconstrain_draws(permutation(target.constrain(points)))
+    return target.unconstrain_draws(permutation(target.constrain(points)), lengths="one")
 
 
 def leaves_density(permutation: Permutation, points: FloatArray, target: Target) -> bool:
@@ -149,6 +149,7 @@ def leaves_density(permutation: Permutation, points: FloatArray, target: Target)
     """
     try:
         moved = permuted_points(permutation, points, target)
+        points = target.unconstrain_draws(target.constrain(points), lengths="one")
     except DataError:
         return False
     before, after = target(points)[0], target(moved)[0]

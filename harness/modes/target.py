@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy.typing as npt
 
@@ -26,8 +26,12 @@ class Target(Protocol):
     def constrain(self, points: npt.ArrayLike, /) -> dict[str, FloatArray]:
         """Return the parameters at points (n, D), each (n, *shape)."""
 
-    def unconstrain_draws(self, values: Mapping[str, npt.ArrayLike], /) -> FloatArray:
+    def unconstrain_draws(
+        self, values: Mapping[str, npt.ArrayLike], /, *, lengths: Literal["drawn", "one"] = "drawn"
+    ) -> FloatArray:
         """Return the points (n, D) of parameters, each (n, *shape).
+
+        The vectors behind unit vectors have lengths that are drawn, or 1.
 
         Raises
         ------

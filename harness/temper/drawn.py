@@ -236,13 +236,17 @@ class Drawing:
         return _braces(rows)
 
     def uniform_direction(self, at: str) -> str:
-        """Text that draws a vector of length 1."""
+        """Text that draws a vector of length 1.
+
+        Stan's Jacobian has the rest of the density of the normal numbers behind it.
+        """
         index = self._names.of("number")
         rows = [
             f"for ({index} in 1 : num_elements({at})) {{",
             f"{at}[{index}] = normal_rng(0, 1);",
             "}",
             f"{at} /= sqrt(dot_self({at}));",
+            f"{self._log_density} += num_elements({at}) * std_normal_lpdf(0);",
         ]
         return "\n".join(rows)
 

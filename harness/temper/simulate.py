@@ -432,7 +432,6 @@ class _Simulator:
         turns = [self._names.of(f"turn_{each}") for each in range(len(sizes))]
         at = f"{parameter.name}[{', '.join(turns)}]" if turns else parameter.name
         if constraint == "UnitVector":
-            self._normalised = False
             text = drawing.uniform_direction(at)
         else:
             family, *given = _FLAT[constraint]

@@ -16,6 +16,7 @@ from harness.diagnosis import Finding, Severity, diagnose
 from harness.diagnosis.finding import BETTER_PATH
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
+from harness.engine.unit_vectors import squared_lengths
 from harness.errors import DataError, HarnessError, SamplingError, one_line
 from harness.evidence import LogEvidence
 from harness.forms.common import Engine
@@ -363,8 +364,13 @@ class _Estimation:
             )
             return
         value, gradient = density(points.reshape(-1, points.shape[2]))
+        vectors = density.unit_vectors
         differ = difference_from_lp(
-            lp, value.reshape(lp.shape), gradient.reshape(points.shape), points
+            lp,
+            value.reshape(lp.shape) + 0.5 * squared_lengths(points, vectors),
+            gradient.reshape(points.shape),
+            points,
+            lengths=sum(each.stop - each.start for each in vectors),
         )
         if differ is not None:
             raise DataError(
