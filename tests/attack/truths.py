@@ -575,7 +575,7 @@ def _limits(make: _Maker) -> Block:
 
 def _missing(make: _Maker) -> Block:
     """A measurement that is missing, of a number of which only the square is known."""
-    m, gone = make.name("m"), make.name("gone")
+    m, gone = make.name("x"), make.name("gone")
     prior = make.dense(m, "normal", "0, 2")
     sd = 10 ** make.rng.uniform(-0.6, 0)
     seen = make.observed(f"square({m})", sd, make.around(make.rng.uniform(1, 4), sd))
