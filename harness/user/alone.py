@@ -39,7 +39,7 @@ def tempered_alone(steps: Steps, method: Tempered) -> UserFit:
             f"{scouted.failures.get('search') or steps.program.model.no_gaussian_base}. Use "
             "--method nuts, or auto, which keeps the fit of plain NUTS"
         )
-    fit = steps.tempered(method, scouted.path, scouted.starts)
+    fit = steps.tempered(method, scouted.path, scouted.starts, scouted=scouted, alone=True)
     differ = steps.program.difference_by_editing(method, scouted.path, steps.seed, steps.num)
     found, findings = pilots_evidence(
         steps.program.model, scouted, search_is_sound=True, nuts_is_sound=False

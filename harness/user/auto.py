@@ -151,7 +151,7 @@ class _Auto:
             return self._without_path(plain, scouted, judged, str(reason)), judged
         try:
             starts = from_both(scouted.starts, parameters_of(plain))
-            fit = self._steps.tempered(_FORM, scouted.path, starts, in_rounds_of=scouted)
+            fit = self._steps.tempered(_FORM, scouted.path, starts, scouted=scouted, alone=False)
         except FAILURES as error:
             return self._without_path(plain, scouted, judged, str(error)), judged
         return self._chosen(plain, fit, scouted, judged)

@@ -125,7 +125,7 @@ def sample(
         CmdStan, or stanli if there is no compiler.
     budget
         Seconds of wall time for what follows plain NUTS: pilots, which look for further modes and
-        estimate log Z, rounds in which the tempered run of ``auto`` goes on, parallel tempering if
+        estimate log Z, rounds in which a tempered run goes on, parallel tempering if
         that takes over, which has two fifths of it at least, and the table of modes.  A pilot that
         does not finish within its share is left out, and a finding reports that.  For
         ``parallel_tempering``, of the run: it goes on beyond the draws that are asked for until

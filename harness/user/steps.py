@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -49,8 +48,9 @@ _EFFECTIVE_ENOUGH, _ERROR_ENOUGH = 200, 0.05
 
 With four chains the probability of a mode then has a standard error of 0.018 or less.
 """
-_ROUNDS_SHARE = 0.25
-"""Share of what the pilots leave of the budget, for rounds in which a tempered run goes on."""
+_ROUNDS_SHARE, _ROUNDS_ALONE = 0.25, 0.75
+"""Share of what the pilots leave of the budget, for rounds in which a tempered run goes on: if
+parallel tempering may take over, and if nothing follows but the table of modes."""
 _ROUND_WARMUP = 150
 """Most warm-up iterations of such a round, if they adapt the step size only."""
 _log = logging.getLogger(__name__)
@@ -140,26 +140,32 @@ class Steps:
         path: FoundPath,
         starts: Mapping[str, FloatArray],
         *,
-        in_rounds_of: Scouted | None = None,
+        scouted: Scouted,
+        alone: bool,
     ) -> Fit:
         """Run a tempered form, then the original's transformed parameters and quantities.
 
-        With ``in_rounds_of`` it goes on in rounds with the time that the pilots have left.
+        It goes on in rounds with the time that the pilots have left, unless it has pseudo-samples.
+        ``alone`` tells that no other method can take over.
         """
         program = self.program
         form = program.form(method, path, self.num)
         originals = [ORIGINAL] if program.generates else []
-        settings: dict[str, Any] = {"method": method, "num": self.num, "budget": self.budget}
-        left = math.inf
-        if in_rounds_of is not None:
-            left = max(self.budget - in_rounds_of.seconds, LEAST_SHARE * self.budget)
+        settings: dict[str, Any] = {
+            "method": method,
+            "num": self.num,
+            "budget": self.budget,
+            "alone": alone,
+        }
+        left = max(self.budget - scouted.seconds, LEAST_SHARE * self.budget)
+        most_seconds = (_ROUNDS_ALONE if alone else _ROUNDS_SHARE) * left
 
         def run() -> Fit:
             program.compile([form.program, *originals], self.clock)
             with self.clock.step("comparing densities", "check"):
                 self.refuse(program.tempered_disagreement(method, path, self.seed, self.num))
             with self.clock.step("the tempered run", "sampling"):
-                nuts = self.nuts if math.isinf(left) else program.affordable(self.nuts, left)
+                nuts = self.nuts if alone else program.affordable(self.nuts, left)
                 fit = program.tempered(method, path, starts, nuts, self.seed, self.num)
             remember(fit, shortened(nuts, self.nuts))
             return fit
@@ -173,12 +179,12 @@ class Steps:
             took = self.clock.seconds["sampling"] - before
             program.compile([form.program], self.clock)
             with self.clock.timed("sampling"):
-                return self._in_rounds(method, path, first, took, _ROUNDS_SHARE * left)
+                return self._in_rounds(method, path, first, took, most_seconds)
 
         # The path is left out: draws along another one, which pilots in a hurry may find, are draws
         # of the same program.
-        rounds = in_rounds_of is not None
-        made_by = program.identity(self.nuts, self.seed, form.program, **settings, in_rounds=rounds)
+        rounds = method != "pseudo_extended"
+        made_by = program.identity(self.nuts, self.seed, form.program, **settings)
         fit = self._once("tempered", "sampling", made_by, run_in_rounds if rounds else run)
         program.compile(originals, self.clock)
         with self.clock.step("generated quantities", "generate"):
