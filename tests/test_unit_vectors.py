@@ -23,6 +23,7 @@ from harness.temper import tempered_model
 from harness.user import evidence_from_fit, sample
 from harness.user.belongs import difference_from_lp
 from harness.user.draw_prior import prior_draws
+from harness.user.peaked_lengths import PeakedLengths
 
 assert stanli is not None
 
@@ -51,6 +52,20 @@ model {
   a ~ normal(0, 1);
   target += 4 * dot_product(u, m);
   y ~ normal(a + u[1], 0.5);
+}
+"""
+AXIS = """
+data {
+  vector[3] m;
+  real k;
+}
+parameters {
+  unit_vector[3] u;
+  real<lower=0> s;
+}
+model {
+  s ~ exponential(1);
+  target += log_sum_exp(k * dot_product(u, m), -k * dot_product(u, m) - 1);
 }
 """
 DATA: dict[str, Any] = {"K": 3, "m": [1.0, 0.0, 0.0], "y": 0.7}
@@ -129,6 +144,37 @@ def test_the_prior_of_a_direction_has_a_known_integral(tmp_path: Path) -> None:
     assert drawn.log_integral.value == pytest.approx(1.5 * np.log(2 * np.pi), abs=1e-9)
     squares = np.sum(drawn.points[..., :3] ** 2, axis=-1).ravel()
     assert stats.kstest(squares, stats.chi2(3).cdf).pvalue > 1e-4
+
+
+def test_peaked_lengths_change_no_integral(tmp_path: Path) -> None:
+    density = written(tmp_path, DIRECTION, DATA)
+    peaked = PeakedLengths(density)
+    rng = np.random.default_rng(5)
+    scale = [1.6, 1.6, 1.6, 1.5]
+    proposed = rng.normal(size=(400_000, 4)) * scale
+    log_proposal = np.sum(stats.norm.logpdf(proposed, 0, scale), axis=1)
+    log_weight = peaked(proposed)[0] - log_proposal - np.log(2 * np.pi * 0.5)
+    error = np.exp(log_weight - logsumexp(log_weight)).std() * np.sqrt(len(log_weight))
+    found = logsumexp(log_weight) - np.log(len(log_weight))
+    assert abs(found - log_integral()) < 4 * error < 0.05
+    points, step = proposed[:5], 1e-6
+    for k, gradient in enumerate(peaked(points)[1].T):
+        there, back = (peaked(points + sign * step * np.eye(4)[k])[0] for sign in (1, -1))
+        np.testing.assert_allclose((there - back) / (2 * step), gradient, rtol=1e-5, atol=1e-5)
+    squares = squared_lengths(peaked.of_draws(proposed[:4000]), density.unit_vectors)
+    assert stats.kstest(squares, stats.chi2(6).cdf).pvalue > 1e-4
+
+
+def test_evidence_is_refused_where_draws_lack_the_opposite_direction(tmp_path: Path) -> None:
+    """In Stan's density climbs end where all directions meet, and see no mode."""
+    path, out = tmp_path / "axis.stan", tmp_path / "fit.nc"
+    path.write_text(AXIS)
+    data = {"m": [1.0, 0.0, 0.0], "k": 20.0}
+    fit = sample(path, data, method="nuts", seed=1, engine="stanli", progress=False, out=out)
+    assert (fit.posterior["u"].to_numpy()[..., 0] > 0).all()
+    refused = evidence_from_fit(out, path, data, progress=False)
+    assert refused.log_evidence is None
+    assert any("the draws miss a mode" in each for each in refused.refusals)
 
 
 @pytest.mark.parametrize("strength", [0, 4])

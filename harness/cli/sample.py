@@ -176,8 +176,8 @@ def temper(
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the fit to this NetCDF file.  Until then the draws of plain NUTS are kept beside "
-    "it, and the same command goes on from them if it is stopped.",
+    help="Write the fit to this NetCDF file.  Until then each run that has finished is kept beside "
+    "it, and the same command goes on from there if it is stopped.",
 )
 @click.option(
     "--report",

@@ -73,13 +73,23 @@ def squared_lengths(points: FloatArray, vectors: Sequence[slice]) -> FloatArray:
     return total
 
 
-def with_lengths(points: FloatArray, vectors: Sequence[slice]) -> FloatArray:
-    """Return points (n, D), where these vectors have length 1, with lengths of their distribution.
+def with_lengths(points: FloatArray, vectors: Sequence[slice], *, freedom: int = 1) -> FloatArray:
+    """Return points (n, D) with new lengths of these vectors.
 
-    The same number of points gets the same lengths each time.
+    The squares of the lengths are chi-square; the same number of points gets the same lengths each
+    time.
+
+    Parameters
+    ----------
+    points
+        No length is 0.
+    vectors
+        From :func:`unit_vectors`.
+    freedom
+        Degrees of freedom for each coordinate of a vector: 1 is Stan's density.
     """
     rng, longer = np.random.default_rng(_SEED), points.copy()
     for each in vectors:
-        size = each.stop - each.start
-        longer[:, each] *= np.sqrt(rng.chisquare(size, len(points)))[:, None]
+        square = rng.chisquare(freedom * (each.stop - each.start), len(points))
+        longer[:, each] *= np.sqrt(square / squared_lengths(points, [each]))[:, None]
     return longer

@@ -18,9 +18,9 @@ from scipy.special import stdtrit
 from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM
-from harness.engine.batched import BatchedDensity
 from harness.evidence import normalised_weights
 from harness.fit import Fit
+from harness.modes.target import Target
 
 FALSE_ALARM = 1e-3
 """Probability that a sound run of NUTS fails the comparison, over all coordinates."""
@@ -324,9 +324,7 @@ def parameters_of(fit: Fit) -> dict[str, FloatArray]:
     }
 
 
-def unconstrained(
-    values: Mapping[str, FloatArray], leading: int, density: BatchedDensity
-) -> FloatArray:
+def unconstrained(values: Mapping[str, FloatArray], leading: int, density: Target) -> FloatArray:
     """Return the unconstrained points of values by parameter.
 
     Parameters

@@ -22,6 +22,7 @@ from harness.modes.words import CLIMBS, listed, method_name
 from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
 from harness.user.other_modes import OtherModes, other_modes
+from harness.user.peaked_lengths import PeakedLengths
 
 NEGLIGIBLE, MATTERS = 1e-3, 0.01
 """Probabilities of a mode that the draws lack, below which it is fine, and from which a problem."""
@@ -89,11 +90,12 @@ def mode_table(
     # Thinned first: a tempered run in rounds may have a hundred times the draws that are looked at.
     draws = _thinned(parameters_of(fit), MOST_FINAL)[0]
     points = unconstrained(draws, 2, density)
-    visits = [_of_fit(fit, density, MOST_FINAL)]
-    visits += [_of_fit(each, density, MOST_OTHER) for each in others.values()]
+    peaked = PeakedLengths(density)
+    visits = [_of_fit(fit, peaked, MOST_FINAL)]
+    visits += [_of_fit(each, peaked, MOST_OTHER) for each in others.values()]
     if search is not None:
         values, every = _thinned(search.values, MOST_OTHER)
-        particles = unconstrained(values, 2, density)
+        particles = unconstrained(values, 2, peaked)
         log_weight = np.repeat(search.log_weight[:, None], particles.shape[1], axis=1)
         visits.append(Visits("search", particles, log_weight, every=every))
     if elsewhere is None:
@@ -116,7 +118,7 @@ def mode_table(
     try:
         table = find_modes(
             visits,
-            density,
+            peaked,
             effective=max(fewest_effective(fit), 1.0),
             masses=alone,
             most_seconds=most_seconds,
@@ -135,7 +137,7 @@ def fewest_effective(fit: Fit) -> float:
     return float(known.min()) if known.size else np.inf
 
 
-def _of_fit(fit: Fit, density: BatchedDensity, most: int) -> Visits:
+def _of_fit(fit: Fit, density: PeakedLengths, most: int) -> Visits:
     """Return the raw draws of a fit with their weights, at most so many."""
     raw, log_weight = fit.raw, fit.log_weight
     last = (PSEUDO_SAMPLE,) if log_weight.ndim == 3 else ()

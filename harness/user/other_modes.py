@@ -29,6 +29,7 @@ from harness.user.climb_starts import starting_points
 from harness.user.mode_alone import ModesAlone
 from harness.user.narrow_peaks import WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
+from harness.user.peaked_lengths import PeakedLengths
 
 LEAST_MASS = 0.01
 """Mass of a mode, as a share of that of the draws, from which on it matters."""
@@ -148,7 +149,9 @@ def other_modes(
     seed
         Seed of the starting points.  The same seed gives the same answer unless time runs out.
     """
-    search = _Search(density, points, others)
+    peaked = PeakedLengths(density)
+    own_points, points = points, peaked.of_draws(points)
+    search = _Search(peaked, points, others)
     rng = np.random.default_rng([seed, 21])
     flat = points.reshape(-1, points.shape[2])
     own = np.empty((0, flat.shape[1]))
@@ -179,7 +182,7 @@ def other_modes(
     alone = ModesAlone(
         model,
         density,
-        points,
+        own_points,
         variant=variant,
         most_seconds=_ALONE_SHARE * most_seconds,
         seed=seed,
@@ -274,7 +277,7 @@ class _Search:
     """Climbs in coordinates in which the draws have mean 0 and standard deviation 1."""
 
     def __init__(
-        self, density: BatchedDensity, points: FloatArray, others: Iterable[FloatArray]
+        self, density: PeakedLengths, points: FloatArray, others: Iterable[FloatArray]
     ) -> None:
         flat = points.reshape(-1, points.shape[2])
         self._density, self.gradients = density, 0

@@ -1,0 +1,73 @@
+"""A density whose lengths behind unit vectors have a mode, so that climbs end somewhere.
+
+In Stan's density, exp(-r^2 / 2) times a function of the direction, the vector behind a unit vector
+of K elements has no mode: at each direction the density is largest at length r = 0, where all
+directions meet, and climbs from anywhere end there.  Another law of the lengths changes nothing
+else, because lengths are independent of directions and of all other parameters.  With the factor
+r^K, which has mean 2^(K/2) Gamma(K) / Gamma(K/2), r^2 is chi-square of 2K degrees of freedom
+instead of K, the density is largest at r = sqrt(K), and every mode has the mass that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.engine.unit_vectors import with_lengths
+
+
+class PeakedLengths:
+    """A program's density with that factor for each unit vector; without any, the density itself.
+
+    This is a :class:`harness.modes.target.Target`.
+
+    Parameters
+    ----------
+    density
+        The program's.
+    """
+
+    def __init__(self, density: BatchedDensity) -> None:
+        self._density, self._vectors = density, density.unit_vectors
+        self.dimension, self.shapes = density.dimension, density.shapes
+
+    def __call__(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
+        """Return log densities (n,) and gradients (n, D) at points (n, D)."""
+        value, gradient = self._density(points)
+        at = np.asarray(points, dtype=np.float64)
+        inside = np.isfinite(value)
+        for each in self._vectors:
+            size = each.stop - each.start
+            square = np.sum(np.square(at[inside, each]), axis=1)
+            log_mean = size / 2 * np.log(2) + gammaln(size) - gammaln(size / 2)
+            value[inside] += size / 2 * np.log(square) - log_mean
+            gradient[inside, each] += size * at[inside, each] / square[:, None]
+        return value, gradient
+
+    def constrain(self, points: npt.ArrayLike, /) -> dict[str, FloatArray]:
+        """Return the parameters at points (n, D), each (n, *shape)."""
+        return self._density.constrain(points)
+
+    def unconstrain_draws(
+        self, values: Mapping[str, npt.ArrayLike], /, *, lengths: Literal["drawn", "one"] = "drawn"
+    ) -> FloatArray:
+        """Return the points (n, D) of parameters, each (n, *shape), with lengths of this density.
+
+        Raises
+        ------
+        DataError
+            If one lies outside its support.
+        """
+        points = self._density.unconstrain_draws(values, lengths=lengths)
+        return points if lengths == "one" else self.of_draws(points)
+
+    def of_draws(self, points: FloatArray) -> FloatArray:
+        """Return draws (..., D) of the program's density with lengths of this one."""
+        flat = points.reshape(-1, points.shape[-1])
+        return with_lengths(flat, self._vectors, freedom=2).reshape(points.shape)
