@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import permutations
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,7 @@ import pytest
 from scipy.special import expit, logit
 
 from harness.arrays import FloatArray, LogDensity
+from harness.engine.unit_vectors import Lengths
 from harness.errors import DataError, SamplingError
 from harness.modes import Mode, ModeTable, Visits, find_modes
 from harness.modes.climb import Box, climb
@@ -51,7 +51,7 @@ class Plain:
         }
 
     def unconstrain_draws(
-        self, values: Mapping[str, npt.ArrayLike], /, *, lengths: Literal["drawn", "one"] = "drawn"
+        self, values: Mapping[str, npt.ArrayLike], /, *, lengths: Lengths = "drawn"
     ) -> FloatArray:
         parts = [np.asarray(values[name], dtype=np.float64) for name in self.shapes]
         return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)

@@ -13,6 +13,7 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 from stan_density import stanli
 
+from harness.arrays import FloatArray, LogDensity
 from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
@@ -94,6 +95,18 @@ def written(folder: Path, text: str, data: dict[str, Any] | None = None) -> Batc
     return BatchedDensity(StanProgram(path), data or {})
 
 
+def check_integral(density: LogDensity, scale: list[float], seed: int, count: int) -> FloatArray:
+    """By importance sampling from a Gaussian; returns its points."""
+    proposed = np.random.default_rng(seed).normal(size=(count, 4)) * scale
+    log_weight = density(proposed)[0] - np.sum(stats.norm.logpdf(proposed, 0, scale), axis=1)
+    # Stan leaves the constants of ~ out.
+    log_weight -= np.log(2 * np.pi * 0.5)
+    error = np.exp(log_weight - logsumexp(log_weight)).std() * np.sqrt(len(log_weight))
+    found = logsumexp(log_weight) - np.log(len(log_weight))
+    assert abs(found - log_integral()) < 4 * error < 0.05
+    return np.asarray(proposed)
+
+
 def test_their_coordinates_are_read_off_the_library(tmp_path: Path) -> None:
     found = written(tmp_path, SEVERAL).unit_vectors
     assert found == (slice(4, 7), slice(7, 10), slice(17, 19))
@@ -123,16 +136,7 @@ def test_draws_have_the_lengths_that_their_density_asks_for(tmp_path: Path) -> N
 def test_the_density_on_the_unconstrained_space_is_that_of_the_points(tmp_path: Path) -> None:
     """Importance sampling from a Gaussian around them gives its integral."""
     density = written(tmp_path, DIRECTION, DATA)
-    rng = np.random.default_rng(4)
-    proposed = rng.normal(size=(200_000, 4)) * [1, 1, 1, 1.5]
-    log_weight = density.values(proposed) - np.sum(
-        stats.norm.logpdf(proposed, 0, [1, 1, 1, 1.5]), 1
-    )
-    # Stan leaves the constants of ~ out.
-    log_weight -= np.log(2 * np.pi * 0.5)
-    error = np.exp(log_weight - logsumexp(log_weight)).std() * np.sqrt(len(log_weight))
-    found = logsumexp(log_weight) - np.log(len(log_weight))
-    assert abs(found - log_integral()) < 4 * error < 0.05
+    check_integral(density, [1, 1, 1, 1.5], seed=4, count=200_000)
 
 
 def test_the_prior_of_a_direction_has_a_known_integral(tmp_path: Path) -> None:
@@ -149,14 +153,7 @@ def test_the_prior_of_a_direction_has_a_known_integral(tmp_path: Path) -> None:
 def test_peaked_lengths_change_no_integral(tmp_path: Path) -> None:
     density = written(tmp_path, DIRECTION, DATA)
     peaked = PeakedLengths(density)
-    rng = np.random.default_rng(5)
-    scale = [1.6, 1.6, 1.6, 1.5]
-    proposed = rng.normal(size=(400_000, 4)) * scale
-    log_proposal = np.sum(stats.norm.logpdf(proposed, 0, scale), axis=1)
-    log_weight = peaked(proposed)[0] - log_proposal - np.log(2 * np.pi * 0.5)
-    error = np.exp(log_weight - logsumexp(log_weight)).std() * np.sqrt(len(log_weight))
-    found = logsumexp(log_weight) - np.log(len(log_weight))
-    assert abs(found - log_integral()) < 4 * error < 0.05
+    proposed = check_integral(peaked, [1.6, 1.6, 1.6, 1.5], seed=5, count=400_000)
     points, step = proposed[:5], 1e-6
     for k, gradient in enumerate(peaked(points)[1].T):
         there, back = (peaked(points + sign * step * np.eye(4)[k])[0] for sign in (1, -1))

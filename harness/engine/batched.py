@@ -24,7 +24,7 @@ from harness.engine.stan_library import (
 from harness.engine.stan_rows import CompiledRows, RowEvaluator, rows_from_python
 from harness.engine.stan_source import stan_instance
 from harness.engine.toolchain.row_loop import row_loop
-from harness.engine.unit_vectors import unit_vectors, with_lengths
+from harness.engine.unit_vectors import Lengths, unit_vectors, with_lengths
 from harness.errors import DataError, SamplingError
 
 _FEW = 16
@@ -174,7 +174,7 @@ class BatchedDensity:
         return draws.reshape(-1)
 
     def unconstrain_draws(
-        self, values: Mapping[str, npt.ArrayLike], *, lengths: Literal["drawn", "one"] = "drawn"
+        self, values: Mapping[str, npt.ArrayLike], *, lengths: Lengths = "drawn"
     ) -> FloatArray:
         """Return the unconstrained points (n, D) of n draws of the parameters, each (n, *shape).
 

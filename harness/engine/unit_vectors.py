@@ -12,6 +12,7 @@ Which coordinates these are is read off the library, as in :mod:`harness.engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -20,6 +21,10 @@ from harness.arrays import FloatArray
 
 Constrain = Callable[[FloatArray], Mapping[str, FloatArray]]
 """Parameters at unconstrained points (n, D), each (n, *shape); NaN where a point is rejected."""
+
+Lengths = Literal["drawn", "one"]
+"""Lengths of the vectors behind unit vectors: drawn from their distribution, or 1 as Stan has them.
+"""
 
 _PROBES = 32
 _CLOSE = 1e-10

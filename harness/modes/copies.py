@@ -148,11 +148,13 @@ def leaves_density(permutation: Permutation, points: FloatArray, target: Target)
     correlations, which are therefore never found to be invariant.
     """
     try:
-        moved = permuted_points(permutation, points, target)
-        points = target.unconstrain_draws(target.constrain(points), lengths="one")
+        values = target.constrain(points)
+        before, after = (
+            target(target.unconstrain_draws(each, lengths="one"))[0]
+            for each in (values, permutation(values))
+        )
     except DataError:
         return False
-    before, after = target(points)[0], target(moved)[0]
     return bool(np.all(np.abs(after - before) <= _EQUAL * (1 + np.abs(before))))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
+from harness.engine.unit_vectors import Lengths
 
 
 class Target(Protocol):
@@ -27,7 +28,7 @@ class Target(Protocol):
         """Return the parameters at points (n, D), each (n, *shape)."""
 
     def unconstrain_draws(
-        self, values: Mapping[str, npt.ArrayLike], /, *, lengths: Literal["drawn", "one"] = "drawn"
+        self, values: Mapping[str, npt.ArrayLike], /, *, lengths: Lengths = "drawn"
     ) -> FloatArray:
         """Return the points (n, D) of parameters, each (n, *shape).
 

@@ -13,6 +13,7 @@ _DISAGREE = 1e-3
 _MATTERS = 0.3
 """Difference in nats that is worth reporting."""
 _NEGLIGIBLE_CONSTANT = 0.05
+_PROPER = "Give every parameter a proper prior, or do not compare log Z between models."
 
 PilotsEvidence = tuple[LogEvidence | None, list[Finding]]
 """Log Z as the pilots have it, None if they have none, and findings about it."""
@@ -166,7 +167,7 @@ def about_improper_prior(model: Model) -> list[Finding]:
             Severity.WARNING,
             f"The prior is improper{where}, so log Z is not the evidence: it is the integral "
             "of the program's density, which depends on an arbitrary constant.",
-            "Give every parameter a proper prior, or do not compare log Z between models.",
+            _PROPER,
         )
     ]
 
@@ -190,7 +191,7 @@ def about_drifting_prior(model: Model) -> list[Finding]:
             "Draws of the prior drift to infinity: it is improper, or so vague that its numbers "
             "overflow. If it is improper, log Z is not the evidence: it is the integral of the "
             "program's density, which depends on an arbitrary constant.",
-            "Give every parameter a proper prior, or do not compare log Z between models.",
+            _PROPER,
         )
     ]
 

@@ -11,7 +11,6 @@ instead of K, the density is largest at r = sqrt(K), and every mode has the mass
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from scipy.special import gammaln
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
-from harness.engine.unit_vectors import with_lengths
+from harness.engine.unit_vectors import Lengths, squared_lengths, with_lengths
 
 
 class PeakedLengths:
@@ -35,7 +34,10 @@ class PeakedLengths:
 
     def __init__(self, density: BatchedDensity) -> None:
         self._density, self._vectors = density, density.unit_vectors
-        self.dimension, self.shapes = density.dimension, density.shapes
+        self.shapes = density.shapes
+        size = np.array([each.stop - each.start for each in self._vectors])
+        log_means = size / 2 * np.log(2) + gammaln(size) - gammaln(size / 2)
+        self._log_mean = float(log_means.sum())
 
     def __call__(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
         """Return log densities (n,) and gradients (n, D) at points (n, D)."""
@@ -43,11 +45,10 @@ class PeakedLengths:
         at = np.asarray(points, dtype=np.float64)
         inside = np.isfinite(value)
         for each in self._vectors:
-            size = each.stop - each.start
-            square = np.sum(np.square(at[inside, each]), axis=1)
-            log_mean = size / 2 * np.log(2) + gammaln(size) - gammaln(size / 2)
-            value[inside] += size / 2 * np.log(square) - log_mean
+            size, square = each.stop - each.start, squared_lengths(at[inside], [each])
+            value[inside] += size / 2 * np.log(square)
             gradient[inside, each] += size * at[inside, each] / square[:, None]
+        value[inside] -= self._log_mean
         return value, gradient
 
     def constrain(self, points: npt.ArrayLike, /) -> dict[str, FloatArray]:
@@ -55,7 +56,7 @@ class PeakedLengths:
         return self._density.constrain(points)
 
     def unconstrain_draws(
-        self, values: Mapping[str, npt.ArrayLike], /, *, lengths: Literal["drawn", "one"] = "drawn"
+        self, values: Mapping[str, npt.ArrayLike], /, *, lengths: Lengths = "drawn"
     ) -> FloatArray:
         """Return the points (n, D) of parameters, each (n, *shape), with lengths of this density.
 
@@ -64,10 +65,10 @@ class PeakedLengths:
         DataError
             If one lies outside its support.
         """
-        points = self._density.unconstrain_draws(values, lengths=lengths)
+        points = self._density.unconstrain_draws(values, lengths="one")
         return points if lengths == "one" else self.of_draws(points)
 
     def of_draws(self, points: FloatArray) -> FloatArray:
-        """Return draws (..., D) of the program's density with lengths of this one."""
+        """Return points (..., D) with lengths of this density, whatever they had."""
         flat = points.reshape(-1, points.shape[-1])
         return with_lengths(flat, self._vectors, freedom=2).reshape(points.shape)

@@ -558,15 +558,13 @@ def _limits(make: _Maker) -> Block:
     y = make.given("y", "vector[4] ?;", make.rng.normal(2.6, 0.2, 4).tolist())
     above = make.given("above", "array[4] int ?;", [0, 1, 0, int(make.rng.integers(0, 2))])
     mean = f"{r} + inv({r})"
-    s = "0.2"
-    kept = (
-        f"for (n in 1 : 4) {{ if ({above}[n]) {{ target += normal_lccdf({y}[n] | {mean}, {s}); }} "
-        f"else {{ target += normal_lpdf({y}[n] | {mean}, {s}); }} }}"
-    )
-    plain = (
-        f"for (n in 1 : 4) {{ if ({above}[n]) {{ target += normal_lccdf({y}[n] | {mean}, {s}); }} "
-        f"else {{ {y}[n] ~ normal({mean}, {s}); }} }}"
-    )
+
+    def loop(measured: str) -> str:
+        limit = f"target += normal_lccdf({y}[n] | {mean}, 0.2);"
+        return f"for (n in 1 : 4) {{ if ({above}[n]) {{ {limit} }} else {{ {measured} }} }}"
+
+    kept = loop(f"target += normal_lpdf({y}[n] | {mean}, 0.2);")
+    plain = loop(f"{y}[n] ~ normal({mean}, 0.2);")
     return make.block(
         [f"real<lower={low}> {r};"], [prior], [make.one([(kept, kept), (plain, kept)])],
         lambda values: values[r],
