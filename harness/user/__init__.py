@@ -5,7 +5,8 @@
 >>> result.report("report.html")
 """
 
-from harness.user.given_evidence import GivenEvidence, evidence_from_fit
+from harness.user.evidence_result import GivenEvidence
+from harness.user.given_evidence import evidence_from_fit
 from harness.user.model_comparison import ModelComparisons, compare_models
 from harness.user.result import UserFit
 from harness.user.sample import Method, sample

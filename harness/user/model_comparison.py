@@ -22,7 +22,8 @@ from harness.evidence import BayesFactor, LogEvidence, ModelOdds
 from harness.forms.common import Engine
 from harness.progress import say
 from harness.user.data import read_data
-from harness.user.given_evidence import GivenEvidence, Temper, evidence_from_fit
+from harness.user.evidence_result import GivenEvidence
+from harness.user.given_evidence import Temper, evidence_from_fit
 from harness.user.leave_one_out import LeaveOneOut, leave_one_out
 from harness.user.scout import BUDGET
 
