@@ -20,17 +20,15 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import chdtri, expit
+from scipy.special import chdtri
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence.balance import balance
 from harness.evidence.diagnostics import effective_draws, pareto_k
 from harness.evidence.estimates import standard_error
 from harness.evidence.evidence import LogEvidence
 
-_EXACT = 1e-11
-"""Error of the root, in nats."""
 _NEAR_BOUND = 10.0
 """Multiple of their mean that bounded terms may reach without a tail that matters."""
 _LITTLE_SPREAD = 0.3
@@ -110,7 +108,8 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
     effective = float(np.nan_to_num(effective_draws(target, np.zeros(target.shape)), nan=np.inf))
     first = min(effective, target.size)
     log_share = math.log(first / (first + base.size)), math.log(base.size / (first + base.size))
-    log_z = _root(base, target, log_share)
+    shift = log_share[0] - log_share[1]
+    log_z = balance(base + shift, target + shift, shift)
     over, under = _terms(base, target, log_share, log_z)
     k_base = _tail(over, -log_share[0])
     k_target = _tail(under, -log_share[1] - log_z)
@@ -128,29 +127,6 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
         first,
         math.exp(log_share[0]),
     )
-
-
-def _root(base: FloatArray, target: FloatArray, log_share: tuple[float, float]) -> float:
-    """Return the log Z at which both sides balance.
-
-    It lies between the smallest log ratio plus the log share of the base's draws where r is not
-    zero, and the largest one: there q or 1 - q is small enough at every draw.
-    """
-    shift = log_share[0] - log_share[1]
-    finite = base[base > -np.inf]
-    low = min(finite.min(), target.min()) + math.log(finite.size / base.size)
-    high = max(finite.max(), target.max())
-
-    def excess(log_z: float) -> float:
-        here = math.exp(log_share[1]) * expit(base + (shift - log_z)).mean()
-        there = math.exp(log_share[0]) * expit(log_z - shift - target).mean()
-        return float(here - there)
-
-    if high - low < _EXACT:
-        return float(high)
-    # A little more room, because rounding may take the ends past the root.
-    room = 1e-9 * (1 + abs(low) + abs(high))
-    return float(brentq(excess, low - room, high + room, xtol=_EXACT, maxiter=500))
 
 
 def _terms(

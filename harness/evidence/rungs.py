@@ -25,15 +25,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import expit
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence.balance import balance
 from harness.evidence.estimates import Estimate, standard_error
 from harness.evidence.evidence import LogEvidence
-
-_FAR = 40.0  # beyond all log ratios, so that the equation for their mean has its root between
 
 
 class RungEvidence(NamedTuple):
@@ -101,7 +99,7 @@ def rung_evidence(
     for k, (u, d) in enumerate(zip(above, below, strict=True)):
         if not (np.any(np.isfinite(u)) and np.any(np.isfinite(d))):
             raise DataError(f"no draw of rungs {k} and {k + 1} has density at both of them")
-        log_ratio = _bennett(u, d)
+        log_ratio = balance(u, d)
         a, b = expit(u - log_ratio), expit(log_ratio - d)
         slope = float(np.mean(a * (1 - a)) + np.mean(b * (1 - b)))
         value["both"] += log_ratio
@@ -129,18 +127,6 @@ def rung_evidence(
     return RungEvidence(
         found["both"], found["forward"], found["backward"], series["both"], repetition["both"]
     )
-
-
-def _bennett(up: FloatArray, down: FloatArray) -> float:
-    """Solve mean f(up - c) = mean f(c - down) for c."""
-    finite = np.concatenate([up[np.isfinite(up)], down[np.isfinite(down)]])
-
-    def excess(c: float) -> float:
-        return float(np.mean(expit(up - c)) - np.mean(expit(c - down)))
-
-    # The left side falls in c and the right one rises.  With few finite draws on a side the root
-    # lies beyond them by the log of their share at most.
-    return float(brentq(excess, finite.min() - _FAR, finite.max() + _FAR, xtol=1e-10, maxiter=2000))
 
 
 class JoinedEvidence(NamedTuple):
