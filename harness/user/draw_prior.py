@@ -29,14 +29,15 @@ from harness.user.simulated import simulated_prior
 
 CHAINS = 16
 _WARMUP, _DRAWS = 300, 256
-_LONGER, _MOST_SECONDS = 4, 4.0
-"""If chains disagree there is a second run, so many times as long, unless the first took longer."""
-_CLIMBS_SECONDS, _REPLICAS_SECONDS = 2.0, 16.0
-"""Most time for climbs to further modes of a prior, and for replicas that visit these as well."""
+_MOST_SECONDS = 24.0
+_LONGER, _LONGER_SHARE = 4, 1 / 6
+"""If chains disagree there is a second run, so many times as long, unless the first has taken more
+than this share of the time."""
+_CLIMBS_SHARE, _REPLICAS_SHARE = 1 / 12, 2 / 3
+"""Shares of the time for climbs to further modes of a prior, and for replicas that visit these as
+well."""
 _SYSTEMS = 4
-_REPLICAS = TemperingSettings(
-    chains=_SYSTEMS, warmup=500, draws=CHAINS * _DRAWS // _SYSTEMS, most_seconds=_REPLICAS_SECONDS
-)
+_REPLICAS = TemperingSettings(chains=_SYSTEMS, warmup=500, draws=CHAINS * _DRAWS // _SYSTEMS)
 _SETTLED = 1.03
 """R-hat of NUTS's draws above which replicas draw the prior: a spike in a wide prior, which NUTS
 rarely enters, has a share of them that is off by several hundredths at 1.05."""
@@ -53,7 +54,7 @@ class DriftingPriorError(SamplingError):
     """Draws of a prior drift to infinity: it is improper, or as vague as gamma(.001, .001)."""
 
 
-def prior_draws(model: Model, seed: int) -> PriorDraws:
+def prior_draws(model: Model, seed: int, *, most_seconds: float = _MOST_SECONDS) -> PriorDraws:
     """Draw from the prior of a tempered model.
 
     Where its statements allow it, the prior is simulated, so that draws are independent; see
@@ -65,7 +66,9 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
     model
         From :func:`harness.temper.tempered_model`.
     seed
-        Seed.  The same seed gives the same draws.
+        Seed.  The same seed gives the same draws unless climbs or replicas run out of time.
+    most_seconds
+        Seconds of wall time for what follows a first run of NUTS, which itself is short.
 
     Raises
     ------
@@ -79,17 +82,20 @@ def prior_draws(model: Model, seed: int) -> PriorDraws:
         made = simulated_prior(model, density, CHAINS * _DRAWS, seed)
     except HarnessError as error:
         _log.info("%s: NUTS samples its prior: %s", model.name, error)
-        return _with_all_modes(model, _sampled_longer(model, density, seed), seed)
+        found = _sampled_longer(model, density, seed, _LONGER_SHARE * most_seconds)
+        return _with_all_modes(model, found, seed, most_seconds)
     points = made.points.reshape(CHAINS, _DRAWS, -1)
     r_hat = evidence.largest_r_hat(points)
     return PriorDraws(points, density, r_hat, made.evaluations, True, made.log_integral)
 
 
-def _sampled_longer(model: Model, density: BatchedDensity, seed: int) -> PriorDraws:
+def _sampled_longer(
+    model: Model, density: BatchedDensity, seed: int, most_seconds: float
+) -> PriorDraws:
     """Sample the prior by NUTS, and once more for longer if the chains disagree."""
     began = time.perf_counter()
     found = _sampled(model, density, seed)
-    if found.reliable or time.perf_counter() - began > _MOST_SECONDS:
+    if found.reliable or time.perf_counter() - began > most_seconds:
         return found
     (again,) = np.random.SeedSequence([seed, 1]).generate_state(1)
     try:
@@ -135,7 +141,7 @@ def _run_away(draws: Mapping[str, FloatArray]) -> bool:
     return False
 
 
-def _with_all_modes(model: Model, found: PriorDraws, seed: int) -> PriorDraws:
+def _with_all_modes(model: Model, found: PriorDraws, seed: int, most_seconds: float) -> PriorDraws:
     """Return draws of a prior that are also in modes where climbs end and NUTS was not."""
     rng = np.random.default_rng([seed, 23])
     draws = found.density.constrain(found.points.reshape(-1, found.points.shape[2]))
@@ -147,7 +153,7 @@ def _with_all_modes(model: Model, found: PriorDraws, seed: int) -> PriorDraws:
             values,
             found.points,
             variant=PRIOR,
-            most_seconds=_CLIMBS_SECONDS,
+            most_seconds=_CLIMBS_SHARE * most_seconds,
             seed=seed,
         )
     except FAILURES as error:  # the draws are worth having without
@@ -158,7 +164,7 @@ def _with_all_modes(model: Model, found: PriorDraws, seed: int) -> PriorDraws:
     if not modes and found.r_hat <= _SETTLED:
         return found
     try:
-        run = _replicas(found, modes, rng, seed)
+        run = _replicas(found, modes, rng, seed, _REPLICAS_SHARE * most_seconds)
     except FAILURES as error:
         _log.info("%s: no replicas of its prior: %s", model.name, error)
         return _mixed(found, modes, rng)
@@ -172,7 +178,11 @@ def _with_all_modes(model: Model, found: PriorDraws, seed: int) -> PriorDraws:
 
 
 def _replicas(
-    found: PriorDraws, modes: Sequence[OtherMode], rng: np.random.Generator, seed: int
+    found: PriorDraws,
+    modes: Sequence[OtherMode],
+    rng: np.random.Generator,
+    seed: int,
+    most_seconds: float,
 ) -> TemperingRun:
     """Sample a prior by parallel tempering from Gaussians that cover all its modes."""
     flat = found.points.reshape(-1, found.points.shape[2])
@@ -180,8 +190,9 @@ def _replicas(
     known = [rng.choice(flat, size=each, replace=False), *(m.points(each, rng) for m in modes)]
     base = fitted_base(rng.permutation(np.concatenate(known))[None], widened=_WIDENED, seed=seed)
     start = drawn_from(base, rng)
+    settings = replace(_REPLICAS, most_seconds=most_seconds)
     return non_reversible_tempering(
-        found.density, [start[0]], [start[1]], settings=_REPLICAS, seed=seed
+        found.density, [start[0]], [start[1]], settings=settings, seed=seed
     )
 
 

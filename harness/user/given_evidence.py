@@ -38,6 +38,8 @@ Temper = Literal["no", "auto"]
 """Whether a tempered run follows where the bridge cannot be trusted."""
 
 _NEGLIGIBLE_CONSTANT = 0.01
+_PRIOR_SHARE, _CONSTANT_SHARE = 0.2, 0.25
+"""Shares of the budget for draws of the prior, and for pilots that estimate its integral."""
 _CLIMBS_SECONDS = 10.0
 """Seconds for climbs that look for modes without draws."""
 _OWN_TERMS = re.compile(r"^\s*target\s*\+=(?!.*_(?:lpdf|lpmf|lupdf|lupmf|lcdf|lccdf)\s*\()")
@@ -335,7 +337,7 @@ class _Estimation:
     def _estimated_constant(self) -> LogEvidence | None:
         """Estimate the log integral of the prior, by bridges from draws of it or by pilots."""
         try:
-            drawn = prior_draws(self._model, self._seed)
+            drawn = prior_draws(self._model, self._seed, most_seconds=_PRIOR_SHARE * self._budget)
         except HarnessError:
             return None
         if drawn.reliable and drawn.log_integral is None:
@@ -347,7 +349,7 @@ class _Estimation:
                 return found.log_evidence
         try:
             return prior_constant(
-                self._model, drawn, most_seconds=0.25 * self._budget, seed=self._seed
+                self._model, drawn, most_seconds=_CONSTANT_SHARE * self._budget, seed=self._seed
             ).log_integral
         except HarnessError:
             return None

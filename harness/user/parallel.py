@@ -51,6 +51,8 @@ from harness.user.short import ShortRuns
 References = Literal[1, 2]
 """References that ladders start from: the prior, or the prior and Gaussians near the target."""
 
+_PRIOR_SHARE = 0.2
+"""Share of the time for draws of a prior that cannot be simulated."""
 _CONSTANT_SHARE = 0.25
 """Share of the time for the integral of a prior that the program does not normalise."""
 _SHORT_SHARE = 0.25
@@ -180,7 +182,11 @@ class _Parallel:
         if self._prior is None:
             self._begin("draws of the prior")
             try:
-                self._prior = prior_draws(model, self._seeds[2])
+                self._prior = prior_draws(
+                    model,
+                    self._seeds[2],
+                    most_seconds=_PRIOR_SHARE * self._settings.most_seconds,
+                )
             except DriftingPriorError:
                 self._findings += about_drifting_prior(model)
                 return drawn_from(fitted_gaussian(self._short.wide, widened=WIDER[0]), rng)

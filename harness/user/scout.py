@@ -301,7 +301,7 @@ class _Scout:
         if not starts_from_prior(self._model):
             return None
         try:
-            drawn = prior_draws(self._model, self._seeds[0])
+            drawn = prior_draws(self._model, self._seeds[0], most_seconds=_OTHER * self._budget)
         except DriftingPriorError:
             self._drifts = True
             return None
