@@ -31,6 +31,17 @@ class SamplingError(HarnessError):
     """CmdStan ended a run without the draws that were asked for."""
 
 
+class SomeChainsError(SamplingError):
+    """Some chains of a run ended without their draws, and the others did not.
+
+    ``why`` is what Stan said, without the program's name.
+    """
+
+    def __init__(self, message: str, why: str = "") -> None:
+        super().__init__(message)
+        self.why = why or message
+
+
 class WorkersError(HarnessError):
     """The cluster that a run's tasks were sent to is gone."""
 

@@ -22,8 +22,8 @@ from harness.engine.processes import children_end_with_us, end_descendants
 from harness.engine.staging import temporary_folder
 from harness.engine.stan_csv import read_chain
 from harness.engine.stan_data import plain_data
-from harness.engine.why_ended import stan_message
-from harness.errors import DataError, SamplingError
+from harness.engine.why_ended import some_finished, stan_message
+from harness.errors import DataError, SamplingError, SomeChainsError
 
 # Enough digits for every double to survive the CSV file unchanged.
 _EXACT_DIGITS = 17
@@ -212,8 +212,11 @@ def run_nuts(
 
     Raises
     ------
+    SomeChainsError
+        If some chains end without their draws, and others do not; the message ends with what Stan
+        said.
     SamplingError
-        If CmdStan ends without the draws; the message ends with what Stan said.
+        If all do, or the system ends one.
     """
     form: dict[str, Any] = {"metric": settings.metric}
     if inv_metric is not None:
@@ -262,10 +265,11 @@ def run_nuts(
                 f"(seed {seed})"
             ) from None
         except (RuntimeError, ValueError) as error:
-            raise SamplingError(
-                f"{compiled.program.name}: CmdStan did not finish (seed {seed}): "
-                f"{stan_message(folder, error)}"
-            ) from error
+            said = stan_message(folder, error)
+            told = f"{compiled.program.name}: CmdStan did not finish (seed {seed}): {said}"
+            if some_finished(error):
+                raise SomeChainsError(told, said) from error
+            raise SamplingError(told) from error
 
 
 @dataclass

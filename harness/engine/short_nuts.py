@@ -14,6 +14,7 @@ from harness.engine.compile import compile_programs
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
 from harness.engine.program import StanProgram
+from harness.engine.restarts import started_anew
 from harness.engine.stan_source import compiling_helps
 from harness.engine.stanli_nuts import run_stanli_nuts
 from harness.engine.stanli_package import stanli_is_installed
@@ -35,7 +36,8 @@ def run_short_nuts(
 ) -> NutsRun:
     """Run NUTS; the program is compiled only if stanli is missing or cannot read it.
 
-    The parameters are those of :func:`harness.engine.nuts.run_nuts`.
+    The parameters are those of :func:`harness.engine.nuts.run_nuts`.  If some chains do not get on
+    from where they start, and they start at random, all start anew.
 
     Raises
     ------
@@ -45,6 +47,18 @@ def run_short_nuts(
         If the program or its data are refused, or the run does not finish.
     """
     settings = replace(settings, parallel_chains=min(settings.parallel_chains, cores()))
+    if inits is None or isinstance(inits, float):
+        return started_anew(lambda seed: _run(program, data, settings, seed, inits), seed).made
+    return _run(program, data, settings, seed, inits)
+
+
+def _run(
+    program: StanProgram,
+    data: Mapping[str, Any],
+    settings: NutsSettings,
+    seed: int,
+    inits: Sequence[Mapping[str, Any]] | float | None,
+) -> NutsRun:
     if stanli_is_installed():
         try:
             return run_stanli_nuts(program, data, settings, seed, inits=inits)

@@ -22,12 +22,13 @@ from harness.engine.nuts import SAMPLE_STATS, NutsRun, NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import RENAMED
 from harness.engine.stanli_package import column_major, stan_model
-from harness.errors import DataError, SamplingError, one_line
+from harness.errors import DataError, SamplingError, SomeChainsError, one_line
 
 STAN_VERSIONS = {"0.24": "2.40.0"}
 """Version of Stan in each release of stanli, which does not report it."""
 
 _NO_START = re.compile(r"no starting value for parameter (\w+)")
+_FAILED = re.compile(r"(\d+) of \d+ chains failed")
 # A step so short that a single draw stays where the chain began.
 _NO_STEP = 1e-12
 
@@ -69,8 +70,10 @@ def run_stanli_nuts(
     DataError
         If the program, its data, the seed or the initial values are refused, or a time limit is
         set.
+    SomeChainsError
+        If some chains do not finish, and others do; the message is Stan's.
     SamplingError
-        If the run does not finish; the message is Stan's.
+        If none does.
     """
     if settings.time_limit is not None:
         raise DataError(
@@ -101,9 +104,11 @@ def run_stanli_nuts(
         seconds = threads * (time.perf_counter() - began)
     except (RuntimeError, ValueError) as error:
         said = one_line(error)
-        raise SamplingError(
-            f"{program.name}: stanli did not finish (seed {seed}): {said}"
-        ) from error
+        told = f"{program.name}: stanli did not finish (seed {seed}): {said}"
+        failed = _FAILED.search(said)
+        if failed and int(failed[1]) < settings.chains:
+            raise SomeChainsError(told, said) from error
+        raise SamplingError(told) from error
     return _collect(fit, settings, seconds)
 
 

@@ -39,6 +39,21 @@ def stan_message(folder: Path, error: Exception) -> str:
     return " ".join(told)
 
 
+def some_finished(error: Exception) -> bool:
+    """Whether some chains of a run have finished, by the exit statuses in CmdStanPy's error.
+
+    If the system ended one, or it could not write, the answer is no: another run would fare no
+    better.
+    """
+    statuses = _statuses(error)
+    return 0 in statuses and min(statuses) == 0 and _CANNOT_WRITE not in statuses
+
+
+def _statuses(error: Exception) -> list[int]:
+    found = _STATUSES.search(str(error))
+    return [int(each) for each in found[1].split(",") if each.strip()] if found else []
+
+
 def _said(folder: Path) -> list[str]:
     """Return what the first chain that said anything unusual has said."""
     for console in sorted(folder.glob("*stdout*.txt")):
@@ -53,8 +68,7 @@ def _said(folder: Path) -> list[str]:
 
 def _by_the_system(folder: Path, error: Exception) -> list[str]:
     """Return what exit statuses and the disk tell."""
-    found = _STATUSES.search(str(error))
-    statuses = [int(each) for each in found[1].split(",") if each.strip()] if found else []
+    statuses = _statuses(error)
     told = [_ended_by(number) for number in sorted({-each for each in statuses if each < 0})]
     try:
         full = shutil.disk_usage(folder).free < _LITTLE

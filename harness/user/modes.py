@@ -35,8 +35,10 @@ _ALONE_SHARE = 0.2
 """Share of the time for each run that samples a mode by itself, and for each bridge."""
 _APART = 4.0
 """Standard errors by which copies' probabilities differ if the draws are wrong."""
-_OFF = 0.05
-"""Difference of a mode's probability from that by its mass, from which the draws are wrong."""
+_OFF, _OFF_ERRORS = 0.05, 3.0
+"""Difference of a mode's share of the draws from its probability by its mass, in itself and in
+standard errors, from which the draws are wrong.  Where draws rarely change modes, masses are much
+more precise than shares, and the errors of such shares are too small rather than too large."""
 _WEIGHED = 0.95
 """Share of NUTS's draws whose modes must be weighed before their masses overrule NUTS's shares."""
 _MORE = "Give it more time (--budget) or more draws (--draws, --warmup), and compare with --method "
@@ -337,7 +339,7 @@ def _off_mass(table: ModeTable) -> str:
         share, error = mode.local
         off = abs(mode.probability - share)
         # Draws whose mode is only that of the nearest draw may be in any.
-        if off > max(_APART * float(np.hypot(mode.error, error)) + table.unsure, most):
+        if off > max(_OFF_ERRORS * float(np.hypot(mode.error, error)) + table.unsure, most):
             most = off
             told = (
                 f"mode {number} has a share of {mode.probability:.3f} ± {mode.error:.3f} of the "

@@ -12,7 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+import numpy as np
+
 from harness.arrays import FloatArray
+from harness.diagnosis import Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import (
     CompiledProgram,
@@ -23,6 +26,7 @@ from harness.engine.compile import (
 )
 from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
+from harness.engine.restarts import started_anew
 from harness.engine.short_nuts import affordable
 from harness.engine.stan_source import stan_instance
 from harness.engine.toolchain import require_cmdstan
@@ -260,26 +264,18 @@ class UserProgram:
         return identity(digest, given, nuts, seed, self.engine, options)
 
     def plain(self, nuts: NutsSettings, seed: int) -> Fit:
-        """Run NUTS on the original program; generated quantities cannot disturb its draws."""
-        if self.engine == "stanli" and self.generates:
-            # stanli gives no parameters either where a generated quantity is rejected.
-            ran = self._apart(nuts, seed)
-        else:
-            try:
-                ran = self._ran(ORIGINAL, self.compiled.get(ORIGINAL), nuts, seed)
-            except SamplingError:
-                # CmdStan ends at errors of generated quantities that are no rejections, such as an
-                # index out of range.  An error of the other blocks shows again, and is raised.
-                if not self.generates:
-                    raise
-                ran = self._apart(nuts, seed)
+        """Run NUTS on the original program; generated quantities cannot disturb its draws.
+
+        If some chains do not get on from where they start, all start anew, and a finding says so.
+        """
+        ran, failed = started_anew(lambda each: self._plain(nuts, each), seed)
         later = [name for name in self.names if name in ran.run.variables]
         # Parameters without values, such as a vector of length 0, are in no results.
         parameters = [name for name in self.model.parameters if name in ran.run.variables]
         if not parameters:
             raise DataError(f"{self.path}: {NOTHING_TO_SAMPLE}")
         names = [*parameters, *later]
-        return build_fit(
+        fit = build_fit(
             posterior={name: ran.run.variables[name] for name in names},
             extended=None,
             sample_stats=ran.run.sample_stats,
@@ -287,6 +283,21 @@ class UserProgram:
             attrs=run_attributes("nuts", self.model, ran, {}, seed)
             | {"parameters": json.dumps(parameters)},
         )
+        remember(fit, _chains_failed(failed))
+        return fit
+
+    def _plain(self, nuts: NutsSettings, seed: int) -> VariantRun:
+        if self.engine == "stanli" and self.generates:
+            # stanli gives no parameters either where a generated quantity is rejected.
+            return self._apart(nuts, seed)
+        try:
+            return self._ran(ORIGINAL, self.compiled.get(ORIGINAL), nuts, seed)
+        except SamplingError:
+            # CmdStan ends at errors of generated quantities that are no rejections, such as an
+            # index out of range.  An error of the other blocks shows again, and is raised.
+            if not self.generates:
+                raise
+            return self._apart(nuts, seed)
 
     def _ran(
         self, variant: str, compiled: CompiledProgram | None, nuts: NutsSettings, seed: int
@@ -326,16 +337,27 @@ class UserProgram:
         seed: int,
         num: int,
     ) -> Fit:
-        """Run a tempered form along the search's path, its chains from the starting points."""
+        """Run a tempered form along the search's path, its chains from the starting points.
+
+        If some chains do not get on from there, all start anew from others of the points.
+        """
         form = self.form(method, path, num)
-        run = Run(
-            seed=seed,
-            nuts=nuts,
-            inits=starting_values(starts, chains=nuts.chains, num_pseudo_samples=form.points),
-            compiled=self.compiled.get(form.program),
-            engine=self.engine,
-        )
-        return sample(self.model, form, tempered_path(method, path), run)
+
+        def run(each: int) -> Fit:
+            chosen = starts if each == seed else _in_other_order(starts, each)
+            inits = starting_values(chosen, chains=nuts.chains, num_pseudo_samples=form.points)
+            settings = Run(
+                seed=each,
+                nuts=nuts,
+                inits=inits,
+                compiled=self.compiled.get(form.program),
+                engine=self.engine,
+            )
+            return sample(self.model, form, tempered_path(method, path), settings)
+
+        fit, failed = started_anew(run, seed)
+        remember(fit, _chains_failed(failed))
+        return fit
 
     def affordable(self, nuts: NutsSettings, most_seconds: float) -> NutsSettings:
         """Return settings of a tempered run by stanli, which nothing can stop, for the time left.
@@ -415,6 +437,26 @@ class UserProgram:
         # CmdStan refuses to generate quantities if a program has none.
         compiled = self.compiled.get(ORIGINAL) if self.generates else None
         return with_generated(fit, self.model, self.names, compiled=compiled, seed=seed)
+
+
+def _in_other_order(starts: Mapping[str, FloatArray], seed: int) -> dict[str, FloatArray]:
+    """Return starting points by parameter, shape (n, ...), in a random order."""
+    count = min(len(each) for each in starts.values())
+    order = np.random.default_rng(seed).permutation(count)
+    return {name: each[order] for name, each in starts.items()}
+
+
+def _chains_failed(why: str) -> list[Finding]:
+    """Report that chains started anew because some ended, and why; empty if none did."""
+    if not why:
+        return []
+    return [
+        Finding(
+            Severity.FINE,
+            "Some chains ended with an error where they had started, so all started anew "
+            f"elsewhere: {why.rstrip('.')}.",
+        )
+    ]
 
 
 def tempered_path(method: Tempered, path: FoundPath) -> TemperedPath:
