@@ -8,7 +8,10 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from harness.arrays import FloatArray
+from harness.evidence import LogEvidence
 from harness.modes.local_mass import local_gaussian
+from harness.user import narrow_peaks
+from harness.user.bridged import bridged_in_time
 from harness.user.narrow_peaks import WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
 
@@ -41,7 +44,7 @@ class SpikeInSlab:
         return np.asarray(scale[..., None] * rng.standard_normal((*SHAPE, self.dimension)))
 
 
-def found(density: SpikeInSlab, points: FloatArray) -> WalkedPast:
+def found(density: SpikeInSlab, points: FloatArray, total: LogEvidence | None = None) -> WalkedPast:
     flat = points.reshape(-1, density.dimension)
     peak = local_gaussian(np.zeros(density.dimension), density, scale=flat.std(axis=0))
     assert peak is not None
@@ -51,6 +54,7 @@ def found(density: SpikeInSlab, points: FloatArray) -> WalkedPast:
         Neighbourhood(flat),
         density,
         at_least=np.log(0.01),
+        total=total,
         most_seconds=10.0,
         seed=3,
     )
@@ -76,3 +80,15 @@ def test_what_is_not_narrow_or_does_not_matter_is_left_out() -> None:
     wide, tiny = SpikeInSlab(0.5, 0.6, 2), SpikeInSlab(0.002, 0.01, 2)
     assert not found(wide, wide.drawn(0.0, seed=1)).peaks
     assert not found(tiny, tiny.drawn(0.0, seed=1)).peaks
+
+
+def test_a_bridge_that_there_is_serves_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    density = SpikeInSlab(0.5, 0.1, 2)
+    points = density.drawn(0.0, seed=1)
+    expected = found(density, points)
+    total = bridged_in_time(density, points, most_seconds=10.0, seed=3).bridges.log_evidence
+    monkeypatch.setattr(narrow_peaks, "bridged_in_time", None)
+    given = found(density, points, total)
+    assert [each.log_mass for each in given.peaks] == [each.log_mass for each in expected.peaks]
+    assert len(given.peaks) == 1
+    assert given.log_mass == expected.log_mass

@@ -291,13 +291,15 @@ def _with_own_layout(
     formatted = Formatted(stanc.formatted(header + written.text))
     plain = formatted.plain()
     text = laid_out(syntax, written.marks, formatted, part=part)
-    return text if _words(stanc, text) == _words(stanc, plain) else plain
+    # stanc's formatter fails on some comments, which its compiler takes.
+    bare, bare_plain = without_comments(text), without_comments(plain)
+    same = bare == bare_plain or _words(stanc, bare) == _words(stanc, bare_plain)
+    return text if same else plain
 
 
 def _words(stanc: Stanc, text: str) -> list[str] | None:
     """Return the tokens of a text with all braces; None if it is not valid."""
-    # stanc's formatter fails on some comments, which its compiler takes.
-    result = stanc.canonical(without_comments(text))
+    result = stanc.canonical(text)
     return None if result is None else [each.text for each in tokens(result)]
 
 

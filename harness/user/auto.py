@@ -115,6 +115,7 @@ class _Auto:
         except FAILURES as error:
             return UserFit(self._steps.finished(plain, [search_failed(str(error))]), "nuts")
         self._steps.search = scouted.search
+        self._steps.by_bridge = scouted.by_bridge
         judged = self._judged(draws, scouted)
         if not judged.temper:
             result = self._steps.with_modes(

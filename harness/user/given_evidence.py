@@ -266,13 +266,15 @@ class _Estimation:
     ) -> None:
         if self._refusals:
             return
-        log_mass = bridges.log_evidence.value
+        total = bridges.log_evidence
+        log_mass = total.value
         found = other_modes(
             self._model,
             density,
             draws,
             points,
             log_mass=log_mass,
+            total=total,
             most_seconds=_CLIMBS_SECONDS,
             seed=self._seed,
         )

@@ -13,6 +13,7 @@ from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import FAILURES, one_line
+from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
@@ -54,6 +55,7 @@ def mode_table(
     search: Population | None,
     elsewhere: OtherModes | None,
     *,
+    total: LogEvidence | None,
     most_seconds: float,
     seed: int,
 ) -> tuple[ModeTable | Exception, OtherModes]:
@@ -72,6 +74,8 @@ def mode_table(
     elsewhere
         What climbs from other starting points found before an earlier table; None if there was
         none, so that they are made.
+    total
+        Log of the integral of the density by a bridge from these draws, if there is one.
     most_seconds
         Seconds of wall time after which it gives up.
     seed
@@ -107,6 +111,7 @@ def mode_table(
                 density,
                 draws,
                 points,
+                total=total,
                 others=[each.points.reshape(-1, density.dimension) for each in visits[1:]],
                 most_seconds=_CLIMBS_SHARE * most_seconds,
                 seed=seed,

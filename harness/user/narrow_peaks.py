@@ -53,6 +53,7 @@ def walked_past(
     log_density: LogDensity,
     *,
     at_least: float,
+    total: LogEvidence | None,
     most_seconds: float,
     seed: int,
 ) -> WalkedPast:
@@ -70,8 +71,10 @@ def walked_past(
         Log density and gradient at many points.
     at_least
         Log of the mass of a peak from which on it matters.
+    total
+        Log of the mass that the draws stand for, by a bridge; None if there is none yet.
     most_seconds
-        Seconds of wall time for the bridge that tells which mass the draws stand for.
+        Seconds of wall time for that bridge.
     seed
         Seed.
     """
@@ -86,11 +89,13 @@ def walked_past(
             masses.append((peak, mass))
     if not masses:
         return WalkedPast()
-    try:
-        bridge = bridged_in_time(log_density, points, most_seconds=most_seconds, seed=seed).bridges
-    except FAILURES:  # for example, there are too many dimensions for the draws
-        return WalkedPast()
-    total, effective = bridge.log_evidence, _effective(points)
+    if total is None:
+        try:
+            made = bridged_in_time(log_density, points, most_seconds=most_seconds, seed=seed)
+        except FAILURES:  # for example, there are too many dimensions for the draws
+            return WalkedPast()
+        total = made.bridges.log_evidence
+    effective = _effective(points)
     found = []
     for peak, mass in masses:
         expected = float(np.exp(mass.value - total.value))

@@ -22,6 +22,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.errors import HarnessError
+from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.modes.climb import Box, climb
 from harness.modes.local_mass import LocalGaussian, local_gaussian, local_log_mass
@@ -117,6 +118,7 @@ def other_modes(
     points: FloatArray,
     *,
     log_mass: float | None = None,
+    total: LogEvidence | None = None,
     others: Iterable[FloatArray] = (),
     variant: str = "target",
     most_seconds: float = np.inf,
@@ -139,6 +141,9 @@ def other_modes(
         default, that of the largest mode where climbs from draws end, or what a Gaussian at the
         draws shows to be there, if that is more; if the climbs end at no mode, as in a funnel,
         there are no further ones.
+    total
+        Log of the mass that all the draws stand for, by a bridge, if there is one; otherwise a
+        bridge is made if a peak among them is narrow.
     others
         Points (n, D) of other methods, which know the modes that they are in.
     variant
@@ -173,7 +178,12 @@ def other_modes(
     ]
     inside = np.concatenate([own, peaks.points[visited][:_KNOWN]])
     past = search.walked_past(
-        inside, points, at_least=log_mass + np.log(LEAST_MASS), most_seconds=most_seconds, seed=seed
+        inside,
+        points,
+        at_least=log_mass + np.log(LEAST_MASS),
+        total=total,
+        most_seconds=most_seconds,
+        seed=seed,
     )
     if past.peaks:
         modes += [OtherMode(each, "the draws", each.log_mass) for each in past.peaks]
@@ -335,6 +345,7 @@ class _Search:
         points: FloatArray,
         *,
         at_least: float,
+        total: LogEvidence | None,
         most_seconds: float,
         seed: int,
     ) -> WalkedPast:
@@ -346,6 +357,7 @@ class _Search:
             self.visited,
             self,
             at_least=at_least,
+            total=total,
             most_seconds=most_seconds,
             seed=seed,
         )

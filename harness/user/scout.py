@@ -133,6 +133,11 @@ class Scouted:
     drifts: bool = False
 
     @property
+    def by_bridge(self) -> LogEvidence | None:
+        """Log Z by a bridge from the draws of NUTS; None if there is none."""
+        return next(iter(self.estimates.get(BRIDGE, ())), None)
+
+    @property
     def prior_and_integral(self) -> PriorDraws | None:
         """The draws of the prior, with its integral if a leg has told it."""
         if self.prior is None or self.constant is None:

@@ -16,6 +16,7 @@ from harness.engine.compile import source_digest
 from harness.engine.nuts import NutsSettings
 from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, ToolchainError
+from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.rung_replicas import Explorer
@@ -67,6 +68,9 @@ class Steps:
     search
         What a search for further modes has found, as far as one has been made; for the table of
         modes.
+    by_bridge
+        Log of the integral of the density by a bridge from the draws of plain NUTS; None if there
+        is none.
     elsewhere
         Modes where climbs from other starting points ended and no method had draws, once the first
         table of modes has been made.
@@ -88,6 +92,7 @@ class Steps:
         self.unfinished = unfinished
         self.num, self.budget = num_pseudo_samples, budget
         self.search: Population | None = None
+        self.by_bridge: LogEvidence | None = None
         self.elsewhere: OtherModes | None = None
         self._have_modes: tuple[Fit | None, Fit | None, Fit | None] = (None, None, None)
 
@@ -315,6 +320,7 @@ class Steps:
                     others,
                     self.search,
                     self.elsewhere,
+                    total=self.by_bridge if result.method == "nuts" else None,
                     most_seconds=MODES_SHARE * self.budget,
                     seed=self.seed,
                 )
