@@ -70,6 +70,9 @@ def test_effective_draws_where_one_draw_dominates() -> None:
     log_weight[0, 3], log_weight[1, 7] = 40.0, 40.0
     assert float(effective_draws(x, log_weight)) < 10
     assert math.isnan(float(effective_draws(np.ones((2, 500)), log_weight)))
+    # A single one leaves a mean from which nothing that counts differs.
+    log_weight[1, 7] = 0.0
+    assert 1 <= float(effective_draws(x, log_weight)) <= 10 + 1e-9
 
 
 @pytest.mark.parametrize("k", [0.2, 0.5, 0.8, 1.2])

@@ -10,10 +10,17 @@ from arviz_stats.base import array_stats
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.evidence.estimates import Estimate, normalised_weights, weighted_expectation
+from harness.evidence.estimates import (
+    Estimate,
+    effective_number,
+    normalised_weights,
+    weighted_expectation,
+)
 
 # With few draws the fitted tail is a fifth of them, and ArviZ needs five or more.
 _FEWEST_FOR_TAIL = 25
+_TIMES_WEIGHTS = 10.0
+"""Draws that are anticorrelated may be worth so many times their weights."""
 _LOOKED_AT = 64
 """Coordinates of which R-hat is computed where only the largest is wanted."""
 _LONG = 4000
@@ -26,7 +33,10 @@ def effective_draws(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> FloatAr
     """Return the effective number of draws behind a weighted mean, given autocorrelation.
 
     This is the number of independent draws whose plain mean has the same Monte Carlo error:
-    Var[f] / MCSE^2, the variance under the weights.  It may exceed the number of draws.
+    Var[f] / MCSE^2, the variance under the weights.  It may exceed the number of draws.  But it is
+    at most ten times what the weights alone are worth (:func:`~harness.evidence.effective_number`):
+    where few draws carry all weight the estimate of the error is next to 0, because it is that of a
+    mean from which these draws hardly differ.
 
     Parameters
     ----------
@@ -47,7 +57,8 @@ def effective_draws(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> FloatAr
     variance = (weight * np.square(series - estimate.value)).sum(axis=axes)
     with np.errstate(divide="ignore", invalid="ignore"):
         effective: FloatArray = variance / np.square(estimate.mcse)
-    return np.where(variance > 0, effective, np.nan)
+    most = _TIMES_WEIGHTS * float(effective_number(log_w.ravel()))
+    return np.where(variance > 0, np.minimum(effective, most), np.nan)
 
 
 def pareto_k(log_weight: npt.ArrayLike) -> float:
