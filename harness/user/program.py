@@ -283,7 +283,8 @@ class UserProgram:
             attrs=run_attributes("nuts", self.model, ran, {}, seed)
             | {"parameters": json.dumps(parameters)},
         )
-        remember(fit, _chains_failed(failed))
+        if failed:
+            remember(fit, [_chains_failed(failed)])
         return fit
 
     def _plain(self, nuts: NutsSettings, seed: int) -> VariantRun:
@@ -356,7 +357,8 @@ class UserProgram:
             return sample(self.model, form, tempered_path(method, path), settings)
 
         fit, failed = started_anew(run, seed)
-        remember(fit, _chains_failed(failed))
+        if failed:
+            remember(fit, [_chains_failed(failed)])
         return fit
 
     def affordable(self, nuts: NutsSettings, most_seconds: float) -> NutsSettings:
@@ -446,17 +448,13 @@ def _in_other_order(starts: Mapping[str, FloatArray], seed: int) -> dict[str, Fl
     return {name: each[order] for name, each in starts.items()}
 
 
-def _chains_failed(why: str) -> list[Finding]:
-    """Report that chains started anew because some ended, and why; empty if none did."""
-    if not why:
-        return []
-    return [
-        Finding(
-            Severity.FINE,
-            "Some chains ended with an error where they had started, so all started anew "
-            f"elsewhere: {why.rstrip('.')}.",
-        )
-    ]
+def _chains_failed(why: str) -> Finding:
+    """Report that chains started anew because some ended, and why."""
+    return Finding(
+        Severity.FINE,
+        "Some chains ended with an error where they had started, so all started anew elsewhere: "
+        f"{why.rstrip('.')}.",
+    )
 
 
 def tempered_path(method: Tempered, path: FoundPath) -> TemperedPath:
