@@ -82,7 +82,7 @@ def exact() -> tuple[float, float]:
 
 
 def test_a_mode_of_the_prior_that_nuts_lacks_is_drawn(program: Path) -> None:
-    drawn = prior_draws(tempered_model(program, DATA), seed=1)
+    drawn = prior_draws(tempered_model(program, DATA), seed=1, most_seconds=120)
     below = (drawn.points[:, :, :1] < 0).astype(np.float64)
     effective = float(effective_draws(below, np.zeros(below.shape[:2]))[0])
     assert abs(below.mean() - 0.3) < 4 * np.sqrt(0.21 / effective)
@@ -98,7 +98,7 @@ def test_draws_disagree_where_replicas_do_not_reach_all_modes(
         raise ValueError
 
     monkeypatch.setattr(draw_prior, "_replicas", fail)
-    drawn = prior_draws(tempered_model(program, DATA), seed=1)
+    drawn = prior_draws(tempered_model(program, DATA), seed=1, most_seconds=120)
     assert not drawn.reliable
     assert drawn.log_integral is None
     assert np.mean(drawn.points[:, :, 0] < 0) == pytest.approx(0.25)
@@ -108,7 +108,7 @@ def test_draws_disagree_where_replicas_do_not_reach_all_modes(
 def test_a_spike_that_nuts_walks_past_is_drawn(tmp_path: Path, seed: int) -> None:
     path = tmp_path / "spike.stan"
     path.write_text(SPIKE, encoding="utf-8")
-    drawn = prior_draws(tempered_model(path, {"y": 0.5}), seed=seed)
+    drawn = prior_draws(tempered_model(path, {"y": 0.5}), seed=seed, most_seconds=120)
     inside = (np.abs(drawn.points) < 0.03).astype(np.float64)
     exact = 0.5 * (1 - 2 * stats.norm.sf(3)) + 0.5 * (1 - 2 * stats.norm.sf(0.01))
     found = expectation(inside[..., 0])
