@@ -81,6 +81,16 @@ def pages(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def peers(session: nox.Session) -> None:
+    """Run the tests of other packages' samplers in the benchmark; JAX among them takes 360 MB."""
+    install(session, "tests")
+    session.install("-e", ".[peers]")
+    names = ("peers", "blackjax", "nested_slices")
+    files = [f"tests/test_hard_{name}.py" for name in names]
+    session.run("pytest", *EACH_CORE, *(session.posargs or files), env=ONE_THREAD)
+
+
+@nox.session(default=False)
 def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/html (a warning is an error); run its examples."""
     install(session, "docs", "tests")

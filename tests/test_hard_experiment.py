@@ -271,6 +271,9 @@ def test_iterations_that_a_budget_pays_for() -> None:
     assert within.affordable(spent, 0.5, within.Spent(math.inf, 4000.0)) == 5 * trial
     assert within.affordable(spent, 0.5, within.Spent(1.4, math.inf)) == 0
     assert within.affordable(spent, 0.0, infinite) == 0
+    # A quarter is not paid again: of 3 times the cost, .25 is fixed, so 2.75 / .5 as many.
+    more = within.affordable(spent, 0.5, within.Spent(4.0, math.inf), once=0.25)
+    assert more == int(5.5 * trial)
     assert within.affordable(spent, 1.0, infinite) == within.MOST_WARMUP + within.MOST_DRAWS
 
 

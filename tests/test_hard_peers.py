@@ -1,8 +1,15 @@
-"""Peers in the benchmark on hard posteriors: where they run, and dynesty against a closed form."""
+"""Peers in the benchmark on hard posteriors: where they run, and dynesty against a closed form.
+
+Those of blackjax are in ``test_hard_blackjax.py``.
+"""
 
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +19,8 @@ from scipy import stats
 from stan_density import stanli
 
 from experiments.hard import peers
-from experiments.hard.grid import DEPENDENT, PEER_ROWS, ROWS, SIZES, cells
+from experiments.hard.grid import DEPENDENT, IN_JAX, PEER_ROWS, ROWS, SIZES, Row, cells
+from experiments.hard.peers import installed
 from experiments.hard.within import RUNS
 from harness.diagnosis import Severity, diagnose
 from harness.errors import DataError, ToolchainError
@@ -90,19 +98,31 @@ def test_a_run_that_gives_up_on_a_plateau_says_so(tmp_path: Path) -> None:
     assert "gave up on a plateau" in "".join(problems(fit))
 
 
-def test_peers_run_in_the_grid_where_priors_are_independent() -> None:
-    made = list(cells(TARGETS, PEER_ROWS[:1], SIZES["paper"]))
-    with_row = {cell.factors["target"] for cell in made}
-    assert with_row == {
+@pytest.mark.parametrize("row", PEER_ROWS, ids=lambda row: row.key)
+def test_peers_run_in_the_grid_where_they_can(row: Row) -> None:
+    """Those of dynesty where priors are independent, of blackjax where JAX has a density."""
+    made = list(cells(TARGETS, [row], SIZES["paper"]))
+    independent = {
         name
         for name, make in TARGETS.items()
         if make().own_base == "prior" and name not in DEPENDENT
     }
+    able = {"dynesty": independent, "blackjax": set(IN_JAX)}[installed.PEERS[row.row]]
+    assert {cell.factors["target"] for cell in made} == able
     quick = SIZES["quick"].rows
     assert quick is not None
-    assert not {row.key for row in PEER_ROWS} & set(quick)
-    assert {row.row for row in PEER_ROWS} == set(peers.PEERS) <= set(RUNS)
-    assert all(cell.settings["options"]["explorer"] == "auto" for cell in made)
+    assert row.key not in quick
+    assert all(cell.settings["options"] == {**row.options, "what": "likelihood"} for cell in made)
+
+
+def test_each_way_of_running_a_peer_has_a_row() -> None:
+    assert {row.row for row in PEER_ROWS} == set(installed.PEERS) <= set(RUNS)
+
+
+def test_no_peer_is_imported_with_the_benchmark() -> None:
+    code = "import sys, experiments.hard; print({'jax', 'blackjax', 'dynesty'} & {*sys.modules})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize("name", ["radiata-pine-density", "sparse-car", "vaccines"])
@@ -132,16 +152,31 @@ def test_all_other_programs_have_a_cube(name: str, dimension: int, tmp_path: Pat
     assert cube.log_prior_integral == pytest.approx(0, abs=1e-8)
 
 
-def test_without_the_package_rows_are_left_out_and_the_page_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("package", "sampler"),
+    [
+        ("dynesty", partial(peers.sample_by_dynesty, live_points=9)),
+        ("blackjax", partial(peers.sample_by_tempered_particles, particles=9)),
+        ("blackjax", partial(peers.sample_by_nested_slices, live_points=9)),
+    ],
+)
+def test_without_its_package_a_sampler_says_how_to_install_it(
+    package: str, sampler: Callable[..., Fit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = {row.key for row in PEER_ROWS if peers.is_installed(row.row)}
-    assert {row.key for row in ROWS} & {row.key for row in PEER_ROWS} == there
-    monkeypatch.setattr(peers, "is_installed", lambda _: False)
+    monkeypatch.setattr(installed, "is_installed", lambda _: False)
     with pytest.raises(
-        ToolchainError, match=r"dynesty is not installed: .*pip install '.\[peers\]"
+        ToolchainError, match=rf"{package} is not installed: .*pip install '.\[peers\]"
     ):
-        peers.sample_by_dynesty(normal_means(tmp_path), live_points=9, seed=1)
-    assert "pip install '.[peers]'" in peers.left_out()
-    monkeypatch.setattr(peers, "is_installed", lambda _: True)
-    assert peers.left_out() == ""
+        sampler(normal_means(tmp_path), seed=1)
+
+
+def test_without_the_packages_rows_are_left_out_and_the_page_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = {row.key for row in PEER_ROWS if installed.is_installed(installed.PEERS[row.row])}
+    assert {row.key for row in ROWS} & {row.key for row in PEER_ROWS} == there
+    monkeypatch.setattr(installed, "is_installed", lambda _: False)
+    assert installed.left_out().startswith("dynesty and blackjax: not installed (")
+    assert "pip install '.[peers]'" in installed.left_out()
+    monkeypatch.setattr(installed, "is_installed", lambda _: True)
+    assert installed.left_out() == ""

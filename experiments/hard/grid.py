@@ -14,7 +14,7 @@ from harness.plan.spec import Cell, Profile
 from harness.temper import What
 from harness.user.sample import METHODS
 
-from .peers import PEERS, is_installed
+from .peers.installed import PEERS, is_installed
 from .within import CHAINS, MOST_DRAWS, MOST_WARMUP, WITHIN
 
 SECONDS, EVALUATIONS = "seconds", "evaluations"
@@ -36,6 +36,8 @@ PEER_ROWS: tuple[Row, ...] = (
     Row("dynesty", "dynesty", "dynesty", {"explorer": "auto"}),
     # Slices in random directions, whatever the dimension is.
     Row("dynesty-slices", "dynesty, slices", "dynesty", {"explorer": "rslice"}),
+    Row("blackjax-smc", "blackjax, tempered SMC", "blackjax_smc", {}),
+    Row("blackjax-nested", "blackjax, nested slices", "blackjax_nested", {}),
 )
 """Rows of other packages, which are left out where their package is not installed."""
 
@@ -56,7 +58,7 @@ ROWS: tuple[Row, ...] = (
         for name in map(str, METHODS)
         if name == "nested_sampling"
     ),
-    *(row for row in PEER_ROWS if is_installed(row.row)),
+    *(row for row in PEER_ROWS if is_installed(PEERS[row.row])),
 )
 LABELS: Mapping[str, str] = {row.key: row.label for row in ROWS}
 DEPENDENT = (
@@ -65,7 +67,23 @@ DEPENDENT = (
     "sparse-car",
     "vaccines",
 )
-"""Targets whose parameters depend on each other a priori, so that peers take no prior of theirs."""
+"""Targets whose parameters depend on each other a priori, so that dynesty takes no prior of
+theirs."""
+IN_JAX = (
+    "product",
+    "radiata-pine-density",
+    "radiata-pine-adjusted",
+    "unequal-wells-10",
+    "unequal-wells-25",
+    "mrna",
+    "mrna-m1a",
+    "vaccines",
+    "rockets",
+    "galaxies",
+    "sensors-8d",
+)
+"""Targets whose program has a density in :mod:`.peers.jax_densities`, which is not imported for
+it."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +151,9 @@ def cells(names: Iterable[str], rows: Iterable[Row], size: Size) -> Iterable[Cel
 
 
 def _is_able(row: Row, target: str, model: Model) -> bool:
-    """Whether a row runs on a target: nested sampling starts from a prior."""
+    """Whether a row runs on a target: nested sampling and peers start from a prior."""
+    if row.row in PEERS and PEERS[row.row] == "blackjax":
+        return target in IN_JAX
     if row.key == "nested" or row.row in PEERS:
         return model.own_base == "prior" and (row.row not in PEERS or target not in DEPENDENT)
     return True

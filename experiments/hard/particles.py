@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.fit import Fit
@@ -20,6 +19,8 @@ from harness.user.legs import fitted_gaussian
 from harness.user.program import prepare
 from harness.user.scout import WIDER, starts_from_prior
 from harness.user.short import ShortRuns
+
+from .sampled import parameters_of
 
 POPULATIONS = 8
 _MOST_MOVES = 12
@@ -68,14 +69,7 @@ def sample_by_particles(
     density = BatchedDensity(tempered.program("target"), tempered.data)
     seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(2)]
     base, before, findings = _base(tempered, density, seeds[0])
-
-    def parameters(points: FloatArray) -> dict[str, FloatArray]:
-        flat = density.constrain(points.reshape(-1, points.shape[-1]))
-        return {
-            name: flat[name].reshape(*points.shape[:-1], *flat[name].shape[1:])
-            for name in tempered.parameters
-        }
-
+    parameters = parameters_of(density, tempered.parameters)
     each = max(8, -(-particles // POPULATIONS))
     fit = sequential_monte_carlo(
         Target(model.name, density.dimension, density, parameters, tempered.data, engine="stanli"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import version
 
@@ -14,6 +15,10 @@ from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes
 from harness.model import Model
+
+_CHAINS = 4
+_LEAST_DRAWS, _MOST_DRAWS = 4, 4000
+"""Of each chain, where weighted points become draws."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,39 @@ class Sampled:
     points: FloatArray
     log_evidence: LogEvidence | None = None
     problem: str = ""
+
+
+def parameters_of(
+    density: BatchedDensity, names: Iterable[str]
+) -> Callable[[FloatArray], dict[str, FloatArray]]:
+    """Return the map from points (..., D) to a program's parameters, each (..., *shape)."""
+    chosen = tuple(names)
+
+    def parameters(points: FloatArray) -> dict[str, FloatArray]:
+        flat = density.constrain(points.reshape(-1, points.shape[-1]))
+        return {
+            name: flat[name].reshape(*points.shape[:-1], *flat[name].shape[1:]) for name in chosen
+        }
+
+    return parameters
+
+
+def resampled(points: FloatArray, share: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return draws (4, n, D) with replacement, as many as weighted points (N, D) are worth.
+
+    Parameters
+    ----------
+    points
+        The points.
+    share
+        Their weights, shape (N,); they sum to 1.
+    rng
+        Source of random numbers.
+    """
+    effective = 1 / float(np.sum(share**2))
+    draws = int(np.clip(effective // _CHAINS, _LEAST_DRAWS, _MOST_DRAWS))
+    chosen = rng.choice(len(share), size=(_CHAINS, draws), p=share)
+    return np.asarray(points[chosen])
 
 
 def fit_of(

@@ -8,7 +8,7 @@ from harness.plan.spec import Results, Table
 
 from .frames import costs, counted, errors, matrix, planned
 from .grid import EVALUATIONS, LABELS, SECONDS
-from .peers import left_out
+from .peers.installed import left_out
 from .right import LEGEND
 from .velocities import evidences
 

@@ -26,7 +26,8 @@ from harness.user import UserFit, sample
 from harness.user.scout import BUDGET
 
 from .particles import sample_by_particles
-from .peers import sample_by_dynesty
+from .peers import sample_by_dynesty, sample_by_nested_slices, sample_by_tempered_particles
+from .peers.jax_runs import BEFORE, load
 
 CHAINS = 4
 _TRIAL_SECONDS = 20.0
@@ -35,8 +36,12 @@ TRIAL_WARMUP, TRIAL_DRAWS = 300, 150
 MOST_WARMUP = 1000
 MOST_DRAWS = 4000
 """Of each chain."""
+_DRAWS_A_PARTICLE = 2
+"""Iterations that other methods are asked for, over particles of tempered SMC."""
 _DRAWS_A_LIVE_POINT = 40
 """Iterations that other methods are asked for, over live points: from 45 to 500 of these."""
+_DRAWS_A_SLICED_POINT = 4
+"""The same for nested slices, whose points are evaluated side by side: from 450 to 5,000."""
 _SLACK = 1.5
 """Cost at which a run is stopped, over what was foreseen: a trial foresees it only roughly."""
 
@@ -89,13 +94,16 @@ class Made:
     evaluations
         The same in evaluations of the target.
     growing
-        Share of them that grows in proportion to iterations.
+        Share of the cost that grows in proportion to iterations.
+    once
+        Share of the cost that a further run in this process does not have.
     """
 
     fit: Fit
     gradients: float
     evaluations: float
     growing: float
+    once: float = 0.0
 
 
 def sample_within(
@@ -115,8 +123,8 @@ def sample_within(
     model
         A target with its ``target.stan``.
     row
-        How: ``user`` calls :func:`harness.user.sample`, ``particles`` runs tempered SMC,
-        ``dynesty`` the package of that name.
+        How: ``user`` calls :func:`harness.user.sample`, ``particles`` runs tempered SMC, the
+        others are :data:`.peers.installed.PEERS`.
     options
         Options of that call.
     seconds, evaluations
@@ -146,7 +154,7 @@ def sample_within(
         trial = Asked(TRIAL_WARMUP, TRIAL_DRAWS, first, _stop(budget), time_there_is)
         made = [run(model, trial, options)]
         spent = Spent(time.process_time() - began, made[0].evaluations)
-        iterations = affordable(spent, made[0].growing, budget)
+        iterations = affordable(spent, made[0].growing, budget, made[0].once)
         if iterations >= 2 * (TRIAL_WARMUP + TRIAL_DRAWS):
             warmup = min(MOST_WARMUP, iterations // 3)
             draws = min(MOST_DRAWS, iterations - warmup)
@@ -163,7 +171,7 @@ def _stop(budget: Spent) -> Spent:
     return Spent(*(_SLACK * each for each in budget))
 
 
-def affordable(spent: Spent, growing: float, budget: Spent) -> int:
+def affordable(spent: Spent, growing: float, budget: Spent, once: float = 0.0) -> int:
     """Return the iterations of each chain that the rest of a budget pays for.
 
     Parameters
@@ -174,13 +182,16 @@ def affordable(spent: Spent, growing: float, budget: Spent) -> int:
         Share of it that grows in proportion to iterations.
     budget
         The whole budget; infinite where there is none.
+    once
+        Share of it that the run does not have.
     """
     left = min((whole - part) / part for whole, part in zip(budget, spent, strict=True) if part > 0)
-    if growing <= 0 or not left > 1 - growing:
+    again = 1 - growing - once
+    if growing <= 0 or not left > again:
         return 0
     trial = TRIAL_WARMUP + TRIAL_DRAWS
     most = MOST_WARMUP + MOST_DRAWS
-    return int(min(trial * (left - (1 - growing)) / growing, most))
+    return int(min(trial * (left - again) / growing, most))
 
 
 def _by_user(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
@@ -213,7 +224,7 @@ def _of_user(result: UserFit) -> Made:
 def _by_particles(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
     fit, before = sample_by_particles(
         model,
-        particles=CHAINS * (asked.warmup + asked.draws) // 2,
+        particles=CHAINS * (asked.warmup + asked.draws) // _DRAWS_A_PARTICLE,
         most_seconds=BUDGET,
         seed=asked.seed,
         **options,
@@ -235,10 +246,47 @@ def _by_dynesty(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
     return Made(fit, evaluations, evaluations, 1.0)
 
 
+def _by_blackjax_smc(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
+    began, loading = time.process_time(), load()
+    fit = sample_by_tempered_particles(
+        model,
+        particles=CHAINS * (asked.warmup + asked.draws) // _DRAWS_A_PARTICLE,
+        most_seconds=asked.most.seconds,
+        most_evaluations=asked.most.evaluations,
+        seed=asked.seed,
+        **options,
+    )
+    return _of_compiled(fit, asked, loading, time.process_time() - began)
+
+
+def _by_blackjax_nested(model: Model, asked: Asked, options: Mapping[str, Any]) -> Made:
+    began, loading = time.process_time(), load()
+    fit = sample_by_nested_slices(
+        model,
+        live_points=CHAINS * (asked.warmup + asked.draws) // _DRAWS_A_SLICED_POINT,
+        most_seconds=asked.most.seconds,
+        most_evaluations=asked.most.evaluations,
+        seed=asked.seed,
+        **options,
+    )
+    return _of_compiled(fit, asked, loading, time.process_time() - began)
+
+
+def _of_compiled(fit: Fit, asked: Asked, loading: float, seconds: float) -> Made:
+    """Return a run of which compiling takes the same seconds, however much it is asked for."""
+    evaluations = float(fit.gradients)
+    if math.isinf(asked.most.seconds):
+        return Made(fit, evaluations, evaluations, growing=1.0)
+    once, before = loading / seconds, float(fit.tree.attrs[BEFORE]) / seconds
+    return Made(fit, evaluations, evaluations, 1 - once - before, once)
+
+
 RUNS: Mapping[str, Callable[[Model, Asked, Mapping[str, Any]], Made]] = {
     "user": _by_user,
     "particles": _by_particles,
     "dynesty": _by_dynesty,
+    "blackjax_smc": _by_blackjax_smc,
+    "blackjax_nested": _by_blackjax_nested,
 }
 
 

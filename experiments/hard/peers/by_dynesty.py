@@ -1,4 +1,4 @@
-"""Samplers of other packages on the same targets, as peers: dynesty.
+"""dynesty's static nested sampling on a target's program.
 
 References
 ----------
@@ -8,7 +8,6 @@ and evidences. Monthly Notices of the Royal Astronomical Society 493, 3132-3158.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import time
 import warnings
@@ -17,38 +16,21 @@ from typing import Any
 import numpy as np
 
 from harness.engine.batched import BatchedDensity
-from harness.errors import SamplingError, ToolchainError
+from harness.errors import SamplingError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.model import Model
 from harness.temper import What, tempered_model
 from harness.user import UnitCube
 
-from .sampled import Sampled, fit_of
+from ..sampled import Sampled, fit_of, resampled
+from .installed import require
 
-PEERS = ("dynesty",)
-"""Packages that rows of the grid need."""
-HOW_TO_INSTALL = "in a checkout: python -m pip install '.[peers]'"
-
-_CHAINS = 4
-_LEAST_DRAWS, _MOST_DRAWS = 4, 4000
-"""Of each chain."""
 _ENOUGH = 0.01
 """What the live points may still add to log Z in the end.  dynesty's own limit grows with their
 number, and so would the part of its error that more of them do not reduce."""
 
 _PLATEAU = "dynesty gave up on a plateau of the likelihood, before it had finished."
-
-
-def is_installed(package: str) -> bool:
-    """Whether a package is installed; it is not imported."""
-    return importlib.util.find_spec(package) is not None
-
-
-def left_out() -> str:
-    """Say which peers are not installed, and how to install them; empty if all are."""
-    absent = [name for name in PEERS if not is_installed(name)]
-    return f"{' and '.join(absent)}: not installed ({HOW_TO_INSTALL})." if absent else ""
 
 
 def sample_by_dynesty(
@@ -96,8 +78,7 @@ def sample_by_dynesty(
     ToolchainError
         If dynesty is not installed.
     """
-    if not is_installed("dynesty"):
-        raise ToolchainError(f"the package dynesty is not installed: {HOW_TO_INSTALL}")
+    require("dynesty")
     began = time.process_time()
     tempered = tempered_model(model.program("target").path, model.data, what=what)
     cube = UnitCube(tempered)
@@ -113,11 +94,8 @@ def sample_by_dynesty(
         )
     except (RuntimeError, ValueError) as error:
         raise SamplingError(f"dynesty ended with an error on {model.name}: {error}") from error
-    weight = found.importance_weights()
-    effective = 1 / float(np.sum(weight**2))
-    draws = int(np.clip(effective // _CHAINS, _LEAST_DRAWS, _MOST_DRAWS))
-    chosen = rng.choice(len(weight), size=(_CHAINS, draws), p=weight)
-    points = cube.points(found.samples_u[chosen.ravel()]).reshape(_CHAINS, draws, -1)
+    drawn = resampled(found.samples_u, found.importance_weights(), rng)
+    points = cube.points(drawn.reshape(-1, cube.dimension)).reshape(*drawn.shape[:2], -1)
     # If the text does not show the prior's integral, harness sample leaves it in log Z.
     constant = cube.log_prior_integral if tempered.log_prior_integral is None else 0.0
     log_z = LogEvidence(constant + float(found.logz[-1]), float(found.logzerr[-1]))
