@@ -28,6 +28,8 @@ from harness.user.references import drawn_from, fitted_base
 from harness.user.simulated import simulated_prior
 
 CHAINS = 16
+PRIOR_SHARE = 0.2
+"""Share of a budget for draws of a prior that cannot be simulated."""
 _WARMUP, _DRAWS = 300, 256
 _MOST_SECONDS = 24.0
 _LONGER, _LONGER_SHARE = 4, 1 / 6

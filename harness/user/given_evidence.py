@@ -25,7 +25,7 @@ from harness.temper import temper as rewritten
 from harness.user.belongs import difference_from_lp, unconstrained
 from harness.user.bridged import Bridges, bridged
 from harness.user.clock import Clock, quiet
-from harness.user.draw_prior import prior_draws
+from harness.user.draw_prior import PRIOR_SHARE, prior_draws
 from harness.user.evidence import open_questions
 from harness.user.evidence_result import GivenEvidence
 from harness.user.given_fit import GivenDraws, read_given
@@ -38,8 +38,8 @@ Temper = Literal["no", "auto"]
 """Whether a tempered run follows where the bridge cannot be trusted."""
 
 _NEGLIGIBLE_CONSTANT = 0.01
-_PRIOR_SHARE, _CONSTANT_SHARE = 0.2, 0.25
-"""Shares of the budget for draws of the prior, and for pilots that estimate its integral."""
+_CONSTANT_SHARE = 0.25
+"""Share of the budget for pilots that estimate the integral of the prior."""
 _CLIMBS_SECONDS = 10.0
 """Seconds for climbs that look for modes without draws."""
 _OWN_TERMS = re.compile(r"^\s*target\s*\+=(?!.*_(?:lpdf|lpmf|lupdf|lupmf|lcdf|lccdf)\s*\()")
@@ -339,7 +339,7 @@ class _Estimation:
     def _estimated_constant(self) -> LogEvidence | None:
         """Estimate the log integral of the prior, by bridges from draws of it or by pilots."""
         try:
-            drawn = prior_draws(self._model, self._seed, most_seconds=_PRIOR_SHARE * self._budget)
+            drawn = prior_draws(self._model, self._seed, most_seconds=PRIOR_SHARE * self._budget)
         except HarnessError:
             return None
         if drawn.reliable and drawn.log_integral is None:

@@ -21,13 +21,12 @@ from harness.samplers.nested_particles import PriorAndLikelihood
 from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
 from harness.samplers.nested_sampling import METHOD, run_attributes
 from harness.samplers.nested_volumes import weighted_chains
-from harness.user.draw_prior import DriftingPriorError, prior_draws
+from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.evidence import unknown_integral, written_prior
 from harness.user.prior import PRIOR, PriorDraws, known_integral
 
-_PRIOR_SHARE, _LEAST_SHARE = 0.2, 0.25
-"""Shares of the time for draws of a prior that cannot be simulated, and for the run itself whatever
-these take."""
+_LEAST_SHARE = 0.25
+"""Share of the time for the run itself, whatever the draws of the prior take."""
 _REFUSED = 0.8
 """Share of moves that leave a particle where it was, from which on particles hardly move."""
 _A_DIMENSION = 5
@@ -94,7 +93,7 @@ def nested_sampling(
     rng = np.random.default_rng(seeds[0])
     begin_round("draws of the prior")
     try:
-        prior = prior_draws(model, seeds[1], most_seconds=_PRIOR_SHARE * settings.most_seconds)
+        prior = prior_draws(model, seeds[1], most_seconds=PRIOR_SHARE * settings.most_seconds)
     except DriftingPriorError as error:
         raise DriftingPriorError(
             f"{error}: nested sampling cannot start from it; use --method parallel_tempering"

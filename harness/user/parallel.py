@@ -30,7 +30,7 @@ from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
 from harness.samplers.tempering_run import TemperingRun, TemperingSettings
 from harness.user.bridged import bridged_in_time
-from harness.user.draw_prior import DriftingPriorError, prior_draws
+from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.evidence import (
     about_drifting_prior,
     about_improper_prior,
@@ -51,8 +51,6 @@ from harness.user.short import ShortRuns
 References = Literal[1, 2]
 """References that ladders start from: the prior, or the prior and Gaussians near the target."""
 
-_PRIOR_SHARE = 0.2
-"""Share of the time for draws of a prior that cannot be simulated."""
 _CONSTANT_SHARE = 0.25
 """Share of the time for the integral of a prior that the program does not normalise."""
 _SHORT_SHARE = 0.25
@@ -185,7 +183,7 @@ class _Parallel:
                 self._prior = prior_draws(
                     model,
                     self._seeds[2],
-                    most_seconds=_PRIOR_SHARE * self._settings.most_seconds,
+                    most_seconds=PRIOR_SHARE * self._settings.most_seconds,
                 )
             except DriftingPriorError:
                 self._findings += about_drifting_prior(model)

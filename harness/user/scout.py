@@ -31,7 +31,7 @@ from harness.model import Model
 from harness.path import GaussianBase, Pilot
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
-from harness.user.draw_prior import DriftingPriorError, prior_draws
+from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, known_integral
 from harness.user.short import ShortRuns
@@ -306,7 +306,9 @@ class _Scout:
         if not starts_from_prior(self._model):
             return None
         try:
-            drawn = prior_draws(self._model, self._seeds[0], most_seconds=_OTHER * self._budget)
+            drawn = prior_draws(
+                self._model, self._seeds[0], most_seconds=PRIOR_SHARE * self._budget
+            )
         except DriftingPriorError:
             self._drifts = True
             return None
