@@ -87,7 +87,7 @@ def visits(method: str, points: FloatArray, *, chain: bool = False) -> Visits:
 
 def table_of(points: FloatArray, target: Plain) -> ModeTable:
     """Of independent draws, which no chain made."""
-    return find_modes([visits("nuts", points)], target, effective=4000, seed=1)
+    return find_modes([visits("nuts", points)], target, effective=4000, seed=1).table
 
 
 @pytest.mark.parametrize("dimension", [1, 10, 50])
@@ -130,7 +130,7 @@ def test_weights_count() -> None:
     points = draws_of(rng, [0.5, 0.5], mean, [1.0, 1.0])
     log_weight: FloatArray = np.log(0.9 - 0.8 * (points[..., 0] > 0))
     across = Visits("collapsed_tempering", points, log_weight)
-    found = find_modes([across], target, effective=1000, seed=1)
+    found = find_modes([across], target, effective=1000, seed=1).table
     # The ratio of sums: the delta method gives the variance 4 p^2 q^2 / n with n = 4000 halves.
     assert abs(found.modes[0].probability - 0.9) < 4 * 2 * 0.09 / np.sqrt(4000)
     pairs = np.stack([np.zeros_like(points) - 5, np.zeros_like(points) + 5], axis=2)
@@ -138,7 +138,7 @@ def test_weights_count() -> None:
     shares = np.zeros((CHAINS, DRAWS, 2))
     shares[...] = np.log([0.9, 0.1])
     within = Visits("pseudo_extended", pairs, shares)
-    found = find_modes([within], target, effective=1000, seed=1)
+    found = find_modes([within], target, effective=1000, seed=1).table
     assert [each.probability for each in found.modes] == pytest.approx([0.9, 0.1])
     assert [each.error for each in found.modes] == pytest.approx([1e-3, 1e-3])  # of one draw
 
@@ -164,7 +164,7 @@ def test_a_mode_that_the_final_draws_lack() -> None:
     both = draws_of(rng, *what)
     table = find_modes(
         [visits("nuts", alone, chain=True), visits("search", both)], target, effective=900, seed=1
-    )
+    ).table
     assert [each.probability for each in table.modes] == [1.0, 0.0]
     assert table.missing == (2,)
     assert [set(each.seen_by) for each in table.modes] == [{"nuts", "search"}, {"search"}]
@@ -358,7 +358,7 @@ def test_chains_that_move_freely_see_one_mode() -> None:
     what = ([0.5, 0.5], [[-2.0], [2.0]], [1.0, 1.0])
     points, target = draws_of(rng, *what), Plain(mixture(*what))
     assert len(find_regions(points.reshape(-1, 1), target, scale=np.ones(1)).regions) == 2
-    chains = find_modes([visits("nuts", points, chain=True)], target, effective=4000, seed=1)
+    chains = find_modes([visits("nuts", points, chain=True)], target, effective=4000, seed=1).table
     assert len(chains.modes) == 1
     assert len(table_of(points, target).modes) == 2
 
@@ -427,7 +427,9 @@ def test_what_is_refused() -> None:
     with pytest.raises(DataError, match="one climb or more"):
         Search(climbs=0)
     with pytest.raises(SamplingError, match="within 0 s"):
-        find_modes([visits("nuts", points)], Plain(bounded), effective=9, most_seconds=1e-9, seed=1)
+        find_modes(
+            [visits("nuts", points)], Plain(bounded), effective=9, most_seconds=1e-9, seed=1
+        ).table
 
 
 def test_the_table_is_kept_as_json() -> None:
@@ -469,7 +471,7 @@ def test_stuck_chains_are_an_error_of_their_own() -> None:
     side = np.array([-6.0, -6.0, -6.0, 6.0])[:, None, None]
     points = side + rng.normal(size=(CHAINS, DRAWS, 1))
     target = Plain(mixture([0.5, 0.5], [[-6.0], [6.0]], [1.0, 1.0]))
-    table = find_modes([visits("nuts", points, chain=True)], target, effective=4, seed=1)
+    table = find_modes([visits("nuts", points, chain=True)], target, effective=4, seed=1).table
     assert [each.probability for each in table.modes] == [0.75, 0.25]
     # Four independent flips have an error of 0.22.
     assert all(0.1 < each.error < 0.6 for each in table.modes)

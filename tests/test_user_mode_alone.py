@@ -119,7 +119,7 @@ def test_the_table_has_its_probability(model: Model, density: BatchedDensity) ->
     visits = [Visits("nuts", final, np.zeros((4, 500)), chain=True)]
     visits.append(Visits("search", particles, np.zeros((1, 240))))
     unknown, known = (
-        find_modes(visits, density, effective=2000, masses=masses, seed=1).modes
+        find_modes(visits, density, effective=2000, masses=masses, seed=1).table.modes
         for masses in (None, alone_of(model, density, final))
     )
     assert [each.probability for each in known] == [1.0, 0.0]

@@ -40,9 +40,11 @@ def agreement(fit: Fit) -> Iterable[Finding]:
     else:
         advice = NO_PATH if fit.tree.attrs["method"] == "nuts" else BETTER_PATH
         consequence = "so these are not draws of the whole target"
-        yield r_hat_finding(fit.posterior, "", consequence, advice)
+        inside = "" if fit.weighed_modes is None else " within modes"
+        yield r_hat_finding(fit.compared, inside, consequence, advice)
     extended = fit.extended
-    if extended is not None:
+    # Where masses weigh the modes, raw draws of the target itself need not have the right shares.
+    if extended is not None and (fit.weighed_modes is None or fit.follows_path):
         raw = extended.drop_vars(WEIGHTS, errors="ignore")
         yield r_hat_finding(
             raw, " of the extended draws", "so they have not explored the whole path"

@@ -36,7 +36,8 @@ def path(fit: Fit) -> Iterable[Finding]:
         if fit.weighting == "across draws" and not fit.follows_path:
             # The weights come from a pass along a ladder, from particles, or from the base itself.
             yield from _target_weights(
-                fit.log_weight, "more draws, particles or inverse temperatures, whichever it has"
+                fit.drawn_log_weight,
+                "more draws, particles or inverse temperatures, whichever it has",
             )
         return
     if tempered.delta.shape[1] < 4:

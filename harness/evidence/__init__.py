@@ -81,6 +81,7 @@ from harness.evidence.resampling import (
     resample,
 )
 from harness.evidence.rungs import JoinedEvidence, RungEvidence, joined_evidence, rung_evidence
+from harness.evidence.strata import strata_means, stratified_expectation, weigh_strata
 
 __all__ = [
     "LEVEL",
@@ -137,9 +138,12 @@ __all__ = [
     "round_trips",
     "rung_evidence",
     "standard_error",
+    "strata_means",
+    "stratified_expectation",
     "strength",
     "times_delta",
     "two_sided_log_evidence",
+    "weigh_strata",
     "weighted_expectation",
     "z_scores",
 ]

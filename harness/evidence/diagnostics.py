@@ -29,7 +29,9 @@ _ROUGHLY = 250
 """Draws of each chain, or up to twice as many, that tell which these are."""
 
 
-def effective_draws(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> FloatArray:
+def effective_draws(
+    values: npt.ArrayLike, log_weight: npt.ArrayLike, estimate: Estimate | None = None
+) -> FloatArray:
     """Return the effective number of draws behind a weighted mean, given autocorrelation.
 
     This is the number of independent draws whose plain mean has the same Monte Carlo error:
@@ -42,6 +44,8 @@ def effective_draws(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> FloatAr
     ----------
     values, log_weight
         The same as for :func:`~harness.evidence.weighted_expectation`.
+    estimate
+        The weighted mean and its error, if that is not the one of that function.
 
     Returns
     -------
@@ -50,7 +54,8 @@ def effective_draws(values: npt.ArrayLike, log_weight: npt.ArrayLike) -> FloatAr
     """
     series = np.asarray(values, dtype=np.float64)
     log_w = np.asarray(log_weight, dtype=np.float64)
-    estimate = weighted_expectation(series, log_w)
+    if estimate is None:
+        estimate = weighted_expectation(series, log_w)
     weight = normalised_weights(log_w.ravel()).reshape(log_w.shape)
     weight = weight.reshape(*weight.shape, *(1,) * (series.ndim - weight.ndim))
     axes = tuple(range(log_w.ndim))

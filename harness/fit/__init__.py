@@ -3,10 +3,19 @@
 Groups: ``posterior`` (unweighted draws of the target, under the model's own parameter names),
 ``extended`` (raw draws of the extended target: pseudo-samples, inverse temperatures and log
 weights; absent if the target itself was sampled), ``sample_stats`` (statistics of the sampler),
-``constant_data`` (the model's data) and attributes (method, settings, seeds, versions, cost).
+``weighed_modes`` (the mode of each draw, if masses weigh the modes; raw draws of the target itself
+are in ``extended`` then), ``constant_data`` (the model's data) and attributes (method, settings,
+seeds, versions, cost).
 """
 
-from harness.fit.build import build_fit, continued, evidence_attributes, pooled, reserved_names
+from harness.fit.build import (
+    build_fit,
+    continued,
+    evidence_attributes,
+    pooled,
+    reserved_names,
+    weigh_modes,
+)
 from harness.fit.fit import CHAINS_INTERACT, Fit, is_fit
 from harness.fit.parts import chain_evidence_attributes, chains_of, part_of
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws
@@ -29,4 +38,5 @@ __all__ = [
     "pooled",
     "reserved_names",
     "target_draws",
+    "weigh_modes",
 ]

@@ -7,13 +7,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
+from harness import evidence
+from harness.arrays import FloatArray
 from harness.engine.stan_data import numbers_in
+from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit.fit import FORMAT, Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
-from harness.fit.weighting import Weighting, check_weighting, seen_weighting, target_draws
+from harness.fit.weighed_modes import GROUP, WeighedModes
+from harness.fit.weighting import (
+    LOG_WEIGHT,
+    Weighting,
+    check_weighting,
+    in_extended,
+    seen_weighting,
+    target_draws,
+)
 
 
 def build_fit(
@@ -173,6 +185,59 @@ def continued(rounds: Sequence[Fit], *, seed: int) -> Fit:
     chosen = target_draws(draws, log_weight, whole.weighting, np.random.default_rng(seed))
     whole.tree["posterior"] = xr.DataTree(_dataset(chosen))
     return whole
+
+
+def weigh_modes(
+    fit: Fit,
+    mode: npt.NDArray[np.intp],
+    probability: FloatArray,
+    log_error: FloatArray,
+    *,
+    seed: int,
+) -> Fit:
+    """Return a fit whose draws are weighted so that each mode has its probability by its mass.
+
+    Draws of the target are chosen anew, among all chains, because in one that has not changed modes
+    all draws may have the same weight.
+
+    Parameters
+    ----------
+    fit
+        Draws that are unweighted, or weighted against each other.
+    mode
+        Mode of each raw draw, from 0, shape (chains, draws).
+    probability, log_error
+        Probability of each mode, and the standard error of the log of its mass, shape (K,).
+    seed
+        Seed of the choice among draws.
+
+    Raises
+    ------
+    DataError
+        If the fit has pseudo-samples, or shapes do not match.
+    """
+    if fit.weighting == "within draws":
+        raise DataError("masses of modes cannot weigh pseudo-samples")
+    raw = {
+        str(name): values.transpose("chain", "draw", ...).to_numpy()
+        for name, values in fit.raw.items()
+    }
+    log_weight = evidence.weigh_strata(fit.log_weight, mode, probability)
+    chosen = evidence.resample(log_weight.reshape(1, -1), np.random.default_rng(seed)).ravel()
+
+    def drawn(values: np.ndarray) -> np.ndarray:
+        flat = values.reshape(-1, *values.shape[2:])
+        return flat[chosen].reshape(values.shape)
+
+    tree = fit.tree.copy(deep=False)
+    tree["posterior"] = xr.DataTree(_dataset({name: drawn(each) for name, each in raw.items()}))
+    if fit.extended is None:
+        weights = {LOG_WEIGHT["across draws"]: np.zeros(mode.shape)}
+        tree["extended"] = xr.DataTree(_dataset(in_extended(raw) | weights))
+    modes = WeighedModes(mode, drawn(mode), probability, log_error)
+    tree[GROUP] = xr.DataTree(modes.dataset())
+    tree.attrs = fit.tree.attrs | {"weighting": "across draws"}
+    return Fit(tree)
 
 
 def _as_draws(datasets: list[xr.Dataset]) -> xr.Dataset:

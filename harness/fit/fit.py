@@ -17,6 +17,7 @@ from harness.evidence import Estimate, LogEvidence, TwoSidedLogEvidence
 from harness.files import write_bytes
 from harness.fit.netcdf import read_tree, root_attribute, write_tree
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws, follows_path, tempered_draws
+from harness.fit.weighed_modes import WeighedModes, weighed_modes
 from harness.fit.weighting import LOG_WEIGHT, Weighting, seen_weighting
 
 VERSION = 1
@@ -79,8 +80,14 @@ class Fit:
         """Log weights that turn the raw draws into draws of the target.
 
         Shape (chains, draws), with one more axis over pseudo-samples if there are any; 0 if the
-        draws are unweighted.
+        draws are unweighted.  If masses weigh the modes, they include that.
         """
+        own, modes = self.drawn_log_weight, self.weighed_modes
+        return own if modes is None else evidence.weigh_strata(own, modes.mode, modes.probability)
+
+    @property
+    def drawn_log_weight(self) -> FloatArray:
+        """The same as the method itself has made them, before masses weigh the modes."""
         extended, weighting = self.extended, self.weighting
         if extended is None or weighting == "unweighted":
             return np.zeros(tuple(self.posterior.sizes[axis] for axis in ("chain", "draw")))
@@ -88,6 +95,35 @@ class Fit:
         last = (PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in variable.dims else ()
         weights: FloatArray = variable.transpose("chain", "draw", *last).to_numpy()
         return weights
+
+    @property
+    def weighed_modes(self) -> WeighedModes | None:
+        """The modes, if draws are weighted so that each mode has its probability by its mass.
+
+        See :func:`harness.fit.weigh_modes`.
+        """
+        return weighed_modes(self.tree)
+
+    @property
+    def compared(self) -> xr.Dataset:
+        """Draws by which chains are compared: ``posterior``.
+
+        If masses weigh the modes, it does not matter how many draws each chain has in which mode,
+        so each draw is taken less the mean of its mode.
+        """
+        posterior, modes = self.posterior, self.weighed_modes
+        if modes is None:
+            return posterior
+        equal = np.zeros(modes.posterior_mode.shape)
+
+        def within(draws: xr.DataArray) -> xr.DataArray:
+            ordered = draws.transpose("chain", "draw", ...)
+            values = ordered.to_numpy().astype(np.float64)
+            return ordered.copy(
+                data=values - evidence.strata_means(values, equal, modes.posterior_mode)
+            )
+
+        return posterior.map(within)
 
     @property
     def pseudo_samples(self) -> int:
@@ -244,13 +280,19 @@ class Fit:
         """Estimate E_target[f] with its Monte Carlo standard error.
 
         This is the plain mean of :meth:`series`, or, for a continuously tempered run, the mean
-        weighted by w_1(x) = p(beta = 1 | x) (Graham and Storkey 2017, eq. 21).
+        weighted by w_1(x) = p(beta = 1 | x) (Graham and Storkey 2017, eq. 21).  If masses weigh the
+        modes, it is the mean of :func:`harness.evidence.stratified_expectation`.
 
         Parameters
         ----------
         f
             The same as in :meth:`series`.
         """
+        modes = self.weighed_modes
+        if modes is not None:
+            return evidence.stratified_expectation(
+                self._values(f), self.log_weight, modes.mode, modes.log_error
+            )
         if self.weighting == "across draws":
             return evidence.weighted_expectation(self._values(f), self.log_weight)
         series = self.series(f).to_numpy()
@@ -275,7 +317,8 @@ class Fit:
         log_weight = self.log_weight
         if self.weighting == "within draws":
             log_weight = log_weight - np.logaddexp.reduce(log_weight, axis=-1, keepdims=True)
-        return evidence.effective_draws(self._values(f), log_weight)
+        estimate = None if self.weighed_modes is None else self.expectation(f)
+        return evidence.effective_draws(self._values(f), log_weight, estimate)
 
     def base_expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
         """Estimate E_base[f] from a run along the path (Graham and Storkey 2017, eq. 22).
@@ -404,6 +447,9 @@ class Fit:
             raise ValueError("its cost is not finite")
         if self.log_weight.ndim < 2:
             raise ValueError("its weights have no axes chain and draw")
+        modes = self.weighed_modes
+        if modes is not None and modes.posterior_mode.shape != modes.mode.shape:
+            raise ValueError("its modes are not those of its draws")
         if "log_evidence" in self.tree.attrs:
             float(self.log_evidence.value)
 

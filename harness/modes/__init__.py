@@ -12,8 +12,8 @@ Stephens, M. (2000). Dealing with label switching in mixture models. Journal of 
 Statistical Society B 62(4), 795-809.
 """
 
-from harness.modes.find import Visits, find_modes
+from harness.modes.find import FoundModes, Visits, find_modes
 from harness.modes.table import Mode, ModeTable
 from harness.modes.target import Target
 
-__all__ = ["Mode", "ModeTable", "Target", "Visits", "find_modes"]
+__all__ = ["FoundModes", "Mode", "ModeTable", "Target", "Visits", "find_modes"]

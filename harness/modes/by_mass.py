@@ -6,7 +6,8 @@ The integral of the density around a peak does not depend on that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +15,22 @@ from scipy.stats import chi2
 
 from harness.arrays import FloatArray, LogDensity
 from harness.evidence import normalised_weights
-from harness.modes.local_mass import LocalGaussian, local_gaussian, mass_around
+from harness.modes.local_mass import local_gaussian, mass_around
 
 _POINTS = 2000
 _QUANTILE, _COVERED, _FOREIGN = 0.999, 0.9, 0.02
 """A mode looks like its Gaussian if most of its own draws, and hardly any other ones, are within
 this quantile of that Gaussian, beyond which its mass does not count."""
+
+
+class ShareByMass(NamedTuple):
+    """Probability of a mode by its mass."""
+
+    probability: float
+    error: float
+    """Standard error of the probability."""
+    log_error: float
+    """Standard error of the log of its mass, which depends on no other mode's."""
 
 
 def shares_by_mass(
@@ -30,12 +41,15 @@ def shares_by_mass(
     log_density: LogDensity,
     *,
     scale: FloatArray,
+    error_of_sum: Callable[[FloatArray], float],
     seed: int,
-) -> dict[int, tuple[float, float]]:
+) -> dict[int, ShareByMass]:
     """Estimate probabilities of modes that draws are in by the integrals around their peaks.
 
-    Modes that do not look like Gaussians, or overlap with others, are left out.  Those that are
-    left share the probability that the draws give them together.
+    The integral is that over an ellipsoid around the peak.  The mode's mass is to it as the mode's
+    draws are to all draws in the ellipsoid, so it includes tails and leaves out what belongs to
+    another mode.  Modes that do not look like Gaussians, or overlap with others, are left out.
+    Those that are left share the probability that the draws give them together.
 
     Parameters
     ----------
@@ -47,23 +61,34 @@ def shares_by_mass(
         Log density and gradient at many points.
     scale
         Size of each coordinate, shape (D,).
+    error_of_sum
+        Returns the standard error of the sum of a number that each draw has, shape (n,).
     seed
         Seed.
 
     Returns
     -------
     dict
-        Probability and standard error of each mode; empty if fewer than two can be weighed.
+        By number; empty if fewer than two modes can be weighed.
     """
     reach = float(np.sqrt(chi2.ppf(_QUANTILE, points.shape[1])))
     log_mass, error = {}, {}
     for number, peak in peaks.items():
         local = local_gaussian(peak, log_density, scale=scale)
-        if local is None or not _looks_like(local, reach, points, labels == number, weight):
+        if local is None:
+            continue
+        own = labels == number
+        near = np.linalg.norm(local.standardised(points), axis=1) <= reach
+        if not _looks_like(near, own, weight):
             continue
         mass = mass_around(local, log_density, count=_POINTS, seed=seed, within=reach)
         if mass is not None:
-            log_mass[number], error[number] = mass
+            inside = float(weight[near].sum())
+            whole = float(weight[own].sum()) / inside
+            # Log of the ratio to first order, a sum over draws; it is 0 by itself.
+            linear = weight * (own / whole - near) / inside
+            log_mass[number] = mass.value + float(np.log(whole))
+            error[number] = float(np.hypot(mass.mcse, error_of_sum(linear)))
     if len(log_mass) < 2:
         return {}
     numbers = list(log_mass)
@@ -73,20 +98,15 @@ def shares_by_mass(
     # Of log share_k, whose gradient by the log masses is e_k - share.
     relative = np.sqrt((1 - 2 * share) * variance + np.square(share) @ variance)
     return {
-        k: (together * float(one), together * float(one * off))
+        k: ShareByMass(together * float(one), together * float(one * off), error[k])
         for k, one, off in zip(numbers, share, relative, strict=True)
     }
 
 
 def _looks_like(
-    local: LocalGaussian,
-    reach: float,
-    points: FloatArray,
-    own: npt.NDArray[np.bool_],
-    weight: FloatArray,
+    near: npt.NDArray[np.bool_], own: npt.NDArray[np.bool_], weight: FloatArray
 ) -> bool:
     """Whether the Gaussian that fits at a peak covers a mode's draws, and hardly any other ones."""
-    near = np.linalg.norm(local.standardised(points), axis=1) <= reach
     inside = weight[own].sum()
     covered, foreign = weight[own & near].sum(), weight[near & ~own].sum()
     return bool(inside > 0 and covered >= _COVERED * inside and foreign <= _FOREIGN * inside)

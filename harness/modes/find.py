@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from harness.arrays import FloatArray
 from harness.errors import SamplingError
 from harness.evidence import Estimate, normalised_weights
 from harness.modes.barriers import lowest_by_paths
-from harness.modes.by_mass import shares_by_mass
+from harness.modes.by_mass import ShareByMass, shares_by_mass
 from harness.modes.climb import Box
 from harness.modes.copies import find_copy, leaves_density, permuted_points, swaps
 from harness.modes.local_mass import local_log_mass
@@ -38,6 +38,8 @@ _DRAWS_FOR_CENTRE, _DRAWS_FOR_COPIES = 400, 5
 _MASS_POINTS = 2000
 _FEWEST_TO_SCALE = 8
 """Draws in each chain below which they do not tell the size of a coordinate."""
+_FEWEST_FOR_ERROR = 4
+"""Draws of each chain below which there is no Monte Carlo error."""
 _MOST_ALONE = 4
 """Modes that the final draws lack and that are sampled by themselves, those with most draws."""
 _MOST_WEIGHED = 16
@@ -110,6 +112,20 @@ def thinning(shape: Sequence[int], most: int) -> int:
     return max(1, min(step, shape[1] // 8))
 
 
+class FoundModes(NamedTuple):
+    """The table of modes, and the final draws that it rests on."""
+
+    table: ModeTable
+    points: FloatArray
+    """Final draws that count, on the unconstrained space, shape (n, D)."""
+    numbers: Labels
+    """The mode of each, from 0, shape (n,)."""
+    scale: FloatArray
+    """Size of each coordinate, shape (D,)."""
+    by_mass: Mapping[int, ShareByMass]
+    """Probabilities of modes with final draws by their masses, by the mode's number from 0."""
+
+
 class Masses(Protocol):
     """Integrals of the density that need more than points around a peak."""
 
@@ -128,7 +144,7 @@ def find_modes(
     masses: Masses | None = None,
     most_seconds: float = np.inf,
     seed: int,
-) -> ModeTable:
+) -> FoundModes:
     """Find the modes that some draws are in, and their probabilities by the final draws.
 
     A mode is a region of draws between which the log density has no barrier of a nat or more, while
@@ -161,7 +177,7 @@ def find_modes(
     SamplingError
         If the density is too slow for the time.
     """
-    return _Finder(visits, target, effective, masses, most_seconds, seed).table()
+    return _Finder(visits, target, effective, masses, most_seconds, seed).found()
 
 
 class _Timed:
@@ -238,7 +254,7 @@ class _Finder:
         fallback = np.ptp(self._points, axis=0)
         return np.where(np.isfinite(known), known, np.where(fallback > 0, fallback, 1.0))
 
-    def table(self) -> ModeTable:
+    def found(self) -> FoundModes:
         """Find regions, join those between which NUTS moves freely, and describe them."""
         order = self._order()
         found = find_regions(
@@ -257,8 +273,11 @@ class _Finder:
         labels = new[labels]
         found = found._replace(regions=tuple(found.regions[k] for k in ranked))
         modes = self._with_copies([modes[k] for k in ranked], labels, found)
+        weighed = self._weighed(modes, labels, found)
         modes = self._with_local(modes, labels, found)
-        return ModeTable(
+        for k, share in weighed.items():
+            modes[k] = replace(modes[k], local=(share.probability, share.error))
+        table = ModeTable(
             tuple(modes),
             tuple(each.method for each in self._visits),
             self._shown(modes, labels),
@@ -266,6 +285,8 @@ class _Finder:
             found.unsure / len(self._points),
             self._target.gradients,
         )
+        final = self._places[:, 0] == 0
+        return FoundModes(table, self._points[final], labels[final], self._scale, weighed)
 
     def _order(self) -> Labels:
         """Return rows in random order, methods in turn."""
@@ -461,7 +482,7 @@ class _Finder:
         return lowest > -np.inf
 
     def _with_local(self, modes: list[Mode], labels: Labels, found: Regions) -> list[Mode]:
-        """Estimate probabilities of modes by their masses."""
+        """Estimate probabilities of modes that the final draws lack by their masses."""
         lacking = [k for k, each in enumerate(modes) if each.probability == 0]
         ratios = self._by_peaks(modes, lacking, found)
         # Points around a peak miss the arms of a bent mode, and do not show it.
@@ -477,14 +498,14 @@ class _Finder:
         for k, ratio in ratios.items():
             share = float(np.exp(ratio.value)) / total
             marked[k] = replace(modes[k], local=(share, share * float(ratio.mcse)))
-        for k, local in self._weighed(modes, labels, found).items():
-            marked[k] = replace(modes[k], local=local)
         return marked
 
     def _weighed(
         self, modes: Sequence[Mode], labels: Labels, found: Regions
-    ) -> dict[int, tuple[float, float]]:
+    ) -> dict[int, ShareByMass]:
         """Return probabilities by their masses of modes that the final draws are in."""
+        if self._visits[0].points.shape[1] < _FEWEST_FOR_ERROR:
+            return {}
         drawn = [k for k, each in enumerate(modes) if each.probability > 0 and each.closed]
         # Those first in which some method has many of its draws: there they may disagree.
         drawn.sort(key=lambda k: -max(modes[k].seen_by.values()))
@@ -496,8 +517,17 @@ class _Finder:
             self._visits[0].weight.ravel()[self._places[final, 1]],
             self._target,
             scale=self._scale,
+            error_of_sum=self._error_of_sum,
             seed=self._seed,
         )
+
+    def _error_of_sum(self, values: FloatArray) -> float:
+        """Return the standard error of the sum of a number over the final draws that count."""
+        weight = self._visits[0].weight
+        series = np.zeros(weight.shape)
+        series.ravel()[self._places[self._places[:, 0] == 0, 1]] = values
+        by_draw = series.reshape(*weight.shape[:2], -1).sum(axis=2)
+        return float(by_draw.size * evidence.standard_error(by_draw))
 
     def _by_peaks(
         self, modes: Sequence[Mode], lacking: Iterable[int], found: Regions

@@ -19,6 +19,7 @@ class Mode:
     probability, error
         Share of the final draws, given their weights, and its Monte Carlo standard error
         (:func:`harness.evidence.probability_error`), never below the share of one effective draw.
+        If masses weigh the modes, these are by its mass.
     seen_by
         Share of each method's draws, by the method's name; methods that did not see it are absent.
     centre
@@ -52,7 +53,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class ModeTable:
-    """All modes, the most probable first.
+    """All modes, those with most of the final draws first.
 
     Attributes
     ----------

@@ -128,6 +128,8 @@ def build_fit_page(
     summary, caption = _summary(posterior, rows)
     if fit.chains_interact:
         summary, caption = _of_walkers(summary)
+    if fit.weighed_modes is not None:
+        summary, caption = _of_weighed_modes(summary)
     modes, mode_remarks = _modes(fit)
     drawn = pictures and posterior.sizes["draw"] > 1
     return FitPage(
@@ -260,12 +262,26 @@ def _summary(posterior: xr.Dataset, rows: int) -> tuple[pd.DataFrame, str]:
 
 def _of_walkers(summary: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return a summary without the columns that take chains as independent, and its caption."""
-    kept = [name for name in summary if not str(name).startswith(("ess", "mcse", "r_hat"))]
     caption = (
         "ArviZ's summary of the draws of all walkers. They depend on each other, so it has no "
         "R-hat, no effective sample sizes and no errors; the findings say what the means are worth."
     )
-    return summary[kept], caption
+    return _without_errors(summary), caption
+
+
+def _of_weighed_modes(summary: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return a summary without the columns that take the draws' shares of modes as they are."""
+    caption = (
+        "ArviZ's summary of the unweighted draws of the target, in which each mode has its "
+        "probability by its mass. ArviZ's R-hat, effective sample sizes and errors do not know "
+        "that, so they are left out; the findings have those within modes."
+    )
+    return _without_errors(summary), caption
+
+
+def _without_errors(summary: pd.DataFrame) -> pd.DataFrame:
+    """Return ArviZ's summary without what it says about the errors of means."""
+    return summary[[name for name in summary if not str(name).startswith(("ess", "mcse", "r_hat"))]]
 
 
 def _modes(fit: Fit) -> tuple[pd.DataFrame, Sequence[str]]:

@@ -48,8 +48,8 @@ def path_figures(fit: Fit) -> list[Figure]:
             figures.append(inv_temp_density(sampled))
             ends = (0.1, 0.9) if tempered is None else outer_tenths(tempered)
             figures.append(inv_temp_traces(sampled, ends))
-    if fit.weighting == "across draws":
-        figures.append(target_weights(fit.log_weight, colour))
+    if fit.weighting == "across draws" and np.ptp(fit.drawn_log_weight):
+        figures.append(target_weights(fit.drawn_log_weight, colour))
     elif fit.pseudo_samples > 1:
         figures.append(pseudo_sample_weights(fit.log_weight, colour))
     if tempered is not None:

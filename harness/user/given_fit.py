@@ -162,7 +162,8 @@ def _is_text(path: Path) -> bool:
 
 
 def _of_fit(fit: Fit, source: str) -> GivenDraws:
-    if fit.extended is not None or fit.weighting != "unweighted":
+    weighed = fit.weighed_modes is not None and not np.ptp(fit.drawn_log_weight)
+    if fit.extended is not None and (fit.follows_path or not weighed):
         raise DataError(
             f"{source} is a tempered fit ({fit.tree.attrs['method']}), whose draws are not "
             f"those of a sampler of the posterior itself; {_own_log_evidence(fit)}"

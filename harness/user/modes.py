@@ -17,13 +17,14 @@ from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
-from harness.modes import Mode, ModeTable, Visits, find_modes
+from harness.modes import FoundModes, Mode, ModeTable, Visits, find_modes
 from harness.modes.find import MOST_FINAL, MOST_OTHER, thinning
 from harness.modes.words import CLIMBS, listed, method_name
 from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
 from harness.user.other_modes import OtherModes, other_modes
 from harness.user.peaked_lengths import PeakedLengths
+from harness.user.weigh import OFF, OFF_ERRORS
 
 NEGLIGIBLE, MATTERS = 1e-3, 0.01
 """Probabilities of a mode that the draws lack, below which it is fine, and from which a problem."""
@@ -36,10 +37,6 @@ _ALONE_SHARE = 0.2
 """Share of the time for each run that samples a mode by itself, and for each bridge."""
 _APART = 4.0
 """Standard errors by which copies' probabilities differ if the draws are wrong."""
-_OFF, _OFF_ERRORS = 0.05, 3.0
-"""Difference of a mode's share of the draws from its probability by its mass, in itself and in
-standard errors, from which the draws are wrong.  Where draws rarely change modes, masses are much
-more precise than shares, and the errors of such shares are too small rather than too large."""
 _WEIGHED = 0.95
 """Share of NUTS's draws whose modes must be weighed before their masses overrule NUTS's shares."""
 _MORE = "Give it more time (--budget) or more draws (--draws, --warmup), and compare with --method "
@@ -58,7 +55,7 @@ def mode_table(
     total: LogEvidence | None,
     most_seconds: float,
     seed: int,
-) -> tuple[ModeTable | Exception, OtherModes]:
+) -> tuple[FoundModes | Exception, OtherModes]:
     """Find the modes that the draws of a run are in, and those where it has no draws at all.
 
     Parameters
@@ -84,8 +81,8 @@ def mode_table(
     Returns
     -------
     tuple
-        The table, or why there is none, for example because it takes too long; and what climbs from
-        other starting points found.
+        The modes with their table, or why there is none, for example because it takes too long; and
+        what climbs from other starting points found.
 
     Raises
     ------
@@ -123,7 +120,7 @@ def mode_table(
         visits.append(Visits(CLIMBS, peaks[None], np.zeros((1, len(peaks)))))
     alone = ModesAlone(model, density, points, most_seconds=_ALONE_SHARE * most_seconds, seed=seed)
     try:
-        table = find_modes(
+        found = find_modes(
             visits,
             peaked,
             effective=max(fewest_effective(fit), 1.0),
@@ -133,7 +130,8 @@ def mode_table(
         )
     except FAILURES as error:
         return error, elsewhere
-    return replace(table, gradients=table.gradients + alone.gradients), elsewhere
+    gradients = found.table.gradients + alone.gradients
+    return found._replace(table=replace(found.table, gradients=gradients)), elsewhere
 
 
 def fewest_effective(fit: Fit) -> float:
@@ -337,14 +335,14 @@ def _unseen(table: ModeTable) -> Iterable[Finding]:
 
 def _off_mass(table: ModeTable) -> str:
     """Say which mode's share of the draws is farthest from its probability by its mass, if any."""
-    told, most = "", _OFF
+    told, most = "", OFF
     for number, mode in enumerate(table.modes, 1):
         if mode.probability == 0 or mode.local is None:
             continue
         share, error = mode.local
         off = abs(mode.probability - share)
         # Draws whose mode is only that of the nearest draw may be in any.
-        if off > max(_OFF_ERRORS * float(np.hypot(mode.error, error)) + table.unsure, most):
+        if off > max(OFF_ERRORS * float(np.hypot(mode.error, error)) + table.unsure, most):
             most = off
             told = (
                 f"mode {number} has a share of {mode.probability:.3f} ± {mode.error:.3f} of the "
@@ -367,7 +365,7 @@ def right_by_masses(table: ModeTable | None) -> bool:
             continue
         share, error = mode.local
         # However rough the draws' own share may be.
-        if abs(mode.probability - share) > max(_APART * error, _OFF):
+        if abs(mode.probability - share) > max(_APART * error, OFF):
             return False
         agreed += mode.seen_by.get("nuts", 0.0)
     return agreed >= _WEIGHED

@@ -162,19 +162,23 @@ class UserFit:
     def summary(self) -> dict[str, dict[str, float]]:
         """Mean, its Monte Carlo error, standard deviation, quantiles and R-hat of each number.
 
+        If masses weigh the modes, R-hat is that within modes.
+
         Returns
         -------
         dict
             By flattened name, ``theta[1]``, in the program's order.
         """
         rows: dict[str, dict[str, float]] = {}
-        posterior = self.posterior
+        posterior, compared = self.posterior, self.fit.compared
         for name in map(str, posterior):
             draws = posterior[name].transpose("chain", "draw", ...).to_numpy().astype(np.float64)
             estimate = self.fit.expectation(itemgetter(name))
             mean, mcse = np.atleast_1d(estimate.value), np.atleast_1d(estimate.mcse)
             quantiles = np.quantile(draws, [0.05, 0.5, 0.95], axis=(0, 1))
-            r_hat = np.atleast_1d(evidence.r_hat(draws))
+            r_hat = np.atleast_1d(
+                evidence.r_hat(compared[name].transpose("chain", "draw", ...).to_numpy())
+            )
             spread = np.atleast_1d(draws.std(axis=(0, 1)))
             for index in np.ndindex(draws.shape[2:] or (1,)):
                 inner = ",".join(str(i + 1) for i in index)

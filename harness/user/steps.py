@@ -36,6 +36,7 @@ from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
 from harness.user.unfinished import Stage, Unfinished
+from harness.user.weigh import weighed_by_mass
 
 MODES_SHARE = 0.1
 """Share of the budget after which the table of modes is given up."""
@@ -299,7 +300,10 @@ class Steps:
             )
 
     def with_modes(self, result: UserFit) -> UserFit:
-        """Add the table of modes, and what it says, to a result of a method that tempers."""
+        """Add the table of modes, and what it says, to a result of a method that tempers.
+
+        Where modes' masses are known better than their shares of the draws, they weigh the draws.
+        """
         if self.program.why_not_tempered is not None:
             return result
         fits = (result.fit, result.nuts, result.tempered)
@@ -314,7 +318,7 @@ class Steps:
         before, began = self.elsewhere, self.clock.seconds.get("modes", 0.0)
         try:
             with self.clock.step("the table of modes", "modes"):
-                table, self.elsewhere = mode_table(
+                found, self.elsewhere = mode_table(
                     self.program.model,
                     result.fit,
                     others,
@@ -324,6 +328,9 @@ class Steps:
                     most_seconds=MODES_SHARE * self.budget,
                     seed=self.seed,
                 )
+                weighed = None
+                if not isinstance(found, Exception):
+                    weighed = weighed_by_mass(self.program.model, result.fit, found, seed=self.seed)
         except Exception as error:  # a fault of ours must not cost the draws either
             if is_from_signal(error):
                 raise
@@ -331,9 +338,14 @@ class Steps:
                 _log.exception("The table of modes failed. Please report this:")
             remember(result.fit, [no_modes(error)])
             return result
-        if isinstance(table, Exception):
-            remember(result.fit, [no_modes(table), *found_by_climbs(self.elsewhere)])
+        if isinstance(found, Exception):
+            remember(result.fit, [no_modes(found), *found_by_climbs(self.elsewhere)])
             return result
+        table, told = found.table, []
+        if weighed is not None:
+            result = replace(result, fit=weighed.fit)
+            table, told = weighed.table, [weighed.finding]
+            self._have_modes = (result.fit, result.nuts, result.tempered)
         climbs = 0 if before is self.elsewhere else self.elsewhere.gradients
         attrs = result.fit.tree.attrs
         attrs |= {  # each fit has what its own tables took
@@ -342,8 +354,8 @@ class Steps:
             "seconds_modes": attrs.get("seconds_modes", 0.0) + self.clock.seconds["modes"] - began,
         }
         known = {each.sentence for each in result.diagnosis}
-        found = [*mode_findings(table), *no_other_mode(self.elsewhere)]
-        remember(result.fit, [each for each in found if each.sentence not in known])
+        told += [*mode_findings(table), *no_other_mode(self.elsewhere)]
+        remember(result.fit, [each for each in told if each.sentence not in known])
         return result
 
     def of_program(self, fit: Fit) -> list[Finding]:

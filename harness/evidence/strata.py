@@ -1,0 +1,134 @@
+"""Means from draws whose shares of some regions are known better than the draws know them.
+
+The regions are called strata here; they are the modes of a posterior, whose probabilities come from
+the integrals of the density around their peaks.  Draws that rarely change modes know what each mode
+is like, and hardly how probable it is, so the two are put together (post-stratification; Cochran,
+W. G., 1977, Sampling Techniques, third edition, section 5A.9).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.arrays import FloatArray
+from harness.errors import DataError
+from harness.evidence.estimates import Estimate, expectation, normalised_weights
+
+
+def weigh_strata(
+    log_weight: FloatArray, stratum: npt.NDArray[np.intp], probability: FloatArray
+) -> FloatArray:
+    """Return log weights with which the draws in each stratum have its probability together.
+
+    Parameters
+    ----------
+    log_weight
+        Log weights without that, up to a constant, shape (chains, draws).
+    stratum
+        The stratum of each draw, from 0, shape (chains, draws).
+    probability
+        Probability of each stratum, shape (K,).
+
+    Returns
+    -------
+    FloatArray
+        Shape (chains, draws), up to a constant.  A stratum without draws is left out.
+
+    Raises
+    ------
+    DataError
+        If shapes do not match, a stratum is not among the K, or log weights are not usable.
+    """
+    if stratum.shape != log_weight.shape or stratum.ndim != 2:
+        raise DataError(
+            f"strata need the shape of the log weights, (chains, draws); got {stratum.shape} and "
+            f"{log_weight.shape}"
+        )
+    count = len(probability)
+    if stratum.size and not 0 <= stratum.min() <= stratum.max() < count:
+        raise DataError(f"strata are numbered from 0 to {count - 1}")
+    weight = normalised_weights(log_weight.ravel())
+    share = np.bincount(stratum.ravel(), weight, minlength=count)
+    with np.errstate(divide="ignore"):
+        factor = np.log(probability) - np.log(share)
+    # Without weight in its draws, a stratum has nothing that its probability could go to.
+    return log_weight + np.where(share > 0, factor, 0.0)[stratum]
+
+
+def stratified_expectation(
+    values: npt.ArrayLike,
+    log_weight: FloatArray,
+    stratum: npt.NDArray[np.intp],
+    log_error: FloatArray,
+) -> Estimate:
+    """Return the mean over strata of known probabilities, with its Monte Carlo error.
+
+    It is sum_k p_k f_k, where f_k is the weighted mean of the draws in stratum k and p_k the weight
+    of that stratum.  Its error has two parts.  That of the f_k is, because shares of the draws do
+    not enter, the error of the plain mean of w_t (f_t - f_k(t)), with autocorrelation taken into
+    account.  That of the p_k, which are in proportion to masses m_k with independent errors of
+    log m_k, has the variance sum_k (p_k (f_k - fhat))^2 Var[log m_k].
+
+    Parameters
+    ----------
+    values
+        f(x_t), shape (chains, draws, ...).
+    log_weight
+        From :func:`weigh_strata`, shape (chains, draws).
+    stratum
+        The same as there.
+    log_error
+        Standard error of the log of each stratum's mass, shape (K,).
+
+    Raises
+    ------
+    DataError
+        If shapes do not match, or log weights are not usable.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    if series.shape[:2] != log_weight.shape or stratum.shape != log_weight.shape:
+        raise DataError(
+            "strata and weights of shape (chains, draws) must match the values' first axes; got "
+            f"{stratum.shape}, {log_weight.shape} and {series.shape}"
+        )
+    flat = series.reshape(*series.shape[:2], -1)
+    weight = normalised_weights(log_weight.ravel()).reshape(log_weight.shape)
+    draws = log_weight.size
+    value = np.einsum("cd,cdj->j", weight, flat)
+    residual = np.zeros_like(flat)
+    between = np.zeros_like(value)
+    for k, error in enumerate(log_error):
+        inside = stratum == k
+        own = weight[inside]
+        probability = float(own.sum())
+        if probability == 0:
+            continue
+        mean = own @ flat[inside] / probability
+        residual[inside] = draws * own[:, None] * (flat[inside] - mean)
+        between += np.square(probability * (mean - value) * error)
+    # What is constant within strata leaves only rounding errors, whose error would be NaN or tiny.
+    within = np.where(np.ptp(residual, axis=(0, 1)) > 0, expectation(residual).mcse, 0.0)
+    mcse = np.hypot(np.nan_to_num(within), np.sqrt(between))
+    shape = series.shape[2:]
+    return Estimate(value.reshape(shape), mcse.reshape(shape))
+
+
+def strata_means(
+    values: FloatArray, log_weight: FloatArray, stratum: npt.NDArray[np.intp]
+) -> FloatArray:
+    """Return the weighted mean of its stratum for each draw, shape (chains, draws, ...).
+
+    Parameters
+    ----------
+    values, log_weight, stratum
+        The same as for :func:`stratified_expectation`.
+    """
+    weight = normalised_weights(log_weight.ravel()).reshape(log_weight.shape)
+    means = np.zeros_like(values, dtype=np.float64)
+    for k in np.unique(stratum):
+        inside = stratum == k
+        own = weight[inside]
+        if own.sum() > 0:
+            means[inside] = np.tensordot(own / own.sum(), values[inside], axes=1)
+    return means

@@ -1,0 +1,149 @@
+"""Weigh a fit's draws so that each mode has its probability by its mass, where that is better.
+
+Chains that rarely change modes know well what each mode is like and badly how probable it is.  The
+integral of the density around a peak is known from points around it, to a hundredth or so, whatever
+the chains do.  So where every mode with draws can be weighed, and more precisely than its share of
+the draws is known, the masses take the place of the shares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from harness.arrays import FloatArray
+from harness.diagnosis import Finding, Severity
+from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
+from harness.fit import Fit, weigh_modes
+from harness.model import Model
+from harness.modes import FoundModes, ModeTable
+from harness.user.compare import unconstrained
+from harness.user.peaked_lengths import PeakedLengths
+
+OFF, OFF_ERRORS = 0.05, 3.0
+"""Difference of a mode's share of the draws from its probability by its mass, in itself and in
+standard errors, from which the draws are wrong.  Where draws rarely change modes, masses are much
+more precise than shares, and the errors of such shares are too small rather than too large."""
+_LEAST_WEIGHED = 0.99
+"""Probability, by the draws, of the modes whose masses are known, from which on they are used."""
+_MOST_UNSURE = 0.01
+"""Share of the draws whose mode is only that of the nearest draw, up to which they are used."""
+_FEWEST_DRAWS = 50
+"""Draws in a mode from which on they tell what it is like."""
+_MOST_TIMES = 4.0
+"""Factor between a mode's probability and its share of the draws up to which masses are used."""
+
+
+class Weighed(NamedTuple):
+    """A fit whose modes are weighed by their masses."""
+
+    fit: Fit
+    table: ModeTable
+    """Its modes, with their probabilities by mass."""
+    finding: Finding
+    """What that has changed."""
+
+
+def weighed_by_mass(model: Model, fit: Fit, found: FoundModes, *, seed: int) -> Weighed | None:
+    """Weigh a fit's modes by their masses; None if that is impossible or no better.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    fit
+        The final draws.
+    found
+        Their modes.
+    seed
+        Seed of the choice among weighted draws.
+    """
+    if fit.weighting == "within draws" or fit.chains_interact:
+        return None
+    strata = _strata(found)
+    if strata is None:
+        return None
+    density = PeakedLengths(BatchedDensity(model.program("target"), model.data, threads=cores()))
+    values = {
+        name: fit.raw[name].transpose("chain", "draw", ...).to_numpy() for name in fit.parameters
+    }
+    points = unconstrained(values, 2, density)
+    _, nearest = cKDTree(found.points / found.scale).query(
+        points.reshape(-1, points.shape[2]) / found.scale
+    )
+    mode = found.numbers[nearest].reshape(points.shape[:2])
+    table = _table(found.table, strata)
+    made = weigh_modes(fit, mode, strata.probability, strata.log_error, seed=seed)
+    return Weighed(made, table, _finding(found.table, table))
+
+
+class _Strata(NamedTuple):
+    probability: FloatArray
+    log_error: FloatArray
+
+
+def _strata(found: FoundModes) -> _Strata | None:
+    """Return the probabilities of all modes with draws; None if the draws' own shares stay."""
+    modes = [each for each in found.table.modes if each.probability > 0]
+    if len(modes) < 2 or found.table.unsure > _MOST_UNSURE:
+        return None
+    share = np.array([each.probability for each in modes])
+    error = np.array([each.error for each in modes])
+    counts = np.bincount(found.numbers, minlength=len(modes))
+    used = [k for k in found.by_mass if _tells(found.by_mass[k].probability, share[k], counts[k])]
+    left_out = sum(one.probability for k, one in found.by_mass.items() if k not in used)
+    if len(used) < 2 or share[used].sum() < _LEAST_WEIGHED or left_out > 1 - _LEAST_WEIGHED:
+        return None
+    by_mass = np.array([found.by_mass[k].probability for k in used])
+    by_mass_error = np.array([found.by_mass[k].error for k in used])
+    if np.square(by_mass_error).sum() >= np.square(error[used]).sum():
+        return None
+    # Modes without a known mass keep the share that they have, and the others the rest.
+    probability, log_error = share.copy(), error / share
+    probability[used] = by_mass * share[used].sum() / by_mass.sum()
+    log_error[used] = [found.by_mass[k].log_error for k in used]
+    return _Strata(probability / probability.sum(), log_error)
+
+
+def _tells(by_mass: float, share: float, count: int) -> bool:
+    """Whether a mode has so many draws that they can stand for its mass."""
+    return count >= _FEWEST_DRAWS and 1 / _MOST_TIMES <= by_mass / share <= _MOST_TIMES
+
+
+def _table(table: ModeTable, strata: _Strata) -> ModeTable:
+    """Return the table with probabilities by mass, and their errors."""
+    p, variance = strata.probability, np.square(strata.log_error)
+    # Of log p_k, whose gradient by the log masses is e_k - p.
+    error = p * np.sqrt((1 - 2 * p) * variance + np.square(p) @ variance)
+    modes = [
+        replace(each, probability=float(p[k]), error=float(error[k])) if k < len(p) else each
+        for k, each in enumerate(table.modes)
+    ]
+    return replace(table, modes=tuple(modes))
+
+
+def _finding(before: ModeTable, after: ModeTable) -> Finding:
+    """Report what has changed, and whether the draws alone would have been wrong."""
+    pairs = list(zip(before.modes, after.modes, strict=True))
+    changes = np.array([abs(new.probability - old.probability) for old, new in pairs])
+    errors = np.array([np.hypot(old.error, new.error) for old, new in pairs])
+    number = int(changes.argmax())
+    old, new = pairs[number]
+    told = (
+        f"mode {number + 1} has {old.probability:.3f} ± {old.error:.3f} of the draws, and "
+        f"{new.probability:.3f} ± {new.error:.3f} of the mass"
+    )
+    means = "Draws are weighted so that each mode has its probability by its mass"
+    if np.any(changes > np.maximum(OFF_ERRORS * errors + before.unsure, OFF)):
+        return Finding(
+            Severity.WARNING,
+            f"The chains change modes too rarely for their shares of the draws to be right: {told}."
+            f" {means}.",
+            "These are right if the draws are in every mode. Give it more time (--budget), and "
+            "compare.",
+        )
+    return Finding(Severity.FINE, f"{means}, which is known better than its share: {told}.")
