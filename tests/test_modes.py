@@ -427,9 +427,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(DataError, match="one climb or more"):
         Search(climbs=0)
     with pytest.raises(SamplingError, match="within 0 s"):
-        find_modes(
-            [visits("nuts", points)], Plain(bounded), effective=9, most_seconds=1e-9, seed=1
-        ).table
+        find_modes([visits("nuts", points)], Plain(bounded), effective=9, most_seconds=1e-9, seed=1)
 
 
 def test_the_table_is_kept_as_json() -> None:

@@ -81,7 +81,7 @@ from harness.evidence.resampling import (
     resample,
 )
 from harness.evidence.rungs import JoinedEvidence, RungEvidence, joined_evidence, rung_evidence
-from harness.evidence.strata import strata_means, stratified_expectation, weigh_strata
+from harness.evidence.strata import strata_scores, stratified_expectation, weigh_strata
 
 __all__ = [
     "LEVEL",
@@ -138,7 +138,7 @@ __all__ = [
     "round_trips",
     "rung_evidence",
     "standard_error",
-    "strata_means",
+    "strata_scores",
     "stratified_expectation",
     "strength",
     "times_delta",

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
@@ -114,21 +116,28 @@ def stratified_expectation(
     return Estimate(value.reshape(shape), mcse.reshape(shape))
 
 
-def strata_means(
-    values: FloatArray, log_weight: FloatArray, stratum: npt.NDArray[np.intp]
-) -> FloatArray:
-    """Return the weighted mean of its stratum for each draw, shape (chains, draws, ...).
+def strata_scores(values: FloatArray, stratum: npt.NDArray[np.intp]) -> FloatArray:
+    """Return normal scores of the ranks that draws have within their strata.
+
+    Whatever the strata are like and however many draws of each a chain has, these are standard
+    normal in every chain as long as chains agree within strata, so R-hat compares them.
 
     Parameters
     ----------
-    values, log_weight, stratum
-        The same as for :func:`stratified_expectation`.
+    values
+        Draws, shape (chains, draws, ...).
+    stratum
+        The stratum of each draw, shape (chains, draws).
+
+    Returns
+    -------
+    FloatArray
+        Shape of the values; 0 where they are constant within a stratum.
     """
-    weight = normalised_weights(log_weight.ravel()).reshape(log_weight.shape)
-    means = np.zeros_like(values, dtype=np.float64)
+    scores = np.zeros(values.shape)
     for k in np.unique(stratum):
         inside = stratum == k
-        own = weight[inside]
-        if own.sum() > 0:
-            means[inside] = np.tensordot(own / own.sum(), values[inside], axes=1)
-    return means
+        ranks = rankdata(values[inside], axis=0)
+        # Blom's approximation of the expected order statistics, as R-hat itself takes it.
+        scores[inside] = ndtri((ranks - 3 / 8) / (len(ranks) + 1 / 4))
+    return scores

@@ -225,16 +225,16 @@ def weigh_modes(
     log_weight = evidence.weigh_strata(fit.log_weight, mode, probability)
     chosen = evidence.resample(log_weight.reshape(1, -1), np.random.default_rng(seed)).ravel()
 
-    def drawn(values: np.ndarray) -> np.ndarray:
-        flat = values.reshape(-1, *values.shape[2:])
-        return flat[chosen].reshape(values.shape)
-
+    posterior = {
+        name: each.reshape(-1, *each.shape[2:])[chosen].reshape(each.shape)
+        for name, each in raw.items()
+    }
     tree = fit.tree.copy(deep=False)
-    tree["posterior"] = xr.DataTree(_dataset({name: drawn(each) for name, each in raw.items()}))
+    tree["posterior"] = xr.DataTree(_dataset(posterior))
     if fit.extended is None:
         weights = {LOG_WEIGHT["across draws"]: np.zeros(mode.shape)}
         tree["extended"] = xr.DataTree(_dataset(in_extended(raw) | weights))
-    modes = WeighedModes(mode, drawn(mode), probability, log_error)
+    modes = WeighedModes(mode, probability, log_error)
     tree[GROUP] = xr.DataTree(modes.dataset())
     tree.attrs = fit.tree.attrs | {"weighting": "across draws"}
     return Fit(tree)

@@ -108,22 +108,23 @@ class Fit:
     def compared(self) -> xr.Dataset:
         """Draws by which chains are compared: ``posterior``.
 
-        If masses weigh the modes, it does not matter how many draws each chain has in which mode,
-        so each draw is taken less the mean of its mode.
+        If masses weigh the modes, it does not matter how many draws each chain has in which mode.
+        Then these are the ranks of each chain's own draws within their modes, as normal scores.
         """
-        posterior, modes = self.posterior, self.weighed_modes
+        modes = self.weighed_modes
         if modes is None:
-            return posterior
-        equal = np.zeros(modes.posterior_mode.shape)
+            return self.posterior
+        # The same draws each time; equal weights leave them all as they are.
+        kept = evidence.resample(self.drawn_log_weight, np.random.default_rng(0))
+        chain = np.arange(len(kept))[:, None]
+        mode = modes.mode[chain, kept]
 
         def within(draws: xr.DataArray) -> xr.DataArray:
             ordered = draws.transpose("chain", "draw", ...)
-            values = ordered.to_numpy().astype(np.float64)
-            return ordered.copy(
-                data=values - evidence.strata_means(values, equal, modes.posterior_mode)
-            )
+            values = ordered.to_numpy().astype(np.float64)[chain, kept]
+            return ordered.copy(data=evidence.strata_scores(values, mode))
 
-        return posterior.map(within)
+        return self.raw.map(within)
 
     @property
     def pseudo_samples(self) -> int:
@@ -448,8 +449,8 @@ class Fit:
         if self.log_weight.ndim < 2:
             raise ValueError("its weights have no axes chain and draw")
         modes = self.weighed_modes
-        if modes is not None and modes.posterior_mode.shape != modes.mode.shape:
-            raise ValueError("its modes are not those of its draws")
+        if modes is not None and len(modes.probability) != len(modes.log_error):
+            raise ValueError("its modes have other masses than probabilities")
         if "log_evidence" in self.tree.attrs:
             float(self.log_evidence.value)
 

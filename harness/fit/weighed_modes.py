@@ -19,8 +19,6 @@ class WeighedModes(NamedTuple):
 
     mode: npt.NDArray[np.intp]
     """Mode of each raw draw, from 0, shape (chains, draws)."""
-    posterior_mode: npt.NDArray[np.intp]
-    """Mode of each draw of ``posterior``, shape (chains, draws)."""
     probability: FloatArray
     """Probability of each mode, shape (K,)."""
     log_error: FloatArray
@@ -28,11 +26,9 @@ class WeighedModes(NamedTuple):
 
     def dataset(self) -> xr.Dataset:
         """Return the group."""
-        draws = ("chain", "draw")
         return xr.Dataset(
             {
-                "mode": (draws, self.mode),
-                "posterior_mode": (draws, self.posterior_mode),
+                "mode": (("chain", "draw"), self.mode),
                 "probability": ("weighed_mode", self.probability),
                 "log_error": ("weighed_mode", self.log_error),
             }
@@ -44,10 +40,5 @@ def weighed_modes(tree: xr.DataTree) -> WeighedModes | None:
     if GROUP not in tree:
         return None
     group = tree[GROUP].to_dataset()
-    of_raw, of_posterior = (
-        group[name].transpose("chain", "draw").to_numpy().astype(np.intp)
-        for name in ("mode", "posterior_mode")
-    )
-    return WeighedModes(
-        of_raw, of_posterior, group["probability"].to_numpy(), group["log_error"].to_numpy()
-    )
+    mode = group["mode"].transpose("chain", "draw").to_numpy().astype(np.intp)
+    return WeighedModes(mode, group["probability"].to_numpy(), group["log_error"].to_numpy())

@@ -12,8 +12,9 @@ Stephens, M. (2000). Dealing with label switching in mixture models. Journal of 
 Statistical Society B 62(4), 795-809.
 """
 
+from harness.modes.by_mass import ShareByMass
 from harness.modes.find import FoundModes, Visits, find_modes
 from harness.modes.table import Mode, ModeTable
 from harness.modes.target import Target
 
-__all__ = ["FoundModes", "Mode", "ModeTable", "Target", "Visits", "find_modes"]
+__all__ = ["FoundModes", "Mode", "ModeTable", "ShareByMass", "Target", "Visits", "find_modes"]
