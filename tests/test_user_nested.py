@@ -42,10 +42,10 @@ def test_both_modes_log_z_and_what_the_program_computes(tmp_path: Path) -> None:
     log_evidence, below = bimodal_truth()
     check_evidence(result, log_evidence, 0.15)
     share = result.fit.expectation(lambda draws: draws["a"] < 0)
-    # As long as particles climb, those that go and those that are cloned are in a mode by chance:
-    # for each nat its share p changes by a variance of 2 p (1 - p) / N (Moran's model, N = 400).
-    change = 2 * below * (1 - below) / 400 * result.fit.tree.attrs["information"]
-    assert abs(share.value - below) < 4 * np.sqrt(change)
+    # Populations have wrong shares of the modes by chance, 0.36 in all; masses of modes do not.
+    assert result.fit.weighed_modes is not None
+    assert share.mcse < 0.02
+    assert abs(share.value - below) < 4 * share.mcse
     posterior = result.posterior
     assert list(posterior) == ["a", "b", "square_a", "y_rep"]
     np.testing.assert_allclose(posterior["square_a"], posterior["a"] ** 2)
@@ -56,7 +56,7 @@ def test_both_modes_log_z_and_what_the_program_computes(tmp_path: Path) -> None:
     assert any("nats of information with" in each for each in told)
     assert not any("disagree" in each for each in told)
     assert result.diagnosis[0].severity < Severity.PROBLEM
-    assert "(--draws 800)" in result.as_text() or "can be told" in result.as_text()
+    assert any(each in result.as_text() for each in ("(--draws 800)", "cannot be told"))
     assert any(each.name for each in result.stages)
     assert result.modes is not None
     assert len(result.modes.modes) == 2

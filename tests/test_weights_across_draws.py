@@ -14,6 +14,7 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import (
     LogEvidence,
+    between_runs,
     expectation,
     log_evidence,
     resample,
@@ -328,3 +329,26 @@ def test_the_error_of_log_evidence_is_honest() -> None:
     z = np.array([(run.value - LOG_Z) / run.mcse for run in runs])
     assert BOUNDS[0] < np.mean(z**2) < BOUNDS[1]
     assert abs(z.mean()) < 4 / np.sqrt(RUNS)
+
+
+def test_runs_whose_draws_share_ancestors_tell_the_error_by_their_spread() -> None:
+    """Each of four runs is off by something of its own, which no order of its draws shows."""
+    rng, log_weight = np.random.default_rng(9), np.zeros((4, 200))
+    alone, together = [], []
+    for _ in range(2000):
+        x = rng.normal(size=(4, 200)) + rng.normal(0, 0.5, size=(4, 1))
+        estimate = weighted_expectation(x, log_weight, separate=True)
+        together.append(float(estimate.value / estimate.mcse))
+        plain = weighted_expectation(x, log_weight)
+        alone.append(float(plain.value / plain.mcse))
+        assert estimate.mcse >= plain.mcse
+    # Twice the error, or rather 1.96 times, holds in 95 % of the cases, up to 4 errors of a share.
+    outside = np.mean(np.abs(together) > 1.96)
+    assert abs(outside - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 2000)
+    assert np.mean(np.abs(alone) > 1.96) > outside
+    series = rng.normal(size=(3, 50, 2))
+    means = series.mean(axis=1)
+    # The 97.5 % point of Student's t with two degrees of freedom is 4.303.
+    expected = 4.303 / 1.960 * means.std(axis=0, ddof=1) / np.sqrt(3)
+    assert between_runs(series) == pytest.approx(expected, rel=1e-3)
+    assert np.array_equal(between_runs(series[:1]), [0, 0])

@@ -48,6 +48,7 @@ from harness.evidence.diagnostics import (
 )
 from harness.evidence.estimates import (
     Estimate,
+    between_runs,
     effective_number,
     expectation,
     normalised_weights,
@@ -104,6 +105,7 @@ __all__ = [
     "TwoSidedLogEvidence",
     "autocorrelation_times",
     "bayes_factor",
+    "between_runs",
     "bridge_sampling",
     "combined_log_evidence",
     "complement_log_weight",

@@ -15,7 +15,12 @@ from scipy.stats import rankdata
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.evidence.estimates import Estimate, expectation, normalised_weights
+from harness.evidence.estimates import (
+    Estimate,
+    between_runs,
+    expectation,
+    normalised_weights,
+)
 
 
 def weigh_strata(
@@ -63,6 +68,8 @@ def stratified_expectation(
     log_weight: FloatArray,
     stratum: npt.NDArray[np.intp],
     log_error: FloatArray,
+    *,
+    separate: bool = False,
 ) -> Estimate:
     """Return the mean over strata of known probabilities, with its Monte Carlo error.
 
@@ -82,6 +89,8 @@ def stratified_expectation(
         The same as there.
     log_error
         Standard error of the log of each stratum's mass, shape (K,).
+    separate
+        The same as for :func:`~harness.evidence.weighted_expectation`.
 
     Raises
     ------
@@ -111,7 +120,10 @@ def stratified_expectation(
         between += np.square(probability * (mean - value) * error)
     # What is constant within strata leaves only rounding errors, whose error would be NaN or tiny.
     within = np.where(np.ptp(residual, axis=(0, 1)) > 0, expectation(residual).mcse, 0.0)
-    mcse = np.hypot(np.nan_to_num(within), np.sqrt(between))
+    within = np.nan_to_num(within)
+    if separate:
+        within = np.maximum(within, between_runs(residual))
+    mcse = np.hypot(within, np.sqrt(between))
     shape = series.shape[2:]
     return Estimate(value.reshape(shape), mcse.reshape(shape))
 

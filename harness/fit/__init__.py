@@ -16,7 +16,7 @@ from harness.fit.build import (
     reserved_names,
     weigh_modes,
 )
-from harness.fit.fit import CHAINS_INTERACT, Fit, is_fit
+from harness.fit.fit import CHAINS_INTERACT, SEPARATE, Fit, is_fit
 from harness.fit.parts import chain_evidence_attributes, chains_of, part_of
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws
 from harness.fit.weighting import Weighting, in_extended, target_draws
@@ -24,6 +24,7 @@ from harness.fit.weighting import Weighting, in_extended, target_draws
 __all__ = [
     "CHAINS_INTERACT",
     "PSEUDO_SAMPLE",
+    "SEPARATE",
     "Fit",
     "TemperedDraws",
     "Weighting",

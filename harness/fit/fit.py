@@ -29,6 +29,10 @@ FORMAT = f"harness-fit-{VERSION}"
 CHAINS_INTERACT = "chains_interact"
 """Attribute, 1 or missing, of a fit whose chains are walkers that depend on each other."""
 
+SEPARATE = "chains_are_separate_runs"
+"""Attribute, 1 or missing, of a fit whose draws depend on each other within a chain in no order, as
+particles with common ancestors do."""
+
 _DAMAGED = (
     *(OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError, IndexError),
     *(OverflowError, RecursionError, MemoryError),
@@ -166,6 +170,14 @@ class Fit:
         return bool(self.tree.attrs.get(CHAINS_INTERACT, 0))
 
     @property
+    def chains_are_separate_runs(self) -> bool:
+        """Whether the draws of a chain depend on each other in no order, as particles do.
+
+        The spread of the chains' own estimates then tells what errors are at least.
+        """
+        return bool(self.tree.attrs.get(SEPARATE, 0))
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the target's parameters; ``posterior`` may also hold functions of them."""
         return tuple(json.loads(self.tree.attrs.get("parameters", "[]"))) or tuple(
@@ -292,10 +304,13 @@ class Fit:
         modes = self.weighed_modes
         if modes is not None:
             return evidence.stratified_expectation(
-                self._values(f), self.log_weight, modes.mode, modes.log_error
+                *(self._values(f), self.log_weight, modes.mode, modes.log_error),
+                separate=self.chains_are_separate_runs,
             )
         if self.weighting == "across draws":
-            return evidence.weighted_expectation(self._values(f), self.log_weight)
+            return evidence.weighted_expectation(
+                self._values(f), self.log_weight, separate=self.chains_are_separate_runs
+            )
         series = self.series(f).to_numpy()
         return evidence.expectation(_ensemble_mean(series) if self.chains_interact else series)
 
@@ -318,7 +333,8 @@ class Fit:
         log_weight = self.log_weight
         if self.weighting == "within draws":
             log_weight = log_weight - np.logaddexp.reduce(log_weight, axis=-1, keepdims=True)
-        estimate = None if self.weighed_modes is None else self.expectation(f)
+        own = self.weighed_modes is not None or self.chains_are_separate_runs
+        estimate = self.expectation(f) if own else None
         return evidence.effective_draws(self._values(f), log_weight, estimate)
 
     def base_expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:

@@ -68,6 +68,8 @@ class Visits:
         Whether each chain's draws follow each other as NUTS made them, at the target.
     every
         The method made so many draws for each of these.
+    separate
+        Whether each chain's draws depend on each other in no order.
     """
 
     method: str
@@ -75,6 +77,7 @@ class Visits:
     log_weight: FloatArray
     chain: bool = False
     every: int = 1
+    separate: bool = False
 
     def thinned(self, most: int) -> Visits:
         """Return every k-th draw of each chain, at most so many in all."""
@@ -100,7 +103,7 @@ class Visits:
         if self.log_weight.ndim == 3:
             weight = normalised_weights(self.log_weight)
             return evidence.expectation((weight * inside).sum(axis=2))
-        return evidence.weighted_expectation(inside, self.log_weight)
+        return evidence.weighted_expectation(inside, self.log_weight, separate=self.separate)
 
 
 def thinning(shape: Sequence[int], most: int) -> int:

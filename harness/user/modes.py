@@ -156,7 +156,12 @@ def _of_fit(fit: Fit, density: PeakedLengths, most: int) -> Visits:
     )
     method = str(fit.tree.attrs["method"])
     points = unconstrained(values, log_weight.ndim, density)
-    return Visits(method, points, log_weight[:, ::every], chain=method == "nuts", every=every)
+    return Visits(
+        *(method, points, log_weight[:, ::every]),
+        chain=method == "nuts",
+        every=every,
+        separate=fit.chains_are_separate_runs,
+    )
 
 
 def _thinned(

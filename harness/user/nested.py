@@ -15,7 +15,7 @@ from harness.diagnosis.path import FALSE_ALARM
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import DataError
-from harness.fit import Fit, build_fit, evidence_attributes
+from harness.fit import SEPARATE, Fit, build_fit, evidence_attributes
 from harness.model import Model
 from harness.samplers.nested_particles import PriorAndLikelihood
 from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
@@ -165,6 +165,7 @@ def _fit(
             "seconds_warmup": np.zeros(chains),
             "seconds_sampling": share * seconds,
             "harness_version": version("harness"),
+            SEPARATE: 1,
         }
         | evidence_attributes(said.found.log_evidence)
         | run_attributes(run, said),
