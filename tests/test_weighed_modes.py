@@ -19,11 +19,13 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity, diagnose
 from harness.errors import DataError
-from harness.fit import Fit, build_fit, weigh_modes
+from harness.evidence import LogEvidence
+from harness.fit import Fit, build_fit, evidence_attributes, weigh_modes
 from harness.modes import FoundModes, Mode, ModeTable, ShareByMass, find_modes
 from harness.report import FitReport
 from harness.user.given_fit import read_given
-from harness.user.weigh import _strata, _table
+from harness.user.prior import prior_attributes
+from harness.user.weigh import _strata, _table, log_evidence_by_mass
 
 CENTRE, WIDTH = np.array([-8.0, 6.0]), np.array([1.0, 1.5])
 TRUE = np.array([0.3, 0.7])
@@ -224,7 +226,7 @@ def test_tails_count_with_the_mass_of_a_mode() -> None:
         slope = -9 * x / (6 + np.square(x).sum(axis=1, keepdims=True))
         return value, share * slope - (1 - share) * (x - where)
 
-    rng, runs, z = np.random.default_rng(6), 20, []
+    rng, runs, z, mass = np.random.default_rng(6), 20, [], []
     outside = []
     for seed in range(runs):
         first = rng.random((4, 1000, 1)) < 0.5
@@ -236,24 +238,32 @@ def test_tails_count_with_the_mass_of_a_mode() -> None:
         number = int(np.argmin([sum(each.centre["x"]) for each in found.table.modes]))
         share = found.by_mass[number]
         z.append((share.probability - 0.4) / share.error)
+        mass.append((share.log_mass.value - np.log(0.4)) / share.log_mass.mcse)
         # The curvature at the peak is that of a Gaussian of variance 6 / 9.
         near = np.square(points).sum(axis=2) * 9 / 6 < 16.27
         outside.append(1 - near[first[..., 0]].mean())
     assert 0.05 < np.mean(outside) < 0.1
     low, high = mean_square_bounds(runs)
-    assert low < np.mean(np.square(z)) < high
-    assert abs(np.mean(z)) < 4 / np.sqrt(runs)
+    for scores in (z, mass):
+        assert low < np.mean(np.square(scores)) < high
+        assert abs(np.mean(scores)) < 4 / np.sqrt(runs)
 
 
 def a_mode(probability: float, error: float) -> Mode:
     return Mode(probability, error, {"nuts": probability}, {"x": [0.0]}, 0.0, True)
 
 
+def by_mass_of(probability: float, error: float = 0.005, log_error: float = 0.014) -> ShareByMass:
+    """Of a density that integrates to exp(-7)."""
+    mass = LogEvidence(float(np.log(probability)) - 7, log_error)
+    return ShareByMass(probability, error, mass)
+
+
 def two_modes() -> FoundModes:
     """Shares of .65 and .35 ± .03, and masses of .5 ± .005."""
     table = ModeTable((a_mode(0.65, 0.03), a_mode(0.35, 0.03)), ("nuts",))
     numbers = np.repeat([0, 1], [650, 350])
-    by_mass = {k: ShareByMass(0.5, 0.005, 0.014) for k in range(2)}
+    by_mass = {k: by_mass_of(0.5) for k in range(2)}
     return FoundModes(table, np.zeros((1000, 1)), numbers, np.ones(1), by_mass)
 
 
@@ -267,17 +277,19 @@ def test_masses_are_used_where_they_are_better() -> None:
     # Of p = m1 / (m1 + m2): p (1 - p) times the error of log m1 - log m2.
     assert table.modes[0].error == pytest.approx(0.25 * np.hypot(0.014, 0.014))
     assert [each.seen_by["nuts"] for each in table.modes] == [0.65, 0.35]
+    # Half of each relative error.
+    assert strata.log_integral == pytest.approx((-7, np.hypot(0.007, 0.007)))
 
 
 def test_masses_are_not_used_where_they_are_no_better_or_draws_are_too_few() -> None:
     found = two_modes()
-    rough = {k: ShareByMass(0.5, 0.04, 0.11) for k in range(2)}
+    rough = {k: by_mass_of(0.5, 0.04, 0.11) for k in range(2)}
     assert _strata(found._replace(by_mass=rough)) is None
     assert _strata(found._replace(by_mass={})) is None
     assert _strata(found._replace(table=replace(found.table, unsure=0.02))) is None
     few = np.repeat([0, 1], [960, 40])
     assert _strata(found._replace(numbers=few)) is None
-    far = {0: ShareByMass(0.1, 0.005, 0.014), 1: ShareByMass(0.9, 0.005, 0.014)}
+    far = {0: by_mass_of(0.1), 1: by_mass_of(0.9)}
     assert _strata(found._replace(by_mass=far)) is None
     # Chains that missed a mode of a third do not know its mass.
     third = (*found.table.modes[:1], a_mode(0.25, 0.03), a_mode(0.1, 0.03))
@@ -291,3 +303,27 @@ def test_a_small_mode_without_a_known_mass_keeps_its_share() -> None:
     assert strata is not None
     assert strata.probability == pytest.approx([0.498, 0.498, 0.004])
     assert strata.log_error == pytest.approx([0.014, 0.014, 0.5])
+    # The masses are .996 of the whole, and that is known by .002.
+    error = np.sqrt(2 * 0.007**2 + (0.002 / 0.996) ** 2)
+    assert strata.log_integral == pytest.approx((-7 - np.log(0.996), error))
+
+
+def test_log_z_by_masses() -> None:
+    """It takes the place of a less precise one, if it agrees and the prior's integral is known."""
+    x, mode = stuck(np.random.default_rng(7))
+    fit = weigh_modes(plain_fit(x), mode, TRUE, np.array([0.01, 0.01]), seed=1)
+    integral = LogEvidence(-7.0, 0.01)
+    assert log_evidence_by_mass(fit, integral) == []  # there is no log Z
+    fit.tree.attrs.update(evidence_attributes(LogEvidence(-5.0, 0.05)))
+    assert log_evidence_by_mass(fit, integral) == []  # nor the prior's integral
+    fit.tree.attrs.update(prior_attributes(LogEvidence(-1.9, 0.02)))
+    (said,) = log_evidence_by_mass(fit, integral)
+    assert said.severity is Severity.FINE
+    assert fit.log_evidence == pytest.approx((-5.1, np.hypot(0.01, 0.02)))
+    fit.tree.attrs.update(evidence_attributes(LogEvidence(-5.1, 0.02)))
+    assert log_evidence_by_mass(fit, integral) == []  # it is more precise itself
+    fit.tree.attrs.update(evidence_attributes(LogEvidence(-5.3, 0.05)))
+    (said,) = log_evidence_by_mass(fit, integral)
+    assert said.severity is Severity.WARNING
+    assert "-5.100 ± 0.022, and the method's own estimate is -5.300 ± 0.050" in said.sentence
+    assert fit.log_evidence == (-5.3, 0.05)

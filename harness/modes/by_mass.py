@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.stats import chi2
 
 from harness.arrays import FloatArray, LogDensity
-from harness.evidence import normalised_weights
+from harness.evidence import LogEvidence, normalised_weights
 from harness.modes.local_mass import local_gaussian, mass_around
 
 _POINTS = 2000
@@ -29,8 +29,8 @@ class ShareByMass(NamedTuple):
     probability: float
     error: float
     """Standard error of the probability."""
-    log_error: float
-    """Standard error of the log of its mass, which depends on no other mode's."""
+    log_mass: LogEvidence
+    """Log of its mass, the integral of the density over it, which depends on no other mode's."""
 
 
 def shares_by_mass(
@@ -98,7 +98,9 @@ def shares_by_mass(
     # Of log share_k, whose gradient by the log masses is e_k - share.
     relative = np.sqrt((1 - 2 * share) * variance + np.square(share) @ variance)
     return {
-        k: ShareByMass(together * float(one), together * float(one * off), error[k])
+        k: ShareByMass(
+            together * float(one), together * float(one * off), LogEvidence(log_mass[k], error[k])
+        )
         for k, one, off in zip(numbers, share, relative, strict=True)
     }
 

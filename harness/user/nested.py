@@ -23,7 +23,7 @@ from harness.samplers.nested_sampling import METHOD, run_attributes
 from harness.samplers.nested_volumes import weighted_chains
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.evidence import unknown_integral, written_prior
-from harness.user.prior import PRIOR, PriorDraws, known_integral
+from harness.user.prior import PRIOR, PriorDraws, known_integral, prior_attributes
 
 _LEAST_SHARE = 0.25
 """Share of the time for the run itself, whatever the draws of the prior take."""
@@ -119,6 +119,7 @@ def nested_sampling(
     said = summary(run, seeds[2])
     seconds = time.perf_counter() - began
     fit = _fit(model, target, settings, run, said, prior.gradients, seconds, seed, rng)
+    fit.tree.attrs |= prior_attributes(known_integral(model, prior))
     remember(fit, _findings(model, prior, run, said))
     return fit
 

@@ -38,7 +38,7 @@ from harness.user.evidence import (
     written_prior,
 )
 from harness.user.legs import fitted_gaussian
-from harness.user.prior import PriorDraws
+from harness.user.prior import PriorDraws, prior_attributes
 from harness.user.references import Dealt, drawn_from, fitted_base, reference, refitted_base
 from harness.user.scout import (
     NEAR,
@@ -165,6 +165,7 @@ class _Parallel:
         if len(run.points[0]) < run.asked:
             self._findings.append(_out_of_time(run))
         fit = self._fit(run, found, spent)
+        fit.tree.attrs |= prior_attributes(constant)
         remember(fit, self._findings)
         return fit
 

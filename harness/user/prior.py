@@ -11,11 +11,14 @@ from harness import evidence
 from harness.arrays import FloatArray, LogDensity
 from harness.engine.batched import BatchedDensity
 from harness.evidence import LogEvidence
+from harness.fit import Fit
 from harness.model import Model
 from harness.path import GaussianBase
 
 PRIOR = "prior"
 """Variant of a tempered model that holds only its untempered part."""
+
+_ATTRIBUTES = ("log_prior_integral", "log_prior_integral_mcse")
 
 DRIFTS = 1.1
 """R-hat of prior draws above which they are not relied on."""
@@ -108,6 +111,21 @@ class PriorDraws:
         flat = points.reshape(-1, points.shape[2])
         spread = np.maximum(flat.std(axis=0), np.finfo(np.float64).tiny)
         return PriorBase(flat.mean(axis=0), np.diag(spread), 0.0, self.density, points)
+
+
+def prior_attributes(log_integral: LogEvidence | None) -> dict[str, float]:
+    """Return the attributes in which a fit keeps the log of its prior's integral, if it is known.
+
+    Log Z is the log of the integral of the program's density less that.
+    """
+    return {} if log_integral is None else dict(zip(_ATTRIBUTES, log_integral, strict=True))
+
+
+def log_prior_integral(fit: Fit) -> LogEvidence | None:
+    """Return what :func:`prior_attributes` has kept; None if it is not known."""
+    if _ATTRIBUTES[0] not in fit.tree.attrs:
+        return None
+    return LogEvidence(*(float(fit.tree.attrs[name]) for name in _ATTRIBUTES))
 
 
 def known_integral(model: Model, prior: PriorDraws) -> LogEvidence | None:

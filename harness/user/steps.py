@@ -30,13 +30,13 @@ from harness.user.modes import found_by_climbs, mode_findings, mode_table, no_mo
 from harness.user.nested import nested_sampling
 from harness.user.other_modes import OtherModes, no_other_mode
 from harness.user.parallel import References, parallel_tempering
-from harness.user.prior import PRIOR, PriorDraws
+from harness.user.prior import PRIOR, PriorDraws, prior_attributes
 from harness.user.program import Tempered, UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
 from harness.user.unfinished import Stage, Unfinished
-from harness.user.weigh import weighed_by_mass
+from harness.user.weigh import log_evidence_by_mass, weighed_by_mass
 
 MODES_SHARE = 0.1
 """Share of the budget after which the table of modes is given up."""
@@ -344,7 +344,8 @@ class Steps:
         table, told = found.table, []
         if weighed is not None:
             result = replace(result, fit=weighed.fit)
-            table, told = weighed.table, [weighed.finding]
+            by_mass = log_evidence_by_mass(result.fit, weighed.log_integral)
+            table, told = weighed.table, [weighed.finding, *by_mass]
             self._have_modes = (result.fit, result.nuts, result.tempered)
         climbs = 0 if before is self.elsewhere else self.elsewhere.gradients
         attrs = result.fit.tree.attrs
@@ -387,6 +388,7 @@ class Steps:
                 "gradients_pilot": scouted.gradients,
                 "seconds_pilot": scouted.seconds,
                 "pilot_log_evidence": json.dumps(scouted.estimates),
+                **prior_attributes(scouted.constant),
             }
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)

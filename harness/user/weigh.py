@@ -18,11 +18,14 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
-from harness.fit import Fit, weigh_modes
+from harness.errors import DataError
+from harness.evidence import LogEvidence, normalised_weights
+from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.model import Model
 from harness.modes import FoundModes, ModeTable
 from harness.user.compare import unconstrained
 from harness.user.peaked_lengths import PeakedLengths
+from harness.user.prior import log_prior_integral
 
 OFF, OFF_ERRORS = 0.05, 3.0
 """Difference of a mode's share of the draws from its probability by its mass, in itself and in
@@ -34,6 +37,9 @@ _MOST_UNSURE = 0.01
 """Share of the draws whose mode is only that of the nearest draw, up to which they are used."""
 _FEWEST_DRAWS = 50
 """Draws in a mode from which on they tell what it is like."""
+_DIFFERS, _MATTERS = 3.0, 0.1
+"""Difference between log Z by masses and by the method, in standard errors and in nats, from which
+on one of them is wrong."""
 _MOST_TIMES = 4.0
 """Factor between a mode's probability and its share of the draws up to which masses are used."""
 
@@ -44,6 +50,8 @@ class Weighed(NamedTuple):
     fit: Fit
     table: ModeTable
     """Its modes, with their probabilities by mass."""
+    log_integral: LogEvidence
+    """Log of the integral of the density over all modes."""
     finding: Finding
     """What that has changed."""
 
@@ -78,12 +86,13 @@ def weighed_by_mass(model: Model, fit: Fit, found: FoundModes, *, seed: int) -> 
     mode = found.numbers[nearest].reshape(points.shape[:2])
     table = _table(found.table, strata)
     made = weigh_modes(fit, mode, strata.probability, strata.log_error, seed=seed)
-    return Weighed(made, table, _finding(found.table, table))
+    return Weighed(made, table, strata.log_integral, _finding(found.table, table))
 
 
 class _Strata(NamedTuple):
     probability: FloatArray
     log_error: FloatArray
+    log_integral: LogEvidence
 
 
 def _strata(found: FoundModes) -> _Strata | None:
@@ -98,15 +107,23 @@ def _strata(found: FoundModes) -> _Strata | None:
     left_out = sum(one.probability for k, one in found.by_mass.items() if k not in used)
     if len(used) < 2 or share[used].sum() < _LEAST_WEIGHED or left_out > 1 - _LEAST_WEIGHED:
         return None
-    by_mass = np.array([found.by_mass[k].probability for k in used])
     by_mass_error = np.array([found.by_mass[k].error for k in used])
     if np.square(by_mass_error).sum() >= np.square(error[used]).sum():
         return None
+    log_mass = np.array([found.by_mass[k].log_mass.value for k in used])
     # Modes without a known mass keep the share that they have, and the others the rest.
+    together = share[used].sum()
     probability, log_error = share.copy(), error / share
-    probability[used] = by_mass * share[used].sum() / by_mass.sum()
-    log_error[used] = [found.by_mass[k].log_error for k in used]
-    return _Strata(probability / probability.sum(), log_error)
+    probability[used] = together * normalised_weights(log_mass)
+    log_error[used] = [found.by_mass[k].log_mass.mcse for k in used]
+    # To first order: each mass counts by its probability, and the rest by its share of the draws.
+    known = probability[used] / together * log_error[used]
+    rest = np.delete(error, used) / together
+    log_integral = LogEvidence(
+        float(np.logaddexp.reduce(log_mass) - np.log(together)),
+        float(np.sqrt(np.square(known).sum() + np.square(rest).sum())),
+    )
+    return _Strata(probability, log_error, log_integral)
 
 
 def _tells(by_mass: float, share: float, count: int) -> bool:
@@ -147,3 +164,50 @@ def _finding(before: ModeTable, after: ModeTable) -> Finding:
             "compare.",
         )
     return Finding(Severity.FINE, f"{means}, which is known better than its share: {told}.")
+
+
+def log_evidence_by_mass(fit: Fit, log_integral: LogEvidence) -> list[Finding]:
+    """Give a fit the log Z that the masses of its modes add up to, if that is more precise.
+
+    Nothing happens if the fit has no log Z, or the integral of its prior is not known.
+
+    Parameters
+    ----------
+    fit
+        The fit.
+    log_integral
+        Log of the integral of its density over all modes.
+
+    Returns
+    -------
+    list of Finding
+        What is to be said about it.
+    """
+    constant = log_prior_integral(fit)
+    try:
+        own = fit.log_evidence
+    except DataError:
+        return []
+    if constant is None:
+        return []
+    by_mass = log_integral.minus(constant)
+    apart = by_mass.minus(own)
+    if abs(apart.value) > max(_DIFFERS * apart.mcse, _MATTERS):
+        return [
+            Finding(
+                Severity.WARNING,
+                "Log Z is less certain than its error says: the masses of the modes add up to "
+                f"{by_mass.text}, and the method's own estimate is {own.text}.",
+                "Give it more time (--budget), and compare with another method.",
+            )
+        ]
+    if not by_mass.mcse < own.mcse:
+        return []
+    fit.tree.attrs |= evidence_attributes(by_mass)
+    return [
+        Finding(
+            Severity.FINE,
+            "Log Z is by the masses of the modes, which are more precise and agree with the "
+            f"method's own estimate: {by_mass.text} against {own.text}.",
+        )
+    ]
