@@ -388,8 +388,8 @@ class Steps:
                 "gradients_pilot": scouted.gradients,
                 "seconds_pilot": scouted.seconds,
                 "pilot_log_evidence": json.dumps(scouted.estimates),
-                **prior_attributes(scouted.constant),
             }
+            fit.tree.attrs.update(prior_attributes(scouted.constant))
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
         return fit
