@@ -17,7 +17,7 @@ from test_modes import Plain, visits
 
 from harness import evidence
 from harness.arrays import FloatArray
-from harness.diagnosis import Severity, diagnose
+from harness.diagnosis import Finding, Severity, diagnose
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes, weigh_modes
@@ -25,7 +25,7 @@ from harness.modes import FoundModes, Mode, ModeTable, ShareByMass, find_modes
 from harness.report import FitReport
 from harness.user.given_fit import read_given
 from harness.user.prior import prior_attributes
-from harness.user.weigh import _strata, _table, log_evidence_by_mass
+from harness.user.weigh import Weighed, _strata, _table, log_evidence_by_mass
 
 CENTRE, WIDTH = np.array([-8.0, 6.0]), np.array([1.0, 1.5])
 TRUE = np.array([0.3, 0.7])
@@ -312,18 +312,23 @@ def test_log_z_by_masses() -> None:
     """It takes the place of a less precise one, if it agrees and the prior's integral is known."""
     x, mode = stuck(np.random.default_rng(7))
     fit = weigh_modes(plain_fit(x), mode, TRUE, np.array([0.01, 0.01]), seed=1)
-    integral = LogEvidence(-7.0, 0.01)
-    assert log_evidence_by_mass(fit, integral) == []  # there is no log Z
+    table, fine = two_modes().table, Finding(Severity.FINE, "")
+    weighed = Weighed(fit, table, LogEvidence(-7.0, 0.01), fine)
+    assert log_evidence_by_mass(weighed) == []  # there is no log Z
     fit.tree.attrs.update(evidence_attributes(LogEvidence(-5.0, 0.05)))
-    assert log_evidence_by_mass(fit, integral) == []  # nor the prior's integral
+    assert log_evidence_by_mass(weighed) == []  # nor the prior's integral
     fit.tree.attrs.update(prior_attributes(LogEvidence(-1.9, 0.02)))
-    (said,) = log_evidence_by_mass(fit, integral)
+    (said,) = log_evidence_by_mass(weighed)
     assert said.severity is Severity.FINE
     assert fit.log_evidence == pytest.approx((-5.1, np.hypot(0.01, 0.02)))
     fit.tree.attrs.update(evidence_attributes(LogEvidence(-5.1, 0.02)))
-    assert log_evidence_by_mass(fit, integral) == []  # it is more precise itself
+    assert log_evidence_by_mass(weighed) == []  # it is more precise itself
+    doubted = weighed._replace(finding=Finding(Severity.WARNING, ""))
+    (said,) = log_evidence_by_mass(doubted)
+    assert "which do not depend on shares of draws and agree" in said.sentence
+    assert fit.log_evidence == pytest.approx((-5.1, np.hypot(0.01, 0.02)))
     fit.tree.attrs.update(evidence_attributes(LogEvidence(-5.3, 0.05)))
-    (said,) = log_evidence_by_mass(fit, integral)
+    (said,) = log_evidence_by_mass(weighed)
     assert said.severity is Severity.WARNING
     assert "-5.100 ± 0.022, and the method's own estimate is -5.300 ± 0.050" in said.sentence
     assert fit.log_evidence == (-5.3, 0.05)

@@ -344,7 +344,7 @@ class Steps:
         table, told = found.table, []
         if weighed is not None:
             result = replace(result, fit=weighed.fit)
-            by_mass = log_evidence_by_mass(result.fit, weighed.log_integral)
+            by_mass = log_evidence_by_mass(weighed)
             table, told = weighed.table, [weighed.finding, *by_mass]
             self._have_modes = (result.fit, result.nuts, result.tempered)
         climbs = 0 if before is self.elsewhere else self.elsewhere.gradients

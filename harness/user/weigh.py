@@ -166,23 +166,24 @@ def _finding(before: ModeTable, after: ModeTable) -> Finding:
     return Finding(Severity.FINE, f"{means}, which is known better than its share: {told}.")
 
 
-def log_evidence_by_mass(fit: Fit, log_integral: LogEvidence) -> list[Finding]:
-    """Give a fit the log Z that the masses of its modes add up to, if that is more precise.
+def log_evidence_by_mass(weighed: Weighed) -> list[Finding]:
+    """Give a fit the log Z that the masses of its modes add up to, if that is better.
 
-    Nothing happens if the fit has no log Z, or the integral of its prior is not known.
+    It is if it is more precise, or if the draws had wrong shares of the modes, which a bridge from
+    them goes with.  Nothing happens if the fit has no log Z, or the integral of its prior is not
+    known.
 
     Parameters
     ----------
-    fit
-        The fit.
-    log_integral
-        Log of the integral of its density over all modes.
+    weighed
+        The fit, whose log Z may change, and the integral of its density.
 
     Returns
     -------
     list of Finding
         What is to be said about it.
     """
+    fit = weighed.fit
     constant = log_prior_integral(fit)
     try:
         own = fit.log_evidence
@@ -190,7 +191,7 @@ def log_evidence_by_mass(fit: Fit, log_integral: LogEvidence) -> list[Finding]:
         return []
     if constant is None:
         return []
-    by_mass = log_integral.minus(constant)
+    by_mass = weighed.log_integral.minus(constant)
     apart = by_mass.minus(own)
     if abs(apart.value) > max(_DIFFERS * apart.mcse, _MATTERS):
         return [
@@ -201,13 +202,15 @@ def log_evidence_by_mass(fit: Fit, log_integral: LogEvidence) -> list[Finding]:
                 "Give it more time (--budget), and compare with another method.",
             )
         ]
-    if not by_mass.mcse < own.mcse:
+    doubtful = weighed.finding.severity > Severity.FINE
+    if not (doubtful or by_mass.mcse < own.mcse):
         return []
-    fit.tree.attrs |= evidence_attributes(by_mass)
+    why = "do not depend on shares of draws" if doubtful else "are more precise"
+    fit.tree.attrs.update(evidence_attributes(by_mass))
     return [
         Finding(
             Severity.FINE,
-            "Log Z is by the masses of the modes, which are more precise and agree with the "
-            f"method's own estimate: {by_mass.text} against {own.text}.",
+            f"Log Z is by the masses of the modes, which {why} and agree with the method's own "
+            f"estimate: {by_mass.text} against {own.text}.",
         )
     ]
