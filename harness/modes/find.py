@@ -28,7 +28,7 @@ MOST_FINAL, MOST_OTHER = 4000, 1000
 """Draws of the final method, and of each other one, that are assigned to modes."""
 _TO_DESCRIBE = 2.0
 """Multiple of the time after which modes that were found are not described any more."""
-_NO_WEIGHT = 1e-3
+NO_WEIGHT = 1e-3
 """Draws with less than this share of the mean weight are in no mode."""
 _FREELY, _FREELY_OPEN = 0.5, 0.1
 """Moves of NUTS between two regions, as a share of what independent draws make, from which they
@@ -233,7 +233,7 @@ class _Finder:
         # Draws that count, one after the other in rows, and where each one comes from.
         rows, places = [], []
         for number, each in enumerate(self._visits):
-            counts = each.weight * each.weight.size > _NO_WEIGHT
+            counts = each.weight * each.weight.size > NO_WEIGHT
             counts &= np.all(np.isfinite(each.points), axis=-1)
             where = np.flatnonzero(counts)
             rows.append(each.points.reshape(-1, each.points.shape[-1])[where])

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from harness.arrays import FloatArray
@@ -23,6 +24,7 @@ from harness.evidence import LogEvidence, normalised_weights
 from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.model import Model
 from harness.modes import FoundModes, ModeTable
+from harness.modes.find import NO_WEIGHT
 from harness.user.compare import unconstrained
 from harness.user.peaked_lengths import PeakedLengths
 from harness.user.prior import log_prior_integral
@@ -75,18 +77,30 @@ def weighed_by_mass(model: Model, fit: Fit, found: FoundModes, *, seed: int) -> 
     strata = _strata(found)
     if strata is None:
         return None
-    density = PeakedLengths(BatchedDensity(model.program("target"), model.data, threads=cores()))
-    values = {
-        name: fit.raw[name].transpose("chain", "draw", ...).to_numpy() for name in fit.parameters
-    }
-    points = unconstrained(values, 2, density)
-    _, nearest = cKDTree(found.points / found.scale).query(
-        points.reshape(-1, points.shape[2]) / found.scale
-    )
-    mode = found.numbers[nearest].reshape(points.shape[:2])
+    mode = _modes_of_draws(model, fit, found)
     table = _table(found.table, strata)
     made = weigh_modes(fit, mode, strata.probability, strata.log_error, seed=seed)
     return Weighed(made, table, strata.log_integral, _finding(found.table, table))
+
+
+def _modes_of_draws(model: Model, fit: Fit, found: FoundModes) -> npt.NDArray[np.intp]:
+    """Return the mode of each raw draw: that of the nearest draw whose mode is known.
+
+    Draws that hardly count, as those of a tempered run far from the target, may be in any.
+    """
+    raw, weight = fit.raw, normalised_weights(fit.log_weight.ravel())
+    rows = np.flatnonzero(weight * weight.size > NO_WEIGHT)
+    values = {}
+    for name in fit.parameters:
+        draws = raw[name].transpose("chain", "draw", ...).to_numpy()
+        values[name] = draws.reshape(-1, *draws.shape[2:])[rows]
+    density = PeakedLengths(BatchedDensity(model.program("target"), model.data, threads=cores()))
+    points = unconstrained(values, 1, density) / found.scale
+    finite = np.isfinite(points).all(axis=1)
+    _, nearest = cKDTree(found.points / found.scale).query(points[finite])
+    mode = np.zeros(weight.size, dtype=np.intp)
+    mode[rows[finite]] = found.numbers[nearest]
+    return mode.reshape(fit.log_weight.shape)
 
 
 class _Strata(NamedTuple):
