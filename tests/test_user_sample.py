@@ -51,7 +51,7 @@ generated quantities {
 """
 BIMODAL_DATA = {"s": 0.5, "y": 9}
 
-AFTER_SEARCH = ("collapsed_tempering", "parallel_tempering")
+AFTER_SEARCH = ("collapsed_tempering", "parallel_tempering", "nuts_in_modes")
 """What auto ends with where plain NUTS is not enough."""
 
 EIGHT_SCHOOLS = """data {

@@ -264,7 +264,7 @@ def two_modes() -> FoundModes:
     table = ModeTable((a_mode(0.65, 0.03), a_mode(0.35, 0.03)), ("nuts",))
     numbers = np.repeat([0, 1], [650, 350])
     by_mass = {k: by_mass_of(0.5) for k in range(2)}
-    return FoundModes(table, np.zeros((1000, 1)), numbers, np.ones(1), by_mass)
+    return FoundModes(table, np.zeros((1000, 1)), numbers, np.ones(1), by_mass, ())
 
 
 def test_masses_are_used_where_they_are_better() -> None:

@@ -109,9 +109,10 @@ def temper(
     default="auto",
     show_default=True,
     help="auto: plain NUTS, then pilots that look for further modes, then collapsed_tempering if "
-    "NUTS misses part of the posterior, and parallel_tempering if doubts are left; nuts: plain "
-    "NUTS; parallel_tempering: replicas that swap between prior and posterior; nested_sampling: "
-    "particles of the prior that climb the likelihood; otherwise the form to run.",
+    "NUTS misses part of the posterior, and parallel_tempering, then NUTS in each mode, if doubts "
+    "are left; nuts: plain NUTS; parallel_tempering: replicas that swap between prior and "
+    "posterior; nested_sampling: particles of the prior that climb the likelihood; otherwise the "
+    "form to run.",
 )
 @CHAINS
 @WARMUP

@@ -127,6 +127,9 @@ class FoundModes(NamedTuple):
     """Size of each coordinate, shape (D,)."""
     by_mass: Mapping[int, ShareByMass]
     """Probabilities of modes with final draws by their masses, by the mode's number from 0."""
+    inside: Sequence[FloatArray]
+    """Points in each mode, some hundreds at most, each of shape (n, D): final draws, or those of
+    another method if there are none."""
 
 
 class Masses(Protocol):
@@ -289,7 +292,10 @@ class _Finder:
             self._target.gradients,
         )
         final = self._places[:, 0] == 0
-        return FoundModes(table, self._points[final], labels[final], self._scale, weighed)
+        inside = [
+            self._points[self._rows_of(k, labels, _DRAWS_FOR_CENTRE)] for k in range(len(modes))
+        ]
+        return FoundModes(table, self._points[final], labels[final], self._scale, weighed, inside)
 
     def _order(self) -> Labels:
         """Return rows in random order, methods in turn."""

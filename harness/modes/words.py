@@ -15,6 +15,7 @@ _NAMES = {
     "search": "search",
     "parallel_tempering": "parallel tempering",
     "nested_sampling": "nested sampling",
+    "nuts_in_modes": "NUTS in modes",
     CLIMBS: "climbs",
 }
 _UNSURE = 0.05

@@ -73,6 +73,7 @@ METHODS: dict[str, MethodStyle] = {
     "pseudo_extended_moves": MethodStyle("Pseudo-extended, other moves", "#CC3311", "2"),
     "path_sampling": MethodStyle("Path sampling", "#6699CC", "H"),
     "nested_sampling": MethodStyle("Nested sampling", "#0B775E", "P"),
+    "nuts_in_modes": MethodStyle("NUTS in each mode", "#555599", "o"),
     "simple_monte_carlo": MethodStyle("Simple Monte Carlo", "#7570B3", "."),
     "multicanonical": MethodStyle("Multicanonical sampling", "#A6761D", "d"),
     "ensemble_quasi_newton": MethodStyle("Ensemble quasi-Newton", "#CC6677", "H"),

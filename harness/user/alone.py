@@ -74,8 +74,8 @@ def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> 
     except FAILURES as error:  # the first run is finished, and is not lost
         return result.adding(anew_in_vain(str(error)))
     _count_as_warmup(again, fit)
-    other = UserFit(steps.finished(again, [began_anew()]), PARALLEL)
-    troubles = steps.with_modes(other).troubles()
+    other = steps.with_modes(UserFit(steps.finished(again, [began_anew()]), PARALLEL))
+    troubles = other.troubles()
     if severities(troubles) > severities(result.troubles()):
         return result.adding(anew_in_vain(troubles[0].sentence))
     return other

@@ -1,15 +1,16 @@
-"""``--method auto``: plain NUTS, a search for what it misses, and tempering where needed."""
+"""``--method auto``: NUTS, a search for what it misses, tempering, NUTS in each mode, as needed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
+from harness.diagnosis.replicas import replicas
 from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, one_line
 from harness.fit import Fit
@@ -22,9 +23,11 @@ from harness.user.evidence import (
     PilotsEvidence,
     about_drifting_prior,
     about_improper_prior,
+    about_the_prior,
     pilots_evidence,
     zero_likelihood,
 )
+from harness.user.in_modes import known_modes
 from harness.user.judge import (
     Judgement,
     cannot_temper,
@@ -33,6 +36,7 @@ from harness.user.judge import (
     judge,
     judge_alone,
     missed_by_tempered,
+    modes_alone_in_vain,
     no_relief,
     no_search,
     search_failed,
@@ -53,7 +57,7 @@ from harness.user.program import Tempered
 from harness.user.result import UserFit
 from harness.user.rounds import has_enough_draws, severities
 from harness.user.scout import Scouted, scout_program
-from harness.user.steps import LEAST_SHARE, MODES_SHARE, Steps
+from harness.user.steps import IN_MODES_SHARE, LEAST_SHARE, MODES_SHARE, Steps
 
 _FORM: Tempered = "collapsed_tempering"
 """The form that it goes on to."""
@@ -178,13 +182,27 @@ class _Auto:
         lasting = [*judged.accepted, *about_improper_prior(model)]
         if scouted.drifts:
             lasting += about_drifting_prior(model)
-        troubles = found.troubles([*lasting, *self._steps.of_program(found.fit)])
+        lasting += self._steps.of_program(found.fit)
+        troubles = found.troubles(lasting)
         if not troubles:
             return found
+        result = self._with_replicas(found, plain, scouted, judged, lasting)
+        return self._with_modes_alone(result, scouted, judged, lasting)
+
+    def _with_replicas(
+        self,
+        found: UserFit,
+        plain: Fit,
+        scouted: Scouted,
+        judged: Judgement,
+        lasting: Sequence[Finding],
+    ) -> UserFit:
+        """Run parallel tempering; return its fit or the other one, whichever is better."""
+        troubles = found.troubles(lasting)
         try:
             draws = parameters_of(plain)
             near = self._near(scouted, draws, judged)
-            rest = (1 - MODES_SHARE) * self._steps.budget - self._steps.spent
+            rest = (1 - MODES_SHARE - IN_MODES_SHARE) * self._steps.budget - self._steps.spent
             left = max(rest, LEAST_SHARE * self._steps.budget)
             prior = scouted.prior_and_integral
             fit = self._steps.replicas(self._explorer, left, near=near, prior=prior)
@@ -210,7 +228,36 @@ class _Auto:
         if severities(others) >= severities(troubles):
             kept = found if seen is None else found.adding(seen)
             return kept.adding(no_relief(others[0].sentence))
-        return replace(other, nuts=plain, tempered=tempered).adding(took_over(troubles[0]))
+        return replace(other, nuts=plain, tempered=tempered).adding(
+            took_over("Parallel tempering", troubles[0])
+        )
+
+    def _with_modes_alone(
+        self,
+        found: UserFit,
+        scouted: Scouted,
+        judged: Judgement,
+        lasting: Sequence[Finding],
+    ) -> UserFit:
+        """Let NUTS in each known mode take over from a fit with troubles, if that leaves fewer."""
+        steps = self._steps
+        found = steps.with_modes(found)
+        troubles = found.troubles(lasting)
+        if not troubles or steps.found is None or len(known_modes(steps.found.table)) < 2:
+            return found
+        # What replicas say about modes that no method has seen goes for these draws, too.
+        doubts = [each for each in replicas(found.fit) if each.severity > Severity.FINE]
+        about = about_the_prior(steps.program.model, scouted)
+        told = [*judged.accepted, *about, *doubts, took_over("NUTS in each mode", troubles[0])]
+        left = max(steps.budget - steps.spent, IN_MODES_SHARE * steps.budget)
+        try:
+            other = steps.in_modes(found, steps.found, told, scouted, most_seconds=left)
+        except FAILURES as error:
+            return found.adding(modes_alone_in_vain(str(error)))
+        others = other.troubles([*lasting, *steps.of_program(other.fit)])
+        if severities(others) < severities(troubles):
+            return other
+        return found.adding(modes_alone_in_vain(others[0].sentence))
 
     def _near(
         self, scouted: Scouted, draws: Mapping[str, FloatArray], judged: Judgement

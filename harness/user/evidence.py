@@ -41,7 +41,7 @@ def pilots_evidence(
     PilotsEvidence
         None in log Z's place if neither leg has one.
     """
-    findings = [*_about_the_prior(model, scouted)]
+    findings = [*about_the_prior(model, scouted)]
     search = list(scouted.estimates.get(scouted.origin, ()))
     if not search_is_sound or (scouted.prior is not None and not scouted.prior.reliable):
         search = []
@@ -113,7 +113,8 @@ def _with_constant(
     return found.minus(LogEvidence(0.0, scouted.constant.mcse))
 
 
-def _about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
+def about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
+    """Return what the pilots have seen of the prior, and what that means for log Z."""
     if model.own_base == "improper":
         return about_improper_prior(model)
     if scouted.drifts:

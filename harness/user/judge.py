@@ -261,11 +261,18 @@ def edited_density(differ: str) -> Finding:
     )
 
 
-def took_over(trouble: Finding) -> Finding:
-    """Report that parallel tempering took over, and from what."""
+def took_over(method: str, trouble: Finding) -> Finding:
+    """Report that a method took over, and from what."""
+    return Finding(
+        Severity.FINE, f"{method} took over from a fit with this finding: {trouble.sentence}"
+    )
+
+
+def modes_alone_in_vain(reason: str) -> Finding:
+    """Report that NUTS in each mode has not helped either."""
     return Finding(
         Severity.FINE,
-        f"Parallel tempering took over from a fit with this finding: {trouble.sentence}",
+        f"NUTS in each known mode was tried as well, and did not help: {reason.rstrip('.')}.",
     )
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness import evidence
-from harness.arrays import FloatArray
+from harness.arrays import FloatArray, LogDensity
 from harness.diagnosis import R_HAT_PROBLEM
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
@@ -164,20 +164,46 @@ class ModesAlone:
             return None
 
     def _bridge(self, draws: FloatArray) -> LogEvidence | None:
-        """Return the log integral by the best bridge; another one that differs widens its error."""
-        try:
-            found, evaluations = bridged_in_time(
-                self._density, draws, most_seconds=self._most_seconds, seed=self._seed
-            )
-        except HarnessError:
-            return None
+        found, evaluations = mass_by_bridge(
+            self._density, draws, most_seconds=self._most_seconds, seed=self._seed
+        )
         self.gradients += evaluations
-        if found.chosen.problems():
-            return None
-        value, mcse = found.log_evidence
-        others = [each.log_evidence.value for each in found.each if not each.problems()]
-        apart = max(abs(other - value) for other in others) if found.problems else 0.0
-        return LogEvidence(value, max(float(mcse), apart))
+        return found
+
+
+def mass_by_bridge(
+    density: LogDensity, draws: FloatArray, *, most_seconds: float, seed: int
+) -> tuple[LogEvidence | None, int]:
+    """Return the log integral of a density where draws are, by the best bridge from them.
+
+    Another bridge that differs widens its error.
+
+    Parameters
+    ----------
+    density
+        The density.
+    draws
+        On the unconstrained space, shape (chains, draws, D).
+    most_seconds
+        Seconds of wall time, roughly.
+    seed
+        Seed.
+
+    Returns
+    -------
+    tuple
+        The log integral, or None if no bridge can be relied on; and how many densities it took.
+    """
+    try:
+        found, evaluations = bridged_in_time(density, draws, most_seconds=most_seconds, seed=seed)
+    except HarnessError:
+        return None, 0
+    if found.chosen.problems():
+        return None, evaluations
+    value, mcse = found.log_evidence
+    others = [each.log_evidence.value for each in found.each if not each.problems()]
+    apart = max(abs(other - value) for other in others) if found.problems else 0.0
+    return LogEvidence(value, max(float(mcse), apart)), evaluations
 
 
 def walks(

@@ -32,8 +32,15 @@ from harness.user.spent import (
 from harness.user.spent import as_json as spent_as_json
 
 _ROWS_OF_TABLE = 40
-_STAGE = {"nuts": "nuts", "parallel_tempering": "parallel", "nested_sampling": "nested"}
+_STAGE = {
+    "nuts": "nuts",
+    "parallel_tempering": "parallel",
+    "nested_sampling": "nested",
+    "nuts_in_modes": "in_modes",
+}
 """Names of methods' steps in the timings, besides ``sampling``."""
+_SHOWN = {"nuts": "plain NUTS", "nuts_in_modes": "NUTS in each mode"}
+"""Methods whose names are not what people call them."""
 _COLUMNS = ("mean", "mcse", "sd", "q5", "q50", "q95", "r_hat")
 
 
@@ -47,7 +54,8 @@ class UserFit:
         Draws of the posterior under the program's own names, with its transformed parameters and
         generated quantities.  A tempered fit also has the raw draws and weights.
     method
-        The method that made it: ``nuts`` or a form's name, never ``auto``.
+        The method that made it, never ``auto``; ``nuts_in_modes`` is NUTS in each known mode, put
+        together by masses (:mod:`harness.user.in_modes`).
     timings
         Seconds of wall time by step.
     nuts
@@ -233,7 +241,7 @@ class UserFit:
         if len(rows) > len(shown):
             lines.append(f"and {len(rows) - len(shown)} more; see --json or the saved fit")
         chains, draws = (self.posterior.sizes[axis] for axis in ("chain", "draw"))
-        shown_method = "plain NUTS" if self.method == "nuts" else self.method.replace("_", " ")
+        shown_method = _SHOWN.get(self.method, self.method.replace("_", " "))
         lines += ["", f"Draws: {chains} x {draws:,}, by {shown_method}"]
         found = self.log_evidence
         if found is None:

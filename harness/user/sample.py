@@ -34,7 +34,8 @@ Method = Literal["auto", "nuts", "parallel_tempering", "nested_sampling"] | Temp
 ``nested_sampling``: particles of the prior that climb the likelihood, for log Z without a path;
 ``auto``: NUTS, then pilots, and then collapsed tempering if NUTS's chains disagree or NUTS stays in
 a region that it had missed, in rounds until its diagnosis is clean; parallel tempering takes over
-where that fails or leaves warnings, and where NUTS leaves few effective draws or no log Z.
+where that fails or leaves warnings, and where NUTS leaves few effective draws or no log Z, and NUTS
+in each mode that is known by then if doubts are left even so.
 """
 METHODS: tuple[Method, ...] = (
     *("auto", "nuts", *get_args(Tempered)),
@@ -43,7 +44,7 @@ METHODS: tuple[Method, ...] = (
 
 _MOST_PSEUDO_SAMPLES = 1000
 _STEPS: Mapping[Method, int] = {
-    "auto": 15,
+    "auto": 17,
     "nuts": 3,
     "parallel_tempering": 6,
     "nested_sampling": 6,
@@ -125,9 +126,9 @@ def sample(
         CmdStan, or stanli if there is no compiler.
     budget
         Seconds of wall time for what follows plain NUTS: pilots, which look for further modes and
-        estimate log Z, rounds in which a tempered run goes on, parallel tempering if
-        that takes over, which has two fifths of it at least, and the table of modes.  A pilot that
-        does not finish within its share is left out, and a finding reports that.  For
+        estimate log Z, rounds in which a tempered run goes on, parallel tempering if that takes
+        over, which has two fifths of it at least, NUTS in each mode, and the table of modes.  A
+        pilot that does not finish within its share is left out, and a finding reports that.  For
         ``parallel_tempering``, of the run: it goes on beyond the draws that are asked for until
         they are enough, while time is left.  For ``nested_sampling``, of the run too.
     out

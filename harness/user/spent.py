@@ -20,6 +20,7 @@ _STAGES: Mapping[str, str] = {
     "sampling": "the tempered run",
     "parallel": "parallel tempering",
     "modes": "the table of modes",
+    "in_modes": "NUTS in each mode",
 }
 """Steps that are named, by their names in a result's timings."""
 _GROWS = 1.5

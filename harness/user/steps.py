@@ -17,7 +17,8 @@ from harness.engine.nuts import NutsSettings
 from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, ToolchainError
 from harness.evidence import LogEvidence
-from harness.fit import Fit
+from harness.fit import Fit, evidence_attributes, weigh_modes
+from harness.modes import FoundModes
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
@@ -25,21 +26,23 @@ from harness.user.clock import Clock
 from harness.user.compare import Population
 from harness.user.evidence import open_questions, tempered_whole
 from harness.user.generated import ORIGINAL, absent, not_numbers
+from harness.user.in_modes import METHOD as IN_MODES
+from harness.user.in_modes import nuts_in_modes
 from harness.user.judge import shortened
 from harness.user.modes import found_by_climbs, mode_findings, mode_table, no_modes
 from harness.user.nested import nested_sampling
 from harness.user.other_modes import OtherModes, no_other_mode
 from harness.user.parallel import References, parallel_tempering
-from harness.user.prior import PRIOR, PriorDraws, prior_attributes
+from harness.user.prior import PRIOR, PriorDraws, log_prior_integral, prior_attributes
 from harness.user.program import Tempered, UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
 from harness.user.unfinished import Stage, Unfinished
-from harness.user.weigh import log_evidence_by_mass, weighed_by_mass
+from harness.user.weigh import Weighed, changed_shares, log_evidence_by_mass, weighed_by_mass
 
-MODES_SHARE = 0.1
-"""Share of the budget after which the table of modes is given up."""
+MODES_SHARE, IN_MODES_SHARE = 0.1, 0.1
+"""Shares of the budget after which the table of modes is given up, and for NUTS in each mode."""
 LEAST_SHARE = 0.4
 """Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
 """
@@ -75,6 +78,8 @@ class Steps:
     elsewhere
         Modes where climbs from other starting points ended and no method had draws, once the first
         table of modes has been made.
+    found
+        The modes of the result that the last table was made of.
     unfinished
         Where runs that have finished are kept until the call has.
     """
@@ -95,6 +100,7 @@ class Steps:
         self.search: Population | None = None
         self.by_bridge: LogEvidence | None = None
         self.elsewhere: OtherModes | None = None
+        self.found: FoundModes | None = None
         self._have_modes: tuple[Fit | None, Fit | None, Fit | None] = (None, None, None)
 
     @property
@@ -315,6 +321,7 @@ class Steps:
             for each in (result.nuts, result.tempered)
             if each is not None
         }
+        self.found = None
         before, began = self.elsewhere, self.clock.seconds.get("modes", 0.0)
         try:
             with self.clock.step("the table of modes", "modes"):
@@ -341,6 +348,7 @@ class Steps:
         if isinstance(found, Exception):
             remember(result.fit, [no_modes(found), *found_by_climbs(self.elsewhere)])
             return result
+        self.found = found
         table, told = found.table, []
         if weighed is not None:
             result = replace(result, fit=weighed.fit)
@@ -358,6 +366,52 @@ class Steps:
         told += [*mode_findings(table), *no_other_mode(self.elsewhere)]
         remember(result.fit, [each for each in told if each.sentence not in known])
         return result
+
+    def in_modes(
+        self,
+        before: UserFit,
+        found: FoundModes,
+        findings: Iterable[Finding],
+        scouted: Scouted,
+        *,
+        most_seconds: float,
+    ) -> UserFit:
+        """Run NUTS in each known mode, put together by masses, then the original's quantities.
+
+        Parameters
+        ----------
+        before
+            The result so far, with whose log Z that of the masses is compared.
+        found
+            Its modes.
+        findings
+            What else is to be said.
+        scouted
+            What the pilots found.
+        most_seconds
+            Seconds of wall time, roughly.
+        """
+        program = self.program
+        with self.clock.step("NUTS in each mode", "in_modes"):
+            made = nuts_in_modes(
+                program.model, found, self.nuts, most_seconds=most_seconds, seed=self.seed
+            )
+        with self.clock.step("generated quantities", "generate"):
+            fit = program.generated(made.fit, self.seed)
+        fit = weigh_modes(fit, made.mode, made.probability, made.log_error, seed=self.seed)
+        fit.tree.attrs.update(prior_attributes(log_prior_integral(before.fit)))
+        fit.tree.attrs.update(evidence_attributes(before.log_evidence))
+        table = made.table(found.table)
+        change = changed_shares(found.table, table)
+        by_mass = log_evidence_by_mass(Weighed(fit, table, made.log_integral, change))
+        climbs = [] if self.elsewhere is None else no_other_mode(self.elsewhere)
+        told = [*findings, change, *by_mass, *mode_findings(table), *climbs]
+        fit = self.finished(fit, told, scouted)
+        fit.tree.attrs["modes"] = table.as_json()
+        nuts = before.fit if before.method == "nuts" else before.nuts
+        tempered = before.tempered if before.method == "nuts" else before.fit
+        self._have_modes = (fit, nuts, tempered)
+        return UserFit(fit, IN_MODES, nuts=nuts, tempered=tempered)
 
     def of_program(self, fit: Fit) -> list[Finding]:
         """Return the findings about the program itself, which another method would not change."""

@@ -80,7 +80,7 @@ def weighed_by_mass(model: Model, fit: Fit, found: FoundModes, *, seed: int) -> 
     mode = _modes_of_draws(model, fit, found)
     table = _table(found.table, strata)
     made = weigh_modes(fit, mode, strata.probability, strata.log_error, seed=seed)
-    return Weighed(made, table, strata.log_integral, _finding(found.table, table))
+    return Weighed(made, table, strata.log_integral, changed_shares(found.table, table))
 
 
 def _modes_of_draws(model: Model, fit: Fit, found: FoundModes) -> npt.NDArray[np.intp]:
@@ -157,8 +157,14 @@ def _table(table: ModeTable, strata: _Strata) -> ModeTable:
     return replace(table, modes=tuple(modes))
 
 
-def _finding(before: ModeTable, after: ModeTable) -> Finding:
-    """Report what has changed, and whether the draws alone would have been wrong."""
+def changed_shares(before: ModeTable, after: ModeTable) -> Finding:
+    """Report what masses have changed, and whether the draws alone would have been wrong.
+
+    Parameters
+    ----------
+    before, after
+        The table by the draws' shares of the modes, and by the masses.
+    """
     pairs = list(zip(before.modes, after.modes, strict=True))
     changes = np.array([abs(new.probability - old.probability) for old, new in pairs])
     errors = np.array([np.hypot(old.error, new.error) for old, new in pairs])

@@ -1,0 +1,150 @@
+"""NUTS in each known mode, put together by masses: against quadrature, and when it cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from stan_density import stanli
+from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth
+
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.engine.nuts import NutsSettings
+from harness.errors import SamplingError
+from harness.evidence import LogEvidence
+from harness.fit import weigh_modes
+from harness.model import Model
+from harness.modes import FoundModes, Visits, find_modes
+from harness.temper import tempered_model
+from harness.user.in_modes import METHOD, InModes, known_modes, nuts_in_modes
+
+assert stanli is not None
+
+NUTS = NutsSettings(chains=4, warmup=300, draws=500, parallel_chains=2)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    path = tmp_path_factory.mktemp("bimodal") / "bimodal.stan"
+    path.write_text(BIMODAL)
+    return tempered_model(path, BIMODAL_DATA)
+
+
+@pytest.fixture(scope="module")
+def density(model: Model) -> BatchedDensity:
+    return BatchedDensity(model.program("target"), model.data)
+
+
+@pytest.fixture(scope="module")
+def exact(density: BatchedDensity) -> FloatArray:
+    """Draws by a grid of the unconstrained space, shape (4, 500, 2)."""
+    rng = np.random.default_rng(1)
+    a, b = np.meshgrid(np.linspace(-5, 5, 801), np.linspace(-9, 3, 801), indexing="ij")
+    points = np.stack([a.ravel(), b.ravel()], axis=1)
+    value = density(points)[0]
+    weight = np.exp(value - value.max())
+    chosen = rng.choice(len(points), size=2000, p=weight / weight.sum())
+    return points[chosen].reshape(4, 500, 2)
+
+
+def of_visits(density: BatchedDensity, final: FloatArray, search: FloatArray) -> FoundModes:
+    visits = [
+        Visits("parallel_tempering", final, np.zeros(final.shape[:2])),
+        Visits("search", search[None], np.zeros((1, len(search)))),
+    ]
+    return find_modes(visits, density, effective=50, seed=1)
+
+
+def in_mode(exact: FloatArray, sign: int) -> FloatArray:
+    flat = exact.reshape(-1, 2)
+    return np.asarray(flat[np.sign(flat[:, 0]) == sign])
+
+
+def check(made: InModes, found: FoundModes) -> None:
+    """Compare masses and means with the truth: log Z, and the probability of a < 0."""
+    log_evidence, below = bimodal_truth()
+    # The prior of b is a half of a normal distribution.
+    integral = made.log_integral
+    assert 0 < integral.mcse < 0.03
+    assert abs(integral.value - (log_evidence - np.log(2))) < 4 * integral.mcse
+    fit = weigh_modes(made.fit, made.mode, made.probability, made.log_error, seed=1)
+    share = fit.expectation(lambda draws: draws["a"] < 0)
+    assert 0 < share.mcse < 0.02
+    assert abs(float(share.value) - below) < 4 * float(share.mcse)
+    assert fit.tree.attrs["method"] == METHOD
+    sizes = fit.posterior.sizes
+    assert sizes["chain"] == 4
+    assert 900 < sizes["draw"] <= 1000
+    table = made.table(found.table)
+    assert table.methods[0] == METHOD
+    assert sum(each.probability for each in table.modes) == pytest.approx(1)
+    assert table.missing == ()
+
+
+def test_modes_with_wrong_shares_of_few_draws(
+    model: Model, density: BatchedDensity, exact: FloatArray
+) -> None:
+    few = np.concatenate([in_mode(exact, 1)[:190], in_mode(exact, -1)[:10]]).reshape(4, 50, 2)
+    found = of_visits(density, few, in_mode(exact, 1)[:40])
+    assert [each.probability for each in found.table.modes] == [0.95, 0.05]
+    check(nuts_in_modes(model, found, NUTS, most_seconds=20, seed=1), found)
+
+
+def test_a_mode_that_the_draws_lack(
+    model: Model, density: BatchedDensity, exact: FloatArray
+) -> None:
+    final = in_mode(exact, 1)[:400].reshape(4, 100, 2)
+    found = of_visits(density, final, in_mode(exact, -1)[:40])
+    assert found.table.missing == (2,)
+    check(nuts_in_modes(model, found, NUTS, most_seconds=20, seed=2), found)
+
+
+def by_hand(
+    found: FoundModes, numbers: npt.NDArray[np.intp], inside: tuple[FloatArray, ...]
+) -> FoundModes:
+    """Return modes with other borders, as if those had been found."""
+    mode = found.table.modes[0]
+    shares = np.bincount(numbers, minlength=len(inside)) / len(numbers)
+    modes = tuple(replace(mode, probability=float(each), local=None) for each in shares)
+    return found._replace(
+        table=replace(found.table, modes=modes), numbers=numbers, inside=inside, by_mass={}
+    )
+
+
+def test_places_that_nuts_leaves(model: Model, density: BatchedDensity, exact: FloatArray) -> None:
+    found = of_visits(density, exact[:, :100], in_mode(exact, 1)[:40])
+    ordered = [in_mode(exact, sign)[:50] for sign in (1, -1)]
+    numbers = np.where(found.points[:, 0] > 0, 0, 1)
+    # Three standard deviations from the peak, where no draw is.
+    place = np.add(ordered[0][:1], [1.2, 0.0])
+    left = by_hand(found, numbers, (*ordered, place))
+    assert known_modes(left.table) == [0, 1, 2]
+    made = nuts_in_modes(model, left, NUTS, most_seconds=30, seed=3)
+    assert made.sampled == [0, 1]
+    assert made.table(left.table).modes[2].probability == 0
+    # A border through a mode, which NUTS crosses all the time.
+    middle = np.median(found.points[numbers == 0, 1])
+    numbers = np.where((numbers == 0) & (found.points[:, 1] > middle), 2, numbers)
+    parts = tuple(found.points[numbers == k] for k in range(3))
+    with pytest.raises(SamplingError, match="NUTS does not stay in mode 1"):
+        nuts_in_modes(model, by_hand(found, numbers, parts), NUTS, most_seconds=10, seed=4)
+
+
+def test_the_number_of_modes(model: Model, density: BatchedDensity, exact: FloatArray) -> None:
+    one = in_mode(exact, 1)[:400].reshape(4, 100, 2)
+    found = of_visits(density, one, in_mode(exact, 1)[:40])
+    with pytest.raises(SamplingError, match="there are 1 modes, and not 2 to 16"):
+        nuts_in_modes(model, found, NUTS, most_seconds=10, seed=1)
+    mode = found.table.modes[0]
+    rare = replace(mode, probability=0.0, local=(1e-4, 1e-5))
+    assert known_modes(replace(found.table, modes=(mode, rare))) == [0]
+
+
+def test_the_integral_is_the_sum_of_masses() -> None:
+    masses = [LogEvidence(float(np.log(each)), error) for each, error in ((3.0, 0.1), (1.0, 0.2))]
+    made = InModes(None, np.zeros((1, 4), dtype=np.intp), masses, [0, 1])  # type: ignore[arg-type]
+    assert made.probability == pytest.approx([0.75, 0.25])
+    assert made.log_integral == pytest.approx((np.log(4), np.hypot(0.075, 0.05)))
