@@ -14,10 +14,11 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.errors import SamplingError
+from harness.fit import Fit, build_fit
 from harness.temper import tempered_model
 from harness.user import sample
 from harness.user.climb_starts import starting_points
-from harness.user.modes import found_by_climbs
+from harness.user.modes import found_by_climbs, still_elsewhere
 from harness.user.other_modes import OtherModes, other_modes
 from harness.user.steps import Steps
 
@@ -161,6 +162,27 @@ def test_what_climbs_found_is_said_without_a_table_too(tmp_path: Path) -> None:
     small = climbed(tmp_path, WELLS, Wells(share=0.9999).data, {"x": draws_around(-4, 1)})
     assert found_by_climbs(small) == []
     assert found_by_climbs(OtherModes((), None, 0, 0)) == []
+
+
+def test_a_mode_that_later_draws_are_in_is_not_missing(tmp_path: Path) -> None:
+    """Climbs are made beyond NUTS's draws, and parallel tempering may have draws there."""
+    wells = Wells()
+    one, other = draws_around(-4, 1), draws_around(4, 0.5)
+    found = climbed(tmp_path, WELLS, wells.data, {"x": one})
+    model = tempered_model(tmp_path / "program.stan", wells.data)
+    both = np.concatenate([one, other], axis=1)
+    assert len(still_elsewhere(model, of_x(one), found).modes) == 1
+    assert still_elsewhere(model, of_x(both), found).modes == ()
+
+
+def of_x(draws: FloatArray) -> Fit:
+    return build_fit(
+        posterior={"x": draws},
+        extended=None,
+        sample_stats={},
+        constant_data={},
+        attrs={"settings": {}, "method": "parallel_tempering"},
+    )
 
 
 def test_labels_change_places(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from harness.modes.find import MOST_FINAL, MOST_OTHER, thinning
 from harness.modes.words import CLIMBS, listed, method_name
 from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
+from harness.user.neighbourhood import Neighbourhood
 from harness.user.other_modes import OtherModes, other_modes
 from harness.user.peaked_lengths import PeakedLengths
 from harness.user.weigh import OFF, OFF_ERRORS
@@ -172,6 +173,11 @@ def _thinned(
     return {name: value[:, ::every] for name, value in values.items()}, every
 
 
+def _rows(points: FloatArray) -> FloatArray:
+    """(chains, draws, D) to (n, D)."""
+    return points.reshape(-1, points.shape[-1])
+
+
 def mode_findings(table: ModeTable) -> list[Finding]:
     """Return what the table of modes says about the final draws."""
     unknown = [n for n in table.missing if _expected(table.modes[n - 1], table) is None]
@@ -234,6 +240,30 @@ def no_modes(error: Exception) -> Finding:
     """Report that there is no table of modes, and why."""
     said = one_line(error).rstrip(".")
     return Finding(Severity.FINE, f"There is no table of modes: {said}.")
+
+
+def still_elsewhere(model: Model, fit: Fit, elsewhere: OtherModes) -> OtherModes:
+    """Return what climbs found without the modes that a fit has draws in.
+
+    Climbs are made once, beyond the draws that there were then.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    fit
+        The final draws.
+    elsewhere
+        What climbs found beyond other draws.
+    """
+    if not elsewhere.that_matter():
+        return elsewhere
+    density = PeakedLengths(BatchedDensity(model.program("target"), model.data, threads=cores()))
+    draws = _thinned(parameters_of(fit), MOST_FINAL)[0]
+    visited = Neighbourhood(_rows(unconstrained(draws, 2, density)))
+    inside = visited.holds(np.array([each.local.peak for each in elsewhere.modes]))
+    left = [mode for mode, near in zip(elsewhere.modes, inside, strict=True) if not near]
+    return replace(elsewhere, modes=tuple(left))
 
 
 def found_by_climbs(elsewhere: OtherModes) -> list[Finding]:

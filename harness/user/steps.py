@@ -29,7 +29,13 @@ from harness.user.generated import ORIGINAL, absent, not_numbers
 from harness.user.in_modes import METHOD as IN_MODES
 from harness.user.in_modes import nuts_in_modes
 from harness.user.judge import shortened
-from harness.user.modes import found_by_climbs, mode_findings, mode_table, no_modes
+from harness.user.modes import (
+    found_by_climbs,
+    mode_findings,
+    mode_table,
+    no_modes,
+    still_elsewhere,
+)
 from harness.user.nested import nested_sampling
 from harness.user.other_modes import OtherModes, no_other_mode
 from harness.user.parallel import References, parallel_tempering
@@ -335,9 +341,10 @@ class Steps:
                     most_seconds=MODES_SHARE * self.budget,
                     seed=self.seed,
                 )
-                weighed = None
-                if not isinstance(found, Exception):
-                    weighed = weighed_by_mass(self.program.model, result.fit, found, seed=self.seed)
+                if isinstance(found, Exception):
+                    left = still_elsewhere(self.program.model, result.fit, self.elsewhere)
+                    remember(result.fit, [no_modes(found), *found_by_climbs(left)])
+                    return result
         except Exception as error:  # a fault of ours must not cost the draws either
             if is_from_signal(error):
                 raise
@@ -345,11 +352,9 @@ class Steps:
                 _log.exception("The table of modes failed. Please report this:")
             remember(result.fit, [no_modes(error)])
             return result
-        if isinstance(found, Exception):
-            remember(result.fit, [no_modes(found), *found_by_climbs(self.elsewhere)])
-            return result
         self.found = found
         table, told = found.table, []
+        weighed = self._weighed(result.fit, found)
         if weighed is not None:
             result = replace(result, fit=weighed.fit)
             by_mass = log_evidence_by_mass(weighed)
@@ -366,6 +371,18 @@ class Steps:
         told += [*mode_findings(table), *no_other_mode(self.elsewhere)]
         remember(result.fit, [each for each in told if each.sentence not in known])
         return result
+
+    def _weighed(self, fit: Fit, found: FoundModes) -> Weighed | None:
+        """Weigh a fit's modes by their masses; None if that is impossible or no better."""
+        try:
+            with self.clock.timed("modes"):
+                return weighed_by_mass(self.program.model, fit, found, seed=self.seed)
+        except Exception as error:  # the draws and the table are there even so
+            if is_from_signal(error):
+                raise
+            if not isinstance(error, FAILURES):
+                _log.exception("Modes could not be weighed. Please report this:")
+            return None
 
     def in_modes(
         self,
