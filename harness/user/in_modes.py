@@ -287,6 +287,7 @@ def _together(
             "program": model.program("target").name,
             "settings": {"modes": len(parts), "nuts": nuts.identity()},
             "seed": seed,
+            "draws_asked": nuts.draws,
             "parameters": json.dumps(list(model.parameters)),
             "gradients_warmup": gradients[:, 0] + bridges / chains,
             "gradients_sampling": gradients[:, 1],
