@@ -23,6 +23,7 @@ from harness.evidence import LogEvidence
 from harness.fit import Fit, build_fit, evidence_attributes, weigh_modes
 from harness.modes import FoundModes, Mode, ModeTable, ShareByMass, find_modes
 from harness.report import FitReport
+from harness.user import UserFit
 from harness.user.given_fit import read_given
 from harness.user.prior import prior_attributes
 from harness.user.weigh import Weighed, _strata, _table, log_evidence_by_mass
@@ -160,6 +161,18 @@ def test_a_fit_of_chains_that_are_stuck(tmp_path: Path) -> None:
     page = (tmp_path / "fit.html").read_text()
     assert "in which each mode has its probability by its mass" in page
     assert read_given(tmp_path / "fit.nc").variables["x"].shape == (4, 500)
+
+
+def test_a_fit_that_is_saved_with_another_one_of_more_draws(tmp_path: Path) -> None:
+    rng = np.random.default_rng(10)
+    x, mode = stuck(rng)
+    fit = weigh_modes(plain_fit(x), mode, TRUE, np.array([0.01, 0.01]), seed=1)
+    other = plain_fit(rng.normal(size=(4, 700)))
+    UserFit(fit, "parallel_tempering", nuts=other).save(tmp_path / "both.nc")
+    again = Fit.load(tmp_path / "both.nc")
+    assert again.expectation(itemgetter("x")) == fit.expectation(itemgetter("x"))
+    assert again.tree["nuts_posterior"].sizes["draw"] == 700
+    assert diagnose(again) == diagnose(fit)
 
 
 def saved(fit: Fit, folder: Path) -> Path:

@@ -8,6 +8,8 @@ W. G., 1977, Sampling Techniques, third edition, section 5A.9).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
@@ -103,7 +105,8 @@ def stratified_expectation(
             "strata and weights of shape (chains, draws) must match the values' first axes; got "
             f"{stratum.shape}, {log_weight.shape} and {series.shape}"
         )
-    flat = series.reshape(*series.shape[:2], -1)
+    shape = series.shape[2:]
+    flat = series.reshape(*series.shape[:2], math.prod(shape))
     weight = normalised_weights(log_weight.ravel()).reshape(log_weight.shape)
     draws = log_weight.size
     value = np.einsum("cd,cdj->j", weight, flat)
@@ -124,8 +127,8 @@ def stratified_expectation(
     if separate:
         within = np.maximum(within, between_runs(residual))
     mcse = np.hypot(within, np.sqrt(between))
-    shape = series.shape[2:]
-    return Estimate(value.reshape(shape), mcse.reshape(shape))
+    # Numbers, not arrays without axes, for a function that returns numbers.
+    return Estimate(value.reshape(shape)[()], mcse.reshape(shape)[()])
 
 
 def strata_scores(values: FloatArray, stratum: npt.NDArray[np.intp]) -> FloatArray:

@@ -226,7 +226,7 @@ def weigh_modes(
     chosen = evidence.resample(log_weight.reshape(1, -1), np.random.default_rng(seed)).ravel()
 
     posterior = {
-        name: each.reshape(-1, *each.shape[2:])[chosen].reshape(each.shape)
+        name: each.reshape(mode.size, *each.shape[2:])[chosen].reshape(each.shape)
         for name, each in raw.items()
     }
     tree = fit.tree.copy(deep=False)

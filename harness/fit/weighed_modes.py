@@ -26,13 +26,14 @@ class WeighedModes(NamedTuple):
 
     def dataset(self) -> xr.Dataset:
         """Return the group."""
-        return xr.Dataset(
+        group = xr.Dataset(
             {
                 "mode": (("chain", "draw"), self.mode),
                 "probability": ("weighed_mode", self.probability),
                 "log_error": ("weighed_mode", self.log_error),
             }
         )
+        return group.assign_coords({axis: np.arange(size) for axis, size in group.sizes.items()})
 
 
 def weighed_modes(tree: xr.DataTree) -> WeighedModes | None:
