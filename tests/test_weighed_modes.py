@@ -25,7 +25,9 @@ from harness.modes import FoundModes, Mode, ModeTable, ShareByMass, find_modes
 from harness.report import FitReport
 from harness.user import UserFit
 from harness.user.given_fit import read_given
+from harness.user.in_modes import METHOD as IN_MODES
 from harness.user.prior import prior_attributes
+from harness.user.spent import prospect, prospect_sentence
 from harness.user.weigh import Weighed, _strata, _table, log_evidence_by_mass
 
 CENTRE, WIDTH = np.array([-8.0, 6.0]), np.array([1.0, 1.5])
@@ -345,3 +347,20 @@ def test_log_z_by_masses() -> None:
     assert said.severity is Severity.WARNING
     assert "-5.100 ± 0.022, and the method's own estimate is -5.300 ± 0.050" in said.sentence
     assert fit.log_evidence == (-5.3, 0.05)
+
+
+def test_what_more_draws_would_buy() -> None:
+    """Points around peaks are as many as before, and modes that follow each other have no half."""
+    x, mode = wandering(np.random.default_rng(11), 500)
+    fit = weigh_modes(plain_fit(x), mode, TRUE, np.array([0.01, 0.01]), seed=1)
+    fit.tree.attrs.update(evidence_attributes(LogEvidence(-5.0, 0.05)))
+    fit.tree.attrs.update(prior_attributes(LogEvidence(0.0, 0.0)))
+    table, fine = two_modes().table, Finding(Severity.FINE, "")
+    (said,) = log_evidence_by_mass(Weighed(fit, table, LogEvidence(-5.0, 0.01), fine))
+    assert said.severity is Severity.FINE
+    told = prospect(fit, {"parallel": 3.0}, "parallel", 0.01)
+    assert told.error_twice is None
+    assert told.effective_half is not None
+    assert "0.010, is that of the masses of the modes, and stays" in prospect_sentence(told)
+    fit.tree.attrs["method"] = IN_MODES
+    assert prospect(fit, {"in_modes": 3.0}, "in_modes", 0.01).effective_half is None

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from harness.fit import Fit
+from harness.user.in_modes import METHOD as IN_MODES
 from harness.user.modes import fewest_effective
+from harness.user.weigh import BY_MASSES
 
 _STAGES: Mapping[str, str] = {
     "compile": "compiling",
@@ -60,7 +62,7 @@ class Prospect:
     error
         Monte Carlo standard error of log Z; None if there is no estimate.
     by_draws
-        Whether log Z comes from the draws, and not from the pilots.
+        Whether log Z comes from the draws, and not from the pilots or from points around peaks.
     draws
         Draws in each chain.
     seconds
@@ -73,6 +75,7 @@ class Prospect:
     by_draws: bool
     draws: int
     seconds: float
+    by_masses: bool = False
 
     @property
     def grows(self) -> bool:
@@ -139,13 +142,21 @@ def prospect(fit: Fit, timings: Mapping[str, float], stage: str, error: float | 
     """
     draws = fit.posterior.sizes["draw"]
     effective = _known(fewest_effective(fit))
-    half = _known(fewest_effective(fit.first_draws(draws // 2))) if draws >= _FEWEST else None
+    half = None
+    # Draws of one mode after those of another have no first half that is like the whole.
+    if draws >= _FEWEST and fit.tree.attrs.get("method") != IN_MODES:
+        half = _known(fewest_effective(fit.first_draws(draws // 2)))
     phases = [float(np.sum(fit.tree.attrs.get(f"gradients_{each}", 0)))
               for each in ("warmup", "sampling")]  # fmt: skip
     share = phases[1] / sum(phases) if sum(phases) else 1.0
     # Nested sampling makes as many as the likelihood takes, in proportion to those asked for.
     asked = int(fit.tree.attrs.get("draws_asked", draws))
-    return Prospect(effective, half, error, stage != "nuts", asked, share * timings.get(stage, 0.0))
+    by_masses = bool(fit.tree.attrs.get(BY_MASSES, 0))
+    return Prospect(
+        *(effective, half, error, stage != "nuts" and not by_masses, asked),
+        seconds=share * timings.get(stage, 0.0),
+        by_masses=by_masses,
+    )
 
 
 def spent_sentence(found: list[Stage]) -> str:
@@ -178,6 +189,11 @@ def prospect_sentence(found: Prospect) -> str:
     )
     if found.error is None:
         return f"{told}."
+    if found.by_masses:
+        return (
+            f"{told}; the error of log Z, {found.error:.3f}, is that of the masses of the modes, "
+            "and stays."
+        )
     if found.error_twice is None:
         return (
             f"{told}; the error of log Z, {found.error:.3f}, is the pilots' and stays: a tempered "

@@ -45,7 +45,13 @@ from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
 from harness.user.unfinished import Stage, Unfinished
-from harness.user.weigh import Weighed, changed_shares, log_evidence_by_mass, weighed_by_mass
+from harness.user.weigh import (
+    BY_MASSES,
+    Weighed,
+    changed_shares,
+    log_evidence_by_mass,
+    weighed_by_mass,
+)
 
 MODES_SHARE, IN_MODES_SHARE = 0.1, 0.1
 """Shares of the budget after which the table of modes is given up, and for NUTS in each mode."""
@@ -421,6 +427,7 @@ class Steps:
         table = made.table(found.table)
         change = changed_shares(found.table, table)
         by_mass = log_evidence_by_mass(Weighed(fit, table, made.log_integral, change))
+        fit.tree.attrs.pop(BY_MASSES, None)  # bridges from the draws tell these masses
         climbs = [] if self.elsewhere is None else no_other_mode(self.elsewhere)
         told = [*findings, change, *by_mass, *mode_findings(table), *climbs]
         fit = self.finished(fit, told, scouted)

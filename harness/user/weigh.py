@@ -33,6 +33,8 @@ OFF, OFF_ERRORS = 0.05, 3.0
 """Difference of a mode's share of the draws from its probability by its mass, in itself and in
 standard errors, from which the draws are wrong.  Where draws rarely change modes, masses are much
 more precise than shares, and the errors of such shares are too small rather than too large."""
+BY_MASSES = "log_evidence_by_masses"
+"""Attribute, 1 or missing, of a fit whose log Z is that of masses by points around peaks."""
 _LEAST_WEIGHED = 0.99
 """Probability, by the draws, of the modes whose masses are known, from which on they are used."""
 _MOST_UNSURE = 0.01
@@ -227,6 +229,7 @@ def log_evidence_by_mass(weighed: Weighed) -> list[Finding]:
         return []
     why = "do not depend on shares of draws" if doubtful else "are more precise"
     fit.tree.attrs.update(evidence_attributes(by_mass))
+    fit.tree.attrs[BY_MASSES] = 1
     return [
         Finding(
             Severity.FINE,
