@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy.spatial import cKDTree
 from stan_density import stanli
 from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth
 
@@ -17,9 +18,10 @@ from harness.errors import SamplingError
 from harness.evidence import LogEvidence
 from harness.fit import weigh_modes
 from harness.model import Model
-from harness.modes import FoundModes, Visits, find_modes
+from harness.modes import FoundModes, Mode, ModeTable, Visits, find_modes
 from harness.temper import tempered_model
 from harness.user.in_modes import METHOD, InModes, known_modes, nuts_in_modes
+from harness.user.in_which_mode import InWhichMode
 
 assert stanli is not None
 
@@ -148,3 +150,34 @@ def test_the_integral_is_the_sum_of_masses() -> None:
     made = InModes(None, np.zeros((1, 4), dtype=np.intp), masses, [0, 1])  # type: ignore[arg-type]
     assert made.probability == pytest.approx([0.75, 0.25])
     assert made.log_integral == pytest.approx((np.log(4), np.hypot(0.075, 0.05)))
+
+
+def test_draws_of_a_wide_mode_are_not_those_of_a_narrow_one_nearby() -> None:
+    """In 20 dimensions many of them are nearer to the narrow one's draws than to each other."""
+    rng = np.random.default_rng(5)
+    wide, narrow = rng.normal(0, 1, (3000, 20)), rng.normal(0, 0.1, (3000, 20))
+    narrow[:, 0] += 2.0
+    points = np.concatenate([wide[:250], narrow[:1000]])
+    numbers = np.repeat([0, 1], [250, 1000])
+    mode = Mode(0.5, 0.01, {"nuts": 0.5}, {"x": [0.0]}, 0.0, True)
+    table = ModeTable((mode, mode), ("nuts",))
+    found = FoundModes(table, points, numbers, np.full(20, 0.1), {}, (wide[:9], narrow[:9]))
+    nearest = cKDTree(points).query(wide[1000:])[1]
+    assert numbers[nearest].mean() > 0.05
+    known = InWhichMode(found)
+    # The narrow one's volume is next to nothing of the wide one's.
+    assert known.of(wide[1000:]).mean() < 0.002
+    assert known.of(narrow[1000:]).mean() > 0.998
+    assert np.array_equal(known.of(points), numbers)
+    assert known.elsewhere(wide[1000:], 0).mean() < 0.002
+    assert known.elsewhere(narrow[1000:], 0).mean() > 0.99
+    # A mode that is known by its peak alone: draws in it are elsewhere only if they are in another.
+    peak = FoundModes(
+        replace(table, modes=(mode, replace(mode, probability=0.0))),
+        *(wide[:250], np.zeros(250, dtype=np.intp), np.full(20, 0.1), {}),
+        (wide[:9], np.eye(1, 20) * 2.0),
+    )
+    known = InWhichMode(peak)
+    assert known.elsewhere(narrow, 1).mean() < 0.01
+    # Moments of 250 draws in 20 dimensions make the ellipsoid a little small.
+    assert known.elsewhere(wide[1000:], 1).mean() > 0.9

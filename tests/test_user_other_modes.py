@@ -275,7 +275,10 @@ def test_auto_finds_a_mode_that_neither_nuts_nor_its_search_saw(tmp_path: Path) 
     assert found is not None
     assert abs(found.value - log_z) < 4 * found.mcse
     narrow = result.fit.expectation(lambda q: q["x"][..., 0] > 0)
-    assert abs(float(narrow.value) - np.exp(exact[1] - log_z)) < 4 * float(narrow.mcse)
+    share = float(np.exp(exact[1] - log_z))
+    # Given its mode, a coordinate of the wide one is normal, and some of it is above 0.
+    above = stats.norm.sf(0, -2 * 25 / 26, np.sqrt(25 / 26))
+    assert abs(float(narrow.value) - (share + (1 - share) * above)) < 4 * float(narrow.mcse)
     said = [each for each in result.diagnosis if each.severity > Severity.FINE]
     assert [each.severity for each in said if "climbs" in each.sentence] == [Severity.WARNING]
     modes = json.loads(result.fit.tree.attrs["modes"])["modes"]
@@ -334,4 +337,7 @@ def test_parallel_tempering_begins_anew_where_climbs_found_a_mode(tmp_path: Path
     assert found is not None
     assert abs(found.value - log_z) < 4 * found.mcse
     narrow = result.fit.expectation(lambda q: q["x"][..., 0] > 0)
-    assert abs(float(narrow.value) - np.exp(exact[1] - log_z)) < 4 * float(narrow.mcse)
+    share = float(np.exp(exact[1] - log_z))
+    # Given its mode, a coordinate of the wide one is normal, and some of it is above 0.
+    above = stats.norm.sf(0, -2 * 25 / 26, np.sqrt(25 / 26))
+    assert abs(float(narrow.value) - (share + (1 - share) * above)) < 4 * float(narrow.mcse)

@@ -374,7 +374,7 @@ def test_auto_goes_on_where_the_search_fails_and_takes_what_sees_more(
     result = sample(
         *(written(tmp_path, text), {}), seed=1, engine="stanli", budget=60, progress=False
     )
-    assert result.method == "parallel_tempering"
+    assert result.method in ("parallel_tempering", "nuts_in_modes")
     check_evidence(result, float(np.log(2 * np.pi)), 0.1)  # the two Gaussians integrate to pi
     told = [each.sentence for each in result.diagnosis]
     assert any("by parallel tempering" in each and "misses part" in each for each in told)

@@ -96,6 +96,8 @@ def auto(steps: Steps, explorer: Explorer) -> UserFit:
 class _Auto:
     def __init__(self, steps: Steps, explorer: Explorer) -> None:
         self._steps, self._explorer = steps, explorer
+        self._seen: Finding | None = None
+        """What parallel tempering has shown that NUTS missed."""
 
     def result(self, plain: Fit) -> UserFit:
         reason = self._steps.program.why_not_tempered
@@ -222,7 +224,7 @@ class _Auto:
         seen = None
         if found.method == "nuts":
             genuine = sound or self._nuts_stays(compared.missed_by_nuts, _population(fit))
-            seen = seen_by_replicas(compared, sound=sound, genuine=genuine)
+            seen = self._seen = seen_by_replicas(compared, sound=sound, genuine=genuine)
         if seen is not None and sound:
             return replace(other, nuts=plain, tempered=tempered).adding(seen)
         if severities(others) >= severities(troubles):
@@ -242,19 +244,22 @@ class _Auto:
         """Let NUTS in each known mode take over from a fit with troubles, if that leaves fewer."""
         steps = self._steps
         found = steps.with_modes(found)
-        troubles = found.troubles(lasting)
+        seen = [] if self._seen is None else [replace(self._seen, severity=Severity.WARNING)]
+        # It is a trouble of NUTS's own fit only.
+        troubles = found.troubles(lasting if found.method == "nuts" else [*lasting, *seen])
         if not troubles or steps.found is None or len(known_modes(steps.found.table)) < 2:
             return found
         # What replicas say about modes that no method has seen goes for these draws, too.
         doubts = [each for each in replicas(found.fit) if each.severity > Severity.FINE]
         about = about_the_prior(steps.program.model, scouted)
-        told = [*judged.accepted, *about, *doubts, took_over("NUTS in each mode", troubles[0])]
+        took = took_over("NUTS in each mode", troubles[0])
+        told = [*judged.accepted, *seen, *about, *doubts, took]
         left = max(steps.budget - steps.spent, IN_MODES_SHARE * steps.budget)
         try:
             other = steps.in_modes(found, steps.found, told, scouted, most_seconds=left)
         except FAILURES as error:
             return found.adding(modes_alone_in_vain(str(error)))
-        others = other.troubles([*lasting, *steps.of_program(other.fit)])
+        others = other.troubles([*lasting, *seen, *steps.of_program(other.fit)])
         if severities(others) < severities(troubles):
             return other
         return found.adding(modes_alone_in_vain(others[0].sentence))

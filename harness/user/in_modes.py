@@ -2,7 +2,7 @@
 
 Where modes are known, but no method gives enough draws of all of them, each can be sampled by
 itself: NUTS that starts in a mode stays in it, and a bridge from its draws tells the integral of
-the density over it.  A mode is the set of points whose nearest draw is in it.
+the density over it.  The bridge's proposal is fitted to these draws, far from other modes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
 
 from harness import evidence
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
@@ -32,6 +31,7 @@ from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable
 from harness.path import starting_values
 from harness.user.compare import unconstrained
+from harness.user.in_which_mode import InWhichMode
 from harness.user.mode_alone import mass_by_bridge
 from harness.user.peaked_lengths import PeakedLengths
 
@@ -41,7 +41,7 @@ MOST_MODES = 16
 _NEGLIGIBLE = 1e-3
 """Probability of a mode without draws below which it is left out."""
 _WARMUP = 500
-_STAYS = 0.9
+_STAYS = 0.95
 """Share of the draws of each chain in its mode, below which NUTS does not stay there."""
 _NUTS_SHARE, _BRIDGE_SHARE = 0.5, 0.4
 """Shares of the time for each mode."""
@@ -140,11 +140,11 @@ def nuts_in_modes(
         raise SamplingError(f"there are {len(chosen)} modes, and not 2 to {MOST_MODES}")
     began = time.perf_counter()
     density = BatchedDensity(model.program("target"), model.data, threads=cores())
-    regions = _Regions(found, chosen, PeakedLengths(density))
+    known, peaked = InWhichMode(found), PeakedLengths(density)
     each = most_seconds / len(chosen)
     runs = {}
     for k in chosen:
-        run = _sampled(model, density, regions, k, found.inside[k], nuts, each, seed)
+        run = _sampled(model, density, peaked, known, k, found.inside[k], nuts, each, seed)
         if run is not None:
             runs[k] = run
         elif found.table.modes[k].probability > 0:
@@ -153,36 +153,6 @@ def nuts_in_modes(
         raise SamplingError("NUTS stays in one mode only")
     seconds = time.perf_counter() - began
     return _together(model, density, runs, nuts, seconds, seed)
-
-
-class _Regions:
-    """Which mode points are in: that of the nearest of those whose mode is known."""
-
-    def __init__(self, found: FoundModes, chosen: Sequence[int], peaked: PeakedLengths) -> None:
-        lacking = [k for k in chosen if found.table.modes[k].probability == 0]
-        points = [found.points, *(found.inside[k] for k in lacking)]
-        numbers = [found.numbers, *(np.full(len(found.inside[k]), k) for k in lacking)]
-        self._scale, self._peaked = found.scale, peaked
-        self._tree = cKDTree(np.concatenate(points) / found.scale)
-        self._numbers = np.concatenate(numbers)
-
-    def of(self, points: FloatArray) -> npt.NDArray[np.intp]:
-        """Return the mode of each point (..., D); -1 where a point is not finite."""
-        finite = np.isfinite(points).all(axis=-1)
-        modes = np.full(finite.shape, -1)
-        _, nearest = self._tree.query(self._peaked.of_draws(points[finite]) / self._scale)
-        modes[finite] = self._numbers[nearest]
-        return modes
-
-    def within(self, density: LogDensity, number: int) -> LogDensity:
-        """Return a density that is zero outside of a mode."""
-
-        def restricted(points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
-            at = np.asarray(points, dtype=np.float64)
-            value, gradient = density(at)
-            return np.where(self.of(at) == number, value, -np.inf), gradient
-
-        return restricted
 
 
 class _Run(NamedTuple):
@@ -196,7 +166,8 @@ class _Run(NamedTuple):
 def _sampled(
     model: Model,
     density: BatchedDensity,
-    regions: _Regions,
+    peaked: PeakedLengths,
+    known: InWhichMode,
     number: int,
     inside: FloatArray,
     nuts: NutsSettings,
@@ -220,7 +191,8 @@ def _sampled(
     )
     values = {name: run.variables[name] for name in density.shapes}
     points = unconstrained(values, 2, density)
-    own = regions.of(points) == number
+    flat = peaked.of_draws(points).reshape(-1, points.shape[2])
+    own = ~known.elsewhere(flat, number).reshape(points.shape[:2])
     if own.mean(axis=1).min() < _STAYS:
         return None
     # The draws in a mode of a chain that leaves it now and then are draws of the mode.
@@ -230,10 +202,7 @@ def _sampled(
     if evidence.largest_r_hat(points) > R_HAT_PROBLEM:
         raise SamplingError(f"chains of NUTS disagree in mode {number + 1}")
     log_mass, evaluations = mass_by_bridge(
-        regions.within(density, number),
-        points,
-        most_seconds=_BRIDGE_SHARE * most_seconds,
-        seed=one_seed,
+        density, points, most_seconds=_BRIDGE_SHARE * most_seconds, seed=one_seed
     )
     if log_mass is None:
         raise SamplingError(f"no bridge tells the mass of mode {number + 1}")

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
@@ -26,6 +25,7 @@ from harness.model import Model
 from harness.modes import FoundModes, ModeTable
 from harness.modes.find import NO_WEIGHT
 from harness.user.compare import unconstrained
+from harness.user.in_which_mode import InWhichMode
 from harness.user.peaked_lengths import PeakedLengths
 from harness.user.prior import log_prior_integral
 
@@ -86,7 +86,7 @@ def weighed_by_mass(model: Model, fit: Fit, found: FoundModes, *, seed: int) -> 
 
 
 def _modes_of_draws(model: Model, fit: Fit, found: FoundModes) -> npt.NDArray[np.intp]:
-    """Return the mode of each raw draw: that of the nearest draw whose mode is known.
+    """Return the mode of each raw draw.
 
     Draws that hardly count, as those of a tempered run far from the target, may be in any.
     """
@@ -97,11 +97,10 @@ def _modes_of_draws(model: Model, fit: Fit, found: FoundModes) -> npt.NDArray[np
         draws = raw[name].transpose("chain", "draw", ...).to_numpy()
         values[name] = draws.reshape(-1, *draws.shape[2:])[rows]
     density = PeakedLengths(BatchedDensity(model.program("target"), model.data, threads=cores()))
-    points = unconstrained(values, 1, density) / found.scale
+    points = unconstrained(values, 1, density)
     finite = np.isfinite(points).all(axis=1)
-    _, nearest = cKDTree(found.points / found.scale).query(points[finite])
     mode = np.zeros(weight.size, dtype=np.intp)
-    mode[rows[finite]] = found.numbers[nearest]
+    mode[rows[finite]] = InWhichMode(found).of(points[finite])
     return mode.reshape(fit.log_weight.shape)
 
 
