@@ -111,8 +111,8 @@ def by_hand(
     mode = found.table.modes[0]
     shares = np.bincount(numbers, minlength=len(inside)) / len(numbers)
     modes = tuple(replace(mode, probability=float(each), local=None) for each in shares)
-    return found._replace(
-        table=replace(found.table, modes=modes), numbers=numbers, inside=inside, by_mass={}
+    return replace(
+        found, table=replace(found.table, modes=modes), numbers=numbers, inside=inside, by_mass={}
     )
 
 

@@ -299,22 +299,22 @@ def test_masses_are_used_where_they_are_better() -> None:
 def test_masses_are_not_used_where_they_are_no_better_or_draws_are_too_few() -> None:
     found = two_modes()
     rough = {k: by_mass_of(0.5, 0.04, 0.11) for k in range(2)}
-    assert _strata(found._replace(by_mass=rough)) is None
-    assert _strata(found._replace(by_mass={})) is None
-    assert _strata(found._replace(table=replace(found.table, unsure=0.02))) is None
+    assert _strata(replace(found, by_mass=rough)) is None
+    assert _strata(replace(found, by_mass={})) is None
+    assert _strata(replace(found, table=replace(found.table, unsure=0.02))) is None
     few = np.repeat([0, 1], [960, 40])
-    assert _strata(found._replace(numbers=few)) is None
+    assert _strata(replace(found, numbers=few)) is None
     far = {0: by_mass_of(0.1), 1: by_mass_of(0.9)}
-    assert _strata(found._replace(by_mass=far)) is None
+    assert _strata(replace(found, by_mass=far)) is None
     # Chains that missed a mode of a third do not know its mass.
     third = (*found.table.modes[:1], a_mode(0.25, 0.03), a_mode(0.1, 0.03))
-    assert _strata(found._replace(table=replace(found.table, modes=third))) is None
+    assert _strata(replace(found, table=replace(found.table, modes=third))) is None
 
 
 def test_a_small_mode_without_a_known_mass_keeps_its_share() -> None:
     found = two_modes()
     modes = (a_mode(0.646, 0.03), a_mode(0.35, 0.03), a_mode(0.004, 0.002))
-    strata = _strata(found._replace(table=replace(found.table, modes=modes)))
+    strata = _strata(replace(found, table=replace(found.table, modes=modes)))
     assert strata is not None
     assert strata.probability == pytest.approx([0.498, 0.498, 0.004])
     assert strata.log_error == pytest.approx([0.014, 0.014, 0.5])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -115,21 +115,32 @@ def thinning(shape: Sequence[int], most: int) -> int:
     return max(1, min(step, shape[1] // 8))
 
 
-class FoundModes(NamedTuple):
-    """The table of modes, and the final draws that it rests on."""
+@dataclass(frozen=True)
+class FoundModes:
+    """The table of modes, and the draws that it rests on.
+
+    Attributes
+    ----------
+    table
+        The table.
+    points, numbers
+        Final draws that count, on the unconstrained space, shape (n, D), and the mode of each, from
+        0, shape (n,).
+    scale
+        Size of each coordinate, shape (D,).
+    by_mass
+        Probabilities of modes with final draws by their masses, by the mode's number from 0.
+    inside
+        Points in each mode, some hundreds at most, each of shape (n, D): final draws, or those of
+        another method if there are none.
+    """
 
     table: ModeTable
     points: FloatArray
-    """Final draws that count, on the unconstrained space, shape (n, D)."""
     numbers: Labels
-    """The mode of each, from 0, shape (n,)."""
     scale: FloatArray
-    """Size of each coordinate, shape (D,)."""
     by_mass: Mapping[int, ShareByMass]
-    """Probabilities of modes with final draws by their masses, by the mode's number from 0."""
     inside: Sequence[FloatArray]
-    """Points in each mode, some hundreds at most, each of shape (n, D): final draws, or those of
-    another method if there are none."""
 
 
 class Masses(Protocol):

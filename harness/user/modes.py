@@ -132,7 +132,7 @@ def mode_table(
     except FAILURES as error:
         return error, elsewhere
     gradients = found.table.gradients + alone.gradients
-    return found._replace(table=replace(found.table, gradients=gradients)), elsewhere
+    return replace(found, table=replace(found.table, gradients=gradients)), elsewhere
 
 
 def fewest_effective(fit: Fit) -> float:
