@@ -82,7 +82,12 @@ from harness.evidence.resampling import (
     resample,
 )
 from harness.evidence.rungs import JoinedEvidence, RungEvidence, joined_evidence, rung_evidence
-from harness.evidence.strata import strata_scores, stratified_expectation, weigh_strata
+from harness.evidence.strata import (
+    strata_errors,
+    strata_scores,
+    stratified_expectation,
+    weigh_strata,
+)
 
 __all__ = [
     "LEVEL",
@@ -140,6 +145,7 @@ __all__ = [
     "round_trips",
     "rung_evidence",
     "standard_error",
+    "strata_errors",
     "strata_scores",
     "stratified_expectation",
     "strength",

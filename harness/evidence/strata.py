@@ -131,6 +131,28 @@ def stratified_expectation(
     return Estimate(value.reshape(shape)[()], mcse.reshape(shape)[()])
 
 
+def strata_errors(probability: FloatArray, log_error: FloatArray) -> FloatArray:
+    """Return standard errors of probabilities that are in proportion to masses.
+
+    The gradient of log p_k by the log masses is e_k - p.
+
+    Parameters
+    ----------
+    probability
+        Probability of each stratum, shape (K,).
+    log_error
+        Standard error of the log of each stratum's mass, which are independent, shape (K,).
+
+    Returns
+    -------
+    FloatArray
+        Shape (K,).
+    """
+    variance = np.square(log_error)
+    relative = np.sqrt((1 - 2 * probability) * variance + np.square(probability) @ variance)
+    return np.asarray(probability * relative, dtype=np.float64)
+
+
 def strata_scores(values: FloatArray, stratum: npt.NDArray[np.intp]) -> FloatArray:
     """Return normal scores of the ranks that draws have within their strata.
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.stats import chi2
 
 from harness.arrays import FloatArray, LogDensity
-from harness.evidence import LogEvidence, normalised_weights
+from harness.evidence import LogEvidence, normalised_weights, strata_errors
 from harness.modes.local_mass import local_gaussian, mass_around
 
 _POINTS = 2000
@@ -94,14 +94,12 @@ def shares_by_mass(
     numbers = list(log_mass)
     together = float(weight[np.isin(labels, numbers)].sum() / weight.sum())
     share = normalised_weights(np.array([log_mass[k] for k in numbers]))
-    variance = np.square([error[k] for k in numbers])
-    # Of log share_k, whose gradient by the log masses is e_k - share.
-    relative = np.sqrt((1 - 2 * share) * variance + np.square(share) @ variance)
+    off = strata_errors(share, np.array([error[k] for k in numbers]))
     return {
         k: ShareByMass(
-            together * float(one), together * float(one * off), LogEvidence(log_mass[k], error[k])
+            together * float(one), together * float(its), LogEvidence(log_mass[k], error[k])
         )
-        for k, one, off in zip(numbers, share, relative, strict=True)
+        for k, one, its in zip(numbers, share, off, strict=True)
     }
 
 

@@ -25,7 +25,7 @@ from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import affordable, run_short_nuts
 from harness.errors import SamplingError
-from harness.evidence import LogEvidence, normalised_weights
+from harness.evidence import LogEvidence, normalised_weights, strata_errors
 from harness.fit import Fit, build_fit, in_extended
 from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable
@@ -80,8 +80,7 @@ class InModes(NamedTuple):
 
     def table(self, before: ModeTable) -> ModeTable:
         """Return a table of modes with these probabilities, and what all methods saw."""
-        p, variance = self.probability, np.square(self.log_error)
-        error = p * np.sqrt((1 - 2 * p) * variance + np.square(p) @ variance)
+        p, error = self.probability, strata_errors(self.probability, self.log_error)
 
         def changed(number: int, mode: Mode) -> Mode:
             if number not in self.sampled:

@@ -173,11 +173,6 @@ def _thinned(
     return {name: value[:, ::every] for name, value in values.items()}, every
 
 
-def _rows(points: FloatArray) -> FloatArray:
-    """(chains, draws, D) to (n, D)."""
-    return points.reshape(-1, points.shape[-1])
-
-
 def mode_findings(table: ModeTable) -> list[Finding]:
     """Return what the table of modes says about the final draws."""
     unknown = [n for n in table.missing if _expected(table.modes[n - 1], table) is None]
@@ -260,7 +255,8 @@ def still_elsewhere(model: Model, fit: Fit, elsewhere: OtherModes) -> OtherModes
         return elsewhere
     density = PeakedLengths(BatchedDensity(model.program("target"), model.data, threads=cores()))
     draws = _thinned(parameters_of(fit), MOST_FINAL)[0]
-    visited = Neighbourhood(_rows(unconstrained(draws, 2, density)))
+    points = unconstrained(draws, 2, density)
+    visited = Neighbourhood(points.reshape(-1, points.shape[2]))
     inside = visited.holds(np.array([each.local.peak for each in elsewhere.modes]))
     left = [mode for mode, near in zip(elsewhere.modes, inside, strict=True) if not near]
     return replace(elsewhere, modes=tuple(left))

@@ -19,7 +19,7 @@ from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import DataError
-from harness.evidence import LogEvidence, normalised_weights
+from harness.evidence import LogEvidence, normalised_weights, strata_errors
 from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.model import Model
 from harness.modes import FoundModes, ModeTable
@@ -148,9 +148,7 @@ def _tells(by_mass: float, share: float, count: int) -> bool:
 
 def _table(table: ModeTable, strata: _Strata) -> ModeTable:
     """Return the table with probabilities by mass, and their errors."""
-    p, variance = strata.probability, np.square(strata.log_error)
-    # Of log p_k, whose gradient by the log masses is e_k - p.
-    error = p * np.sqrt((1 - 2 * p) * variance + np.square(p) @ variance)
+    p, error = strata.probability, strata_errors(strata.probability, strata.log_error)
     modes = [
         replace(each, probability=float(p[k]), error=float(error[k])) if k < len(p) else each
         for k, each in enumerate(table.modes)
