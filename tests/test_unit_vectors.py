@@ -19,7 +19,8 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
 from harness.engine.unit_vectors import squared_lengths, with_lengths
 from harness.errors import DataError
-from harness.modes.copies import Permutation, leaves_density
+from harness.modes.permutations import Permutation
+from harness.modes.symmetries import leaves_density
 from harness.temper import tempered_model
 from harness.user import evidence_from_fit, sample
 from harness.user.belongs import difference_from_lp

@@ -15,7 +15,8 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
 from harness.fit import Fit
 from harness.modes import Mode, ModeTable
-from harness.modes.copies import Permutation, leaves_density, permuted_points
+from harness.modes.permutations import Permutation
+from harness.modes.symmetries import changed_points, leaves_density
 from harness.report.fit_page import build_fit_page, render_fit_page
 from harness.user import sample
 from harness.user.modes import missed_by_nuts, mode_findings, search_saw, unweighed_modes
@@ -72,7 +73,7 @@ def test_which_permutations_leave_a_program_as_it_is(program: StanProgram) -> No
     assert leaves_density(Permutation(LABELS, order), points, density)
     assert not leaves_density(Permutation(LABELS[:3], order), points, density)
     assert not leaves_density(Permutation((*LABELS, ("cut", (0,))), order), points, density)
-    moved = permuted_points(Permutation(LABELS, order), points, density)
+    moved = changed_points(Permutation(LABELS, order), points, density)
     before, after = density.constrain(points), density.constrain(moved)
     for name, _ in LABELS:
         np.testing.assert_allclose(after[name], before[name][:, list(order)], rtol=1e-6)

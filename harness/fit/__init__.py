@@ -15,6 +15,7 @@ from harness.fit.build import (
     pooled,
     reserved_names,
     weigh_modes,
+    with_parameters,
 )
 from harness.fit.fit import CHAINS_INTERACT, SEPARATE, Fit, is_fit
 from harness.fit.parts import chain_evidence_attributes, chains_of, part_of
@@ -40,4 +41,5 @@ __all__ = [
     "reserved_names",
     "target_draws",
     "weigh_modes",
+    "with_parameters",
 ]

@@ -248,3 +248,19 @@ def _as_draws(datasets: list[xr.Dataset]) -> xr.Dataset:
 def _as_chains(datasets: list[xr.Dataset]) -> xr.Dataset:
     joined = xr.concat(datasets, dim="chain")
     return joined.assign_coords(chain=np.arange(joined.sizes["chain"]))
+
+
+def with_parameters(fit: Fit, values: Mapping[str, FloatArray]) -> Fit:
+    """Return an unweighted fit with other draws of its parameters, and nothing computed from them.
+
+    Parameters
+    ----------
+    fit
+        It stays as it is.
+    values
+        Arrays (chain, draw, ...) by parameter name.
+    """
+    tree = fit.tree.copy(deep=False)
+    tree["posterior"] = xr.DataTree(_dataset(values))
+    tree.attrs = dict(fit.tree.attrs)
+    return Fit(tree)

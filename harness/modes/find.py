@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -17,9 +18,12 @@ from harness.evidence import Estimate, normalised_weights
 from harness.modes.barriers import lowest_by_paths
 from harness.modes.by_mass import ShareByMass, shares_by_mass
 from harness.modes.climb import Box
-from harness.modes.copies import find_copy, leaves_density, permuted_points, swaps
+from harness.modes.copies import Copy, copies_by_order, copy_by_group
+from harness.modes.group import Group, generated_group
 from harness.modes.local_mass import local_log_mass
+from harness.modes.permutations import swaps
 from harness.modes.regions import Labels, Regions, Search, crossings, find_regions
+from harness.modes.symmetries import changed_points, find_symmetries, leaves_density
 from harness.modes.table import Mode, ModeTable, labels_of
 from harness.modes.target import Target
 from harness.modes.words import listed
@@ -35,6 +39,10 @@ _FREELY, _FREELY_OPEN = 0.5, 0.1
 count as one; the second where the density has no maximum in one of them."""
 _SHOWN = 4
 _DRAWS_FOR_CENTRE, _DRAWS_FOR_COPIES = 400, 5
+_SAME_HEIGHT = 0.1
+"""Nats by which climbs to the peaks of two copies may miss the same height."""
+_POINTS_FOR_GROUP, _GROUP_SHARE = 20, 0.2
+"""Draws at which changes of the parameters must leave the density, and share of the time."""
 _MASS_POINTS = 2000
 _FEWEST_TO_SCALE = 8
 """Draws in each chain below which they do not tell the size of a coordinate."""
@@ -443,16 +451,26 @@ class _Finder:
         marked = list(modes)
         for k in range(1, min(len(modes), _MOST_COPIED)):
             for original in range(k):
-                if marked[original].copy_of is not None:
+                if marked[original].copy_of is not None or self._differ(original, k, found):
                     continue
                 spread = self._spread(labels) if spread is None else spread
                 copy = self._copy(original, k, labels, found, spread)
                 if copy is not None:
                     marked[k] = replace(
-                        modes[k], copy_of=original + 1, permuted=copy[0], order=copy[1]
+                        modes[k],
+                        copy_of=original + 1,
+                        permuted=copy.permuted,
+                        order=copy.order,
+                        otherwise=copy.otherwise,
                     )
                     break
         return marked
+
+    @staticmethod
+    def _differ(one: int, other: int, found: Regions) -> bool:
+        """Whether two modes have peaks of different heights, so that neither is a copy."""
+        first, second = found.regions[one], found.regions[other]
+        return first.closed and second.closed and abs(first.height - second.height) > _SAME_HEIGHT
 
     def _copy(
         self,
@@ -461,16 +479,28 @@ class _Finder:
         labels: Labels,
         found: Regions,
         spread: Mapping[str, FloatArray],
-    ) -> tuple[tuple[str, ...], tuple[int, ...]] | None:
-        """Return the parameters and the order that turn one mode into another, if there are any."""
+    ) -> Copy | None:
+        """Return what turns one mode into another, if anything does."""
         peaks = found.regions[one].peak, found.regions[other].peak
         draws = self._points[self._rows_of(one, labels, _DRAWS_FOR_COPIES)][:_DRAWS_FOR_COPIES]
-        for permutation, made in find_copy((peaks[0], draws), peaks[1], self._target, spread):
-            height = self._target(made[None])[0]
+        tried = list(copies_by_order((peaks[0], draws), peaks[1], self._target, spread))
+        if self._group is not None:
+            other_signs = copy_by_group(*peaks, self._target, self._group, spread)
+            tried += [] if other_signs is None else [other_signs]
+        for copy in tried:
+            height = self._target(copy.peak[None])[0]
             heights = height, np.array([found.regions[other].height])
-            if self._joined_anyhow(made[None], peaks[1][None], heights)[0]:
-                return permutation.parameters, tuple(k + 1 for k in permutation.order)
+            if self._joined_anyhow(copy.peak[None], peaks[1][None], heights)[0]:
+                return copy
         return None
+
+    @cached_property
+    def _group(self) -> Group | None:
+        """What leaves the density, if that is not too much."""
+        every = max(1, len(self._points) // _POINTS_FOR_GROUP)
+        most_seconds = _GROUP_SHARE * self._most_seconds
+        points = self._points[::every]
+        return generated_group(find_symmetries(self._target, points, most_seconds=most_seconds))
 
     def _unseen(self, labels: Labels, found: Regions) -> str:
         """Return the copy of the first mode that two entries of an index make and no method saw."""
@@ -481,7 +511,7 @@ class _Finder:
         for permutation in swaps(self._target.shapes):
             if not leaves_density(permutation, draws, self._target):
                 continue
-            made = permuted_points(permutation, first.peak[None], self._target)
+            made = changed_points(permutation, first.peak[None], self._target)
             peaks = np.stack([each.peak for each in found.regions])
             heights = np.array([each.height for each in found.regions])
             height = np.full(len(peaks), self._target(made)[0][0])

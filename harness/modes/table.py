@@ -36,7 +36,10 @@ class Mode:
     copy_of
         Number of the mode, from 1, that it is a copy of; None if it is no copy.
     permuted, order
-        If it is a copy: the parameters whose index is in another order, and that order, from 1.
+        If it is a copy by the order of an index: the parameters that have it, and that order, from
+        1.
+    otherwise
+        If it is a copy in another way: in which, in words.
     """
 
     probability: float
@@ -49,6 +52,7 @@ class Mode:
     copy_of: int | None = None
     permuted: tuple[str, ...] = ()
     order: tuple[int, ...] = ()
+    otherwise: str = ""
 
 
 @dataclass(frozen=True)

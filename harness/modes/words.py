@@ -62,9 +62,11 @@ def rows(table: ModeTable) -> list[Row]:
 
 
 def copy(mode: Mode) -> str:
-    """Say which mode one is a copy of, and in which order; empty if it is none."""
+    """Say which mode one is a copy of, and what is different; empty if it is none."""
     if mode.copy_of is None:
         return ""
+    if mode.otherwise:
+        return f"{mode.copy_of} ({mode.otherwise})"
     return f"{mode.copy_of} ({' '.join(map(str, mode.order))})"
 
 
@@ -83,7 +85,7 @@ def remarks(table: ModeTable) -> list[str]:
             f"{len(rest)} more have probability {sum(each.probability for each in rest):.3g} in "
             f"all, {missing} of them 0; --json has all."
         )
-    permuted = {each.permuted for each in modes if each.copy_of is not None}
+    permuted = {each.permuted for each in modes if each.permuted}
     said += [
         f"Copies have the index of {listed(names)} in the order that is given: its first entry in "
         "the copy is that entry of the other mode, and so on."

@@ -25,6 +25,7 @@ from harness.user.mode_alone import ModesAlone
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.other_modes import OtherModes, other_modes
 from harness.user.peaked_lengths import PeakedLengths
+from harness.user.symmetrise import COPIES
 from harness.user.weigh import OFF, OFF_ERRORS
 
 NEGLIGIBLE, MATTERS = 1e-3, 0.01
@@ -159,7 +160,8 @@ def _of_fit(fit: Fit, density: PeakedLengths, most: int) -> Visits:
     points = unconstrained(values, log_weight.ndim, density)
     return Visits(
         *(method, points, log_weight[:, ::every]),
-        chain=method == "nuts",
+        # Draws that were spread over copies do not show that NUTS moves between them.
+        chain=method == "nuts" and COPIES not in fit.tree.attrs,
         every=every,
         separate=fit.chains_are_separate_runs,
     )
@@ -416,11 +418,7 @@ def _copies(table: ModeTable) -> Iterable[Finding]:
     """Report modes that are copies of each other, and whether their probabilities agree."""
     for family in table.families().values():
         modes = [table.modes[number - 1] for number in family]
-        names = sorted({name for each in modes for name in each.permuted})
-        told = (
-            f"modes {listed(family)} are copies of each other, in which the index of "
-            f"{listed(names)} has another order (label switching)"
-        )
+        told = f"modes {listed(family)} are copies of each other, {_differing(modes)}"
         mean = sum(each.probability for each in modes) / len(modes)
         worst = max(modes, key=lambda each: abs(each.probability - mean) / each.error)
         if abs(worst.probability - mean) > _APART * worst.error:
@@ -433,3 +431,15 @@ def _copies(table: ModeTable) -> Iterable[Finding]:
             )
         else:
             yield Finding(Severity.FINE, f"{told[0].upper()}{told[1:]}.")
+
+
+def _differing(copies: Iterable[Mode]) -> str:
+    """Say what is different in copies."""
+    names = sorted({name for each in copies for name in each.permuted})
+    others = sorted({each.otherwise for each in copies if each.otherwise})
+    said = []
+    if names:
+        said.append(f"in which the index of {listed(names)} has another order (label switching)")
+    if others:
+        said.append(f"with {listed(others)}")
+    return " or ".join(said)

@@ -309,7 +309,11 @@ def _method(fit: Fit) -> str:
 
 def _mode(mode: Mode) -> dict[str, Any]:
     """Return a mode as plain data; its copies' orders count from 1, as Stan does."""
-    copied = {"parameters": list(mode.permuted), "order": list(mode.order)}
+    copied = {
+        "parameters": list(mode.permuted),
+        "order": list(mode.order),
+        "otherwise": mode.otherwise or None,
+    }
     return {
         "probability": mode.probability,
         "mcse": mode.error,

@@ -35,6 +35,7 @@ from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, known_integral
 from harness.user.short import ShortRuns
+from harness.user.symmetrise import Folded
 
 WIDER, NEAR = (2.0, 3.0), (1.2, 2.0)
 """How much wider than draws of NUTS the Gaussian bases are, for the search and for the near leg.
@@ -149,6 +150,7 @@ def scout_program(
     model: Model,
     *,
     draws: Mapping[str, FloatArray] | None = None,
+    folded: Folded | None = None,
     divergent: bool = True,
     budget: float = BUDGET,
     seed: int,
@@ -162,6 +164,8 @@ def scout_program(
     draws
         NUTS's draws by parameter, shape (chains, draws, ...), for the near leg, which otherwise
         makes short runs of its own.
+    folded
+        If they are spread over copies of the posterior: the same draws in one copy, for the bridge.
     divergent
         Whether transitions of NUTS were divergent.  The draws may then lack the neck of a funnel,
         where a bridge would be too sure of itself.
@@ -175,7 +179,7 @@ def scout_program(
     ToolchainError
         If stanli is not installed, which evaluates the densities.
     """
-    return _Scout(model, draws, divergent, budget, seed).scouted()
+    return _Scout(model, draws, folded, divergent, budget, seed).scouted()
 
 
 def starts_from_prior(model: Model) -> bool:
@@ -231,12 +235,13 @@ class _Scout:
         self,
         model: Model,
         draws: Mapping[str, FloatArray] | None,
+        folded: Folded | None,
         divergent: bool,
         budget: float,
         seed: int,
     ) -> None:
         self._model, self._draws, self._budget = model, draws, budget
-        self._divergent = divergent
+        self._folded, self._divergent = folded, divergent
         self._seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(6)]
         self._density = BatchedDensity(model.program("target"), model.data)
         self._short = ShortRuns(
@@ -375,19 +380,27 @@ class _Scout:
         if self._draws is None:
             return
         chains = len(next(iter(self._draws.values())))
+        folded = self._folded
         try:
-            points = np.reshape(self._points, (chains, -1, self._density.dimension))
+            if folded is None:
+                points = np.reshape(self._points, (chains, -1, self._density.dimension))
+            else:
+                points = folded.points
             if evidence.largest_r_hat(points) > R_HAT_WARNING:
                 return
             bridges, evaluations = bridged_in_time(
-                self._density, points, most_seconds=_OTHER * self._budget, seed=self._seeds[4]
+                self._density if folded is None else folded,
+                points,
+                most_seconds=_OTHER * self._budget,
+                seed=self._seeds[4],
             )
         except FAILURES as error:
             self._failures["bridge"] = one_line(error).rstrip(".")
             return
         self._gradients += evaluations
         if bridges.sound:
-            self._estimates[BRIDGE] = (bridges.log_evidence,)
+            found = bridges.log_evidence
+            self._estimates[BRIDGE] = (found if folded is None else folded.whole(found),)
 
     def _remember(self, leg: Leg) -> None:
         self._gradients += leg.gradients

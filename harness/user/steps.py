@@ -44,6 +44,7 @@ from harness.user.program import Tempered, UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
+from harness.user.symmetrise import Folded, symmetrised
 from harness.user.unfinished import Stage, Unfinished
 from harness.user.weigh import (
     BY_MASSES,
@@ -58,6 +59,8 @@ MODES_SHARE, IN_MODES_SHARE = 0.1, 0.1
 LEAST_SHARE = 0.4
 """Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
 """
+_COPIES_SHARE = 0.03
+"""Share of the budget in which it is looked for what leaves the density as it is."""
 _OUTSIDE = ("temper", "nuts", "compile")
 """Steps that the budget does not count: they take what they take."""
 _EFFECTIVE_ENOUGH, _ERROR_ENOUGH = 200, 0.05
@@ -157,6 +160,36 @@ class Steps:
         fit = run()
         self.unfinished.keep(stage, fit, made_by, seconds[step] - before)
         return fit
+
+    def in_all_copies(self, plain: Fit) -> tuple[Fit, Folded | None]:
+        """Spread NUTS's draws over all copies of the posterior, if they are not.
+
+        Returns
+        -------
+        Fit, Folded or None
+            NUTS's fit, the same one if nothing is to be done; and its draws in one copy.
+        """
+        program = self.program
+        try:
+            with self.clock.step("copies of the posterior", "copies"):
+                made = symmetrised(
+                    program.model,
+                    plain,
+                    most_seconds=_COPIES_SHARE * self.budget,
+                    seed=self.seed,
+                )
+            if made is None:
+                return plain, None
+            with self.clock.step("generated quantities", "generate"):
+                fit = program.generated(made.fit, self.seed)
+        except Exception as error:  # the draws are there even so
+            if is_from_signal(error):
+                raise
+            if not isinstance(error, FAILURES):
+                _log.exception("Copies could not be looked for. Please report this:")
+            return plain, None
+        remember(fit, [made.finding])
+        return fit, made.folded
 
     def tempered(
         self,

@@ -1,0 +1,190 @@
+"""The group of changes of places and signs that leaves a density, and draws folded by it.
+
+In a mixture whose components have no names, or a factor model whose factors have no signs, each
+mode has copies: every element of the group makes one of another.  Draws that are all in one copy
+are brought to the others by the group, and draws in any copies are brought to one by it: of the
+group's images of a draw, the one nearest to a pivot is taken (Marin, Mengersen and Robert 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.arrays import FloatArray
+from harness.modes.permutations import Values
+from harness.modes.symmetries import Symmetries
+
+IntArray = npt.NDArray[np.intp]
+MOST_ELEMENTS = 5040
+"""Largest group that is used: that of all orders of seven entries."""
+_MOST_NUMBERS = 20_000_000
+"""Numbers that a group, or the scores of some draws, may take in memory."""
+_PIVOTS = 20
+"""Times at most that the pivot becomes the mean of what is nearest to it."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A finite group of places and signs of the M entries of all parameters.
+
+    A row has the entries of all parameters less their centres.  Element g takes a row x to the row
+    whose m-th entry is ``sign[g, m] * x[order[g, m]]``; element 0 changes nothing.
+
+    Attributes
+    ----------
+    centres
+        Where each parameter is mirrored, of its shape; rows have the parameters one after the
+        other, each in C order.
+    order, sign
+        Shape (G, M).
+    """
+
+    centres: Mapping[str, FloatArray]
+    order: IntArray
+    sign: npt.NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def rows(self, values: Values) -> FloatArray:
+        """Return draws, each parameter (n, *shape), as rows (n, M)."""
+        return _rows(values, self.centres)
+
+    def values(self, rows: FloatArray) -> dict[str, FloatArray]:
+        """Return rows (n, M) as draws, each parameter (n, *shape)."""
+        return _values(rows, self.centres)
+
+    def applied(self, elements: IntArray, rows: FloatArray) -> FloatArray:
+        """Return rows (n, M), each changed by the element (n,) of the group that it has."""
+        return self.sign[elements] * np.take_along_axis(rows, self.order[elements], axis=1)
+
+    def changed(self, element: int) -> tuple[list[str], list[str]]:
+        """Return the parameters with entries that change places, and with mirrored ones."""
+        places, signs = self.order[element] - np.arange(self.order.shape[1]), self.sign[element]
+        moved = _values(places[None].astype(float), self.centres, centred=False)
+        mirrored = _values((signs[None] < 0).astype(float), self.centres, centred=False)
+        return (
+            [name for name, each in moved.items() if np.any(each)],
+            [name for name, each in mirrored.items() if np.any(each)],
+        )
+
+
+def _rows(values: Values, centres: Values) -> FloatArray:
+    parts = [values[name] - centre for name, centre in centres.items()]
+    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
+
+def _values(rows: FloatArray, centres: Values, *, centred: bool = True) -> dict[str, FloatArray]:
+    ends = np.cumsum([centre.size for centre in centres.values()])
+    parts = np.split(rows, ends[:-1], axis=1)
+    return {
+        name: part.reshape(len(rows), *centre.shape) + (centre if centred else 0.0)
+        for (name, centre), part in zip(centres.items(), parts, strict=True)
+    }
+
+
+def generated_group(symmetries: Symmetries) -> Group | None:
+    """Return the group that changes of parameters generate; None if it is too large."""
+    centres = symmetries.centres
+    size = sum(centre.size for centre in centres.values())
+    most = min(MOST_ELEMENTS, _MOST_NUMBERS // max(size, 1))
+    generators = _signed_places(symmetries, size)
+    identity = np.arange(1, size + 1)
+    known = {identity.tobytes(): identity}
+    fresh = [identity]
+    while fresh:
+        made = []
+        for one in fresh:
+            for other in generators:
+                product = np.sign(other) * one[np.abs(other) - 1]
+                key = product.tobytes()
+                if key not in known:
+                    known[key] = product
+                    made.append(product)
+            if len(known) > most:
+                return None
+        fresh = made
+    elements = np.stack(list(known.values()))
+    return Group(dict(centres), np.abs(elements) - 1, np.sign(elements).astype(np.int8))
+
+
+def _signed_places(symmetries: Symmetries, size: int) -> list[IntArray]:
+    """Return what each change does to the row 1, ..., M: where entries go, and their signs."""
+    numbers = np.arange(1.0, size + 1)[None]
+    found = []
+    for change in symmetries.changes:
+        after = _rows(change(_values(numbers, symmetries.centres)), symmetries.centres)[0]
+        places = np.rint(after).astype(np.intp)
+        # Entries that change places but have other centres are no signed places.
+        if np.array_equal(np.sort(np.abs(places)), np.arange(1, size + 1)):
+            found.append(places)
+    return found
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Which of the images of a row under a group is nearest to a pivot.
+
+    Attributes
+    ----------
+    group
+        The group.
+    images
+        What the scalar product with a row tells how near each image is, shape (G, M).
+    """
+
+    group: Group
+    images: FloatArray
+
+    def nearest(self, rows: FloatArray) -> IntArray:
+        """Return the element of the group that brings each row (n, M) nearest to the pivot."""
+        each = max(1, _MOST_NUMBERS // len(self.group))
+        parts = [
+            (rows[begin : begin + each] @ self.images.T).argmax(axis=1)
+            for begin in range(0, len(rows), each)
+        ]
+        return np.concatenate(parts)
+
+    def folded(self, rows: FloatArray) -> FloatArray:
+        """Return rows (n, M), each at its image that is nearest to the pivot."""
+        return self.group.applied(self.nearest(rows), rows)
+
+
+def fold_around(group: Group, rows: FloatArray, pivot: FloatArray) -> Fold:
+    """Return the fold around a pivot that is the mean of the rows that are brought to it.
+
+    Distances are in units of the standard deviations of these, averaged over the group, in which
+    all images of a row are equally far from 0.
+
+    Parameters
+    ----------
+    group
+        The group.
+    rows
+        Draws, shape (n, M).
+    pivot
+        One of them to begin with, shape (M,), where the density is high.
+    """
+    fold = _fold(group, pivot, rows.std(axis=0))
+    elements = fold.nearest(rows)
+    for _ in range(_PIVOTS):
+        near = group.applied(elements, rows)
+        fold = _fold(group, near.mean(axis=0), near.std(axis=0))
+        before, elements = elements, fold.nearest(rows)
+        if np.array_equal(before, elements):
+            break
+    return fold
+
+
+def _fold(group: Group, pivot: FloatArray, spread: FloatArray) -> Fold:
+    variance = np.square(spread)[group.order].mean(axis=0)
+    weight = pivot / np.where(variance > 0, variance, 1.0)
+    # <g x, p> = sum over m of sign[g, m] x[order[g, m]] p[m], so entry order[g, m] of x has the
+    # factor sign[g, m] p[m].
+    images = np.empty(group.order.shape)
+    np.put_along_axis(images, group.order, group.sign * weight, axis=1)
+    return Fold(group, images)

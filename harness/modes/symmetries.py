@@ -1,0 +1,133 @@
+"""Changes of parameters that leave a density as it is: other orders, and entries mirrored."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.arrays import FloatArray
+from harness.errors import DataError
+from harness.modes.permutations import Exchange, Permutation, Values, exchanges, swaps
+from harness.modes.reflections import (
+    Reflection,
+    centres,
+    reflections_of_entries,
+    whole_reflections,
+)
+from harness.modes.target import Target
+
+_EQUAL, _MOST = 1e-6, 1e-3
+"""Difference of log densities that rounding may make, relative, and at most: an asymmetry of that
+many nats would not matter."""
+_FEW = 2
+"""Points that decide first, before all are looked at."""
+_BESIDES = 2
+"""Parameters at most that are mirrored while others change places."""
+
+
+@dataclass(frozen=True)
+class Both:
+    """Parameters change places while others are mirrored, as the share of a first component is."""
+
+    places: Permutation | Exchange
+    mirrored: Reflection
+
+    def __call__(self, values: Values) -> dict[str, FloatArray]:
+        """Return values, shape (n, *shape) by parameter, changed."""
+        return self.mirrored(self.places(values))
+
+
+Symmetry = Permutation | Exchange | Reflection | Both
+"""A change of parameters that may leave a density as it is."""
+
+
+@dataclass(frozen=True)
+class Symmetries:
+    """Changes that leave a density, and where parameters are mirrored.
+
+    Attributes
+    ----------
+    changes
+        Swaps of two entries of an index, exchanges, reflections, and both at once.
+    centres
+        By parameter, of its shape; 0 for those that cannot be mirrored.
+    """
+
+    changes: tuple[Symmetry, ...]
+    centres: Mapping[str, FloatArray]
+
+
+def changed_points(symmetry: Symmetry, points: FloatArray, target: Target) -> FloatArray:
+    """Return points (n, D) with the parameters changed.
+
+    Behind unit vectors they have length 1.
+
+    Raises
+    ------
+    DataError
+        If they are outside the support then.
+    """
+    return target.unconstrain_draws(symmetry(target.constrain(points)), lengths="one")
+
+
+def equal(before: FloatArray, after: FloatArray) -> bool:
+    """Whether log densities (n,) are the same but for rounding."""
+    allowed = np.minimum(_EQUAL * (1 + np.abs(before)), _MOST)
+    return bool(np.all(np.abs(after - before) <= allowed))
+
+
+def leaves_density(symmetry: Symmetry, points: FloatArray, target: Target) -> bool:
+    """Whether the log density at points (n, D) is the same after a change of the parameters.
+
+    The density is that on the unconstrained space.  Its Jacobian does not depend on the order for
+    reals with bounds, simplexes and vectors of them, but it does for matrices of covariances and
+    correlations, which are therefore never found to be invariant.
+    """
+    try:
+        values = target.constrain(points)
+        before, after = (
+            target(target.unconstrain_draws(each, lengths="one"))[0]
+            for each in (values, symmetry(values))
+        )
+    except DataError:
+        return False
+    return equal(before, after)
+
+
+def find_symmetries(target: Target, points: FloatArray, *, most_seconds: float) -> Symmetries:
+    """Return the changes of parameters that leave a density, as far as we know where to look.
+
+    Parameters
+    ----------
+    target
+        The density.
+    points
+        Where it is looked at, shape (n, D): draws in general positions, from several chains.
+    most_seconds
+        Seconds of wall time after which it ends with those that it has.
+    """
+    ends = time.perf_counter() + most_seconds
+    mirrored = centres(points[:_FEW], target)
+    found: list[Symmetry] = []
+    for symmetry in _candidates(target, mirrored):
+        if time.perf_counter() > ends:
+            break
+        if all(leaves_density(symmetry, each, target) for each in (points[:_FEW], points[_FEW:])):
+            found.append(symmetry)
+    zero = {name: np.zeros(shape) for name, shape in target.shapes.items()}
+    return Symmetries(tuple(found), zero | mirrored)
+
+
+def _candidates(target: Target, mirrored: Values) -> Iterator[Symmetry]:
+    """Yield changes that may leave the density, those that are most likely to first."""
+    places: list[Permutation | Exchange] = [*swaps(target.shapes), *exchanges(target.shapes)]
+    yield from places
+    yield from whole_reflections(mirrored)
+    yield from reflections_of_entries(target.shapes, mirrored)
+    for each in places:
+        others = {name: mirrored[name] for name in mirrored if name not in each.parameters}
+        for besides in whole_reflections(others, min(_BESIDES, len(others))):
+            yield Both(each, besides)

@@ -1,0 +1,185 @@
+"""NUTS's draws in copies of one mode, spread over all copies.
+
+Where components have no names or factors no signs, the posterior has copies of each mode, and every
+chain of NUTS stays in one of them.  The density is exactly the same in all, so an image of a draw
+under an element of the group is a draw as well.  Each draw is brought to one copy, where the chains
+must agree, and then to a copy that is chosen at random.
+
+References
+----------
+Marin, J.-M., Mengersen, K. and Robert, C. P. (2005). Bayesian modelling and inference on mixtures
+of distributions. Handbook of Statistics 25, 459-507.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harness import evidence
+from harness.arrays import FloatArray
+from harness.diagnosis import R_HAT_PROBLEM, R_HAT_WARNING, Finding, Severity
+from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
+from harness.evidence import LogEvidence
+from harness.fit import Fit, with_parameters
+from harness.model import Model
+from harness.modes.copies import in_words
+from harness.modes.group import Fold, Group, fold_around, generated_group
+from harness.modes.symmetries import Symmetries, Symmetry, equal, find_symmetries
+from harness.modes.words import listed
+from harness.user.compare import parameters_of
+
+COPIES = "copies"
+"""Attribute of a fit of NUTS whose draws are spread over copies: their number."""
+_POINTS, _DRAWS = 20, 250
+"""Draws at which a change of parameters must leave the density, and draws a chain that show whether
+NUTS moves between copies."""
+_MOST_TOLD = 3
+"""Elements of a group that are told in words."""
+
+
+class Symmetrised(NamedTuple):
+    """NUTS's draws in all copies.
+
+    Attributes
+    ----------
+    fit
+        The draws, without what the program computes from its parameters.
+    folded
+        The same draws in one copy.
+    finding
+        What has been done.
+    """
+
+    fit: Fit
+    folded: Folded
+    finding: Finding
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A density on one copy only, with draws there.
+
+    Attributes
+    ----------
+    density
+        The program's.
+    fold
+        Which copy.
+    points
+        Draws in it, shape (chains, draws, D).
+    """
+
+    density: BatchedDensity
+    fold: Fold
+    points: FloatArray
+
+    def __call__(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
+        """Return log densities (n,), -inf in other copies, and gradients (n, D)."""
+        at = np.asarray(points, dtype=np.float64)
+        value, gradient = self.density(at)
+        finite = np.isfinite(value)
+        rows = self.fold.group.rows(self.density.constrain(at[finite]))
+        value[finite] = np.where(self.fold.nearest(rows) == 0, value[finite], -np.inf)
+        return value, gradient
+
+    def whole(self, log_integral: LogEvidence) -> LogEvidence:
+        """Return the log integral over all copies from that over one."""
+        return log_integral.plus(LogEvidence(float(np.log(len(self.fold.group))), 0.0))
+
+
+def symmetrised(model: Model, plain: Fit, *, most_seconds: float, seed: int) -> Symmetrised | None:
+    """Spread NUTS's draws over all copies; None if there are none, or NUTS moves between them.
+
+    Nothing is done either if its chains disagree when all are in one copy: then they miss more than
+    copies.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    plain
+        NUTS's fit.
+    most_seconds
+        Seconds of wall time in which symmetries are looked for.
+    seed
+        Seed of the choice among copies.
+    """
+    density = BatchedDensity(model.program("target"), model.data, threads=cores())
+    drawn = parameters_of(plain)
+    shape = next(iter(drawn.values())).shape[:2]
+    # Parameters without entries are in no results.
+    draws = {
+        name: drawn.get(name, np.empty((*shape, *size))) for name, size in density.shapes.items()
+    }
+    flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in draws.items()}
+    every = max(1, shape[0] * shape[1] // _POINTS)
+    some = density.unconstrain_draws({name: each[::every] for name, each in flat.items()})
+    found = find_symmetries(density, some, most_seconds=most_seconds)
+    needed = Symmetries(
+        tuple(each for each in found.changes if not _is_mixed(each, draws)), found.centres
+    )
+    group = generated_group(needed) if needed.changes else None
+    if group is None or len(group) < 2:
+        return None
+    rows = group.rows(flat)
+    height = plain.sample_stats["lp"].transpose("chain", "draw").to_numpy().ravel()
+    fold = fold_around(group, rows, rows[height.argmax()])
+    folded = fold.folded(rows)
+    r_hat = evidence.largest_r_hat(folded.reshape(*shape, -1))
+    if not r_hat <= R_HAT_PROBLEM:
+        return None
+    values = group.values(group.applied(_balanced(len(group), shape, seed), folded))
+    points = density.unconstrain_draws(group.values(folded))
+    moved = density.unconstrain_draws(values)
+    if not equal(density(points)[0], density(moved)[0]):
+        return None
+    fit = with_parameters(plain, {name: values[name].reshape(draws[name].shape) for name in drawn})
+    fit.tree.attrs[COPIES] = len(group)
+    kept = Folded(density, fold, points.reshape(*shape, -1))
+    return Symmetrised(fit, kept, _finding(group, r_hat))
+
+
+def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray]) -> bool:
+    """Whether NUTS's draws (chains, draws, ...) and their images are from one distribution."""
+    count = next(iter(draws.values())).shape[1]
+    every = max(1, count // _DRAWS)
+    thin = {name: each[:, ::every] for name, each in draws.items()}
+    flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in thin.items()}
+    for name, changed in symmetry(flat).items():
+        if np.array_equal(changed, flat[name]):
+            continue
+        both = np.concatenate([thin[name], changed.reshape(thin[name].shape)])
+        if evidence.largest_r_hat(both) > R_HAT_WARNING:
+            return False
+    return True
+
+
+def _balanced(count: int, shape: tuple[int, ...], seed: int) -> npt.NDArray[np.intp]:
+    """Return a copy for each draw, every one as often in each chain as another, but for one."""
+    rng = np.random.default_rng([seed, 17])
+    chains, draws = shape
+    copies = [
+        rng.permutation(np.resize(rng.permutation(count), draws).astype(np.intp))
+        for _ in range(chains)
+    ]
+    return np.concatenate(copies)
+
+
+def _finding(group: Group, r_hat: float) -> Finding:
+    """Say what has been done, and what copies are."""
+    told = sorted({in_words(group, each) for each in range(1, len(group))}, key=len)
+    more = f", and {len(told) - _MOST_TOLD} more kinds" if len(told) > _MOST_TOLD else ""
+    how = listed([f"with {each}" for each in told[:_MOST_TOLD]])
+    return Finding(
+        Severity.FINE if r_hat <= R_HAT_WARNING else Severity.WARNING,
+        f"Plain NUTS does not move between {len(group)} copies of the posterior, which have the "
+        f"same density: {how}{more}. Its draws were brought to one copy, where R-hat is at most "
+        f"{r_hat:.3f}, and then each to one that was chosen at random.",
+        "" if r_hat <= R_HAT_WARNING else "Take more draws.",
+    )

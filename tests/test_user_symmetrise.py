@@ -1,0 +1,160 @@
+"""NUTS's draws spread over copies: against exact probabilities, and where it must not be done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from stan_density import stanli
+
+from harness.diagnosis import Severity
+from harness.fit import Fit
+from harness.temper import tempered_model
+from harness.user import sample
+from harness.user.bridged import bridged
+from harness.user.symmetrise import COPIES, Symmetrised, symmetrised
+
+assert stanli is not None
+
+NUTS: dict[str, Any] = {"warmup": 300, "draws": 500, "seed": 1, "progress": False}
+
+TWO = """
+data { vector[8] y; real apart; }
+parameters { real<lower=0, upper=1> w; vector[2] mu; }
+transformed parameters { real gap = mu[2] - mu[1]; }
+model {
+  w ~ beta(2, 2);
+  mu ~ normal(0, 5);
+  target += apart * mu[1];
+  for (n in 1:8)
+    target += log_mix(w, normal_lpdf(y[n] | mu[1], 0.6), normal_lpdf(y[n] | mu[2], 0.6));
+}
+generated quantities { real first = mu[1]; }
+"""
+Y = np.array([-2.1, -1.7, -2.4, -1.9, -2.0, 1.8, 2.3, 2.1])
+
+
+def data(apart: float = 0.0) -> dict[str, Any]:
+    return {"y": Y.tolist(), "apart": apart}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("two") / "two.stan"
+    path.write_text(TWO)
+    return path
+
+
+def plain(program: Path, apart: float = 0.0) -> Fit:
+    return sample(program, data(apart), method="nuts", engine="stanli", **NUTS).fit
+
+
+def spread(program: Path, fit: Fit, apart: float = 0.0) -> Symmetrised | None:
+    model = tempered_model(program, data(apart))
+    return symmetrised(model, fit, most_seconds=20, seed=1)
+
+
+def exact_log_evidence() -> float:
+    """Log of the integral by the trapezium rule, which converges fast for smooth tails."""
+    w = np.linspace(0, 1, 202)[1:-1]
+    mu = np.linspace(-8, 8, 401)
+    part = -0.5 * np.square((Y[:, None] - mu) / 0.6) - np.log(0.6 * np.sqrt(2 * np.pi))
+    prior = -0.5 * np.square(mu / 5) - np.log(5 * np.sqrt(2 * np.pi))
+    terms = []
+    for share in w:
+        mixed = np.logaddexp(
+            np.log(share) + part[:, :, None], np.log1p(-share) + part[:, None, :]
+        ).sum(axis=0)
+        beta = np.log(6 * share * (1 - share))
+        terms.append(logsumexp(mixed + prior[:, None] + prior[None, :]) + beta)
+    return float(logsumexp(terms) + np.log((w[1] - w[0]) * (mu[1] - mu[0]) ** 2))
+
+
+def test_all_copies_have_draws_and_log_z_counts_them(program: Path) -> None:
+    fit = plain(program)
+    before = fit.posterior["mu"].to_numpy().copy()
+    # No chain of NUTS changes between the copies: the order of the means stays.
+    assert np.all(np.ptp(np.sign(before[..., 1] - before[..., 0]), axis=1) == 0)
+    made = spread(program, fit)
+    assert made is not None
+    assert made.finding.severity == Severity.FINE
+    assert "mu in another order and w mirrored" in made.finding.sentence
+    assert made.fit.tree.attrs[COPIES] == 2
+    assert np.array_equal(fit.posterior["mu"].to_numpy(), before)
+    mu = made.fit.posterior["mu"].to_numpy()
+    w = made.fit.posterior["w"].to_numpy()
+    # Each draw is the old one or its copy.
+    same = np.all(mu == before, axis=2)
+    assert np.all(same | np.all(mu == before[..., ::-1], axis=2))
+    old = fit.posterior["w"].to_numpy()
+    np.testing.assert_allclose(np.where(same, old, 1 - old), w)
+    # Both copies are in each chain half of the time.
+    assert np.all(np.sum(mu[..., 0] < mu[..., 1], axis=1) == NUTS["draws"] // 2)
+    # The bridge sees one copy, and log Z counts both.
+    folded = made.folded
+    one = bridged(folded, folded.points, seed=1)
+    assert one.sound
+    whole = folded.whole(one.log_evidence)
+    assert 0 < whole.mcse < 0.05
+    assert abs(whole.value - exact_log_evidence()) < 4 * whole.mcse
+
+
+def test_the_density_is_zero_in_other_copies(program: Path) -> None:
+    made = spread(program, plain(program))
+    assert made is not None
+    density = made.folded.density
+    points = made.folded.points.reshape(-1, 3)[:50]
+    other = density.unconstrain_draws(
+        {name: each if name == "w" else each[:, ::-1] for name, each in
+         (density.constrain(points) | {"w": 1 - density.constrain(points)["w"]}).items()}
+    )  # fmt: skip
+    np.testing.assert_allclose(density(other)[0], density(points)[0])
+    assert np.all(np.isfinite(made.folded(points)[0]))
+    assert np.all(made.folded(other)[0] == -np.inf)
+
+
+def test_a_slight_difference_of_the_copies_is_respected(program: Path) -> None:
+    """exp(0.001 * 4): a difference of 0.4 %."""
+    assert spread(program, plain(program, apart=0.001), apart=0.001) is None
+
+
+def test_chains_that_disagree_in_one_copy_are_left_alone(program: Path) -> None:
+    fit = plain(program)
+    fit.posterior["w"][0] = fit.posterior["w"][0] * 0.5
+    assert spread(program, fit) is None
+
+
+FREE = """
+data { real y; }
+parameters { vector[2] x; real<lower=0, upper=1> w; }
+model { x ~ normal(0, 1); w ~ beta(2, 2); y ~ normal(sum(x), 3); }
+"""
+
+
+def test_nuts_that_moves_between_copies_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "free.stan"
+    path.write_text(FREE)
+    fit = sample(path, {"y": 1.0}, method="nuts", engine="stanli", **NUTS).fit
+    assert symmetrised(tempered_model(path, {"y": 1.0}), fit, most_seconds=20, seed=1) is None
+
+
+def test_auto_ends_with_nuts_where_it_misses_copies_only(program: Path) -> None:
+    result = sample(program, data(), engine="stanli", seed=2, budget=30, progress=False)
+    assert result.method == "nuts"
+    assert max(each.severity for each in result.diagnosis) < Severity.PROBLEM
+    assert result.modes is not None
+    assert [each.copy_of for each in result.modes.modes] == [None, 1]
+    fit = result.fit
+    assert set(fit.posterior) == {"w", "mu", "gap", "first"}
+    mu = fit.posterior["mu"].to_numpy()
+    np.testing.assert_allclose(fit.posterior["gap"], mu[..., 1] - mu[..., 0])
+    np.testing.assert_allclose(fit.posterior["first"], mu[..., 0])
+    share = fit.expectation(lambda draws: draws["mu"][..., 0] < draws["mu"][..., 1])
+    assert 0 < share.mcse < 0.05
+    assert abs(float(share.value) - 0.5) < 4 * float(share.mcse)
+    found = result.log_evidence
+    assert found is not None
+    assert abs(found.value - exact_log_evidence()) < 4 * found.mcse
