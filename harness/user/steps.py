@@ -161,35 +161,36 @@ class Steps:
         self.unfinished.keep(stage, fit, made_by, seconds[step] - before)
         return fit
 
-    def in_all_copies(self, plain: Fit) -> tuple[Fit, Folded | None]:
-        """Spread NUTS's draws over all copies of the posterior, if they are not.
+    def in_all_copies(self, fit: Fit) -> tuple[Fit, Folded | None]:
+        """Spread draws over all copies of the posterior, if the chains do not move between them.
 
         Returns
         -------
         Fit, Folded or None
-            NUTS's fit, the same one if nothing is to be done; and its draws in one copy.
+            The fit with the original's quantities, the same one if nothing is to be done; and its
+            draws in one copy.
         """
         program = self.program
         try:
             with self.clock.step("copies of the posterior", "copies"):
                 made = symmetrised(
                     program.model,
-                    plain,
+                    fit,
                     most_seconds=_COPIES_SHARE * self.budget,
                     seed=self.seed,
                 )
             if made is None:
-                return plain, None
+                return fit, None
             with self.clock.step("generated quantities", "generate"):
-                fit = program.generated(made.fit, self.seed)
+                spread = program.generated(made.fit, self.seed)
         except Exception as error:  # the draws are there even so
             if is_from_signal(error):
                 raise
             if not isinstance(error, FAILURES):
                 _log.exception("Copies could not be looked for. Please report this:")
-            return plain, None
-        remember(fit, [made.finding])
-        return fit, made.folded
+            return fit, None
+        remember(spread, [made.finding])
+        return spread, made.folded
 
     def tempered(
         self,
@@ -317,6 +318,9 @@ class Steps:
 
         stage: Stage = "parallel" if near is None else "parallel-near"
         fit = self._once(stage, "parallel", made_by, run)
+        spread, folded = self.in_all_copies(fit)
+        if folded is not None:
+            return spread
         with self.clock.step("generated quantities", "generate"):
             return program.generated(fit, self.seed)
 

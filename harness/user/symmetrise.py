@@ -1,9 +1,10 @@
-"""NUTS's draws in copies of one mode, spread over all copies.
+"""Draws in copies of one mode, spread over all copies.
 
 Where components have no names or factors no signs, the posterior has copies of each mode, and every
-chain of NUTS stays in one of them.  The density is exactly the same in all, so an image of a draw
-under an element of the group is a draw as well.  Each draw is brought to one copy, where the chains
-must agree, and then to a copy that is chosen at random.
+chain of NUTS stays in one of them; replicas may move between them too rarely.  The density is
+exactly the same in all, so an image of a draw under an element of the group is a draw as well.
+Each draw is brought to one copy, where the chains must agree, and then to a copy that is chosen at
+random.
 
 References
 ----------
@@ -35,16 +36,16 @@ from harness.modes.words import listed
 from harness.user.compare import parameters_of
 
 COPIES = "copies"
-"""Attribute of a fit of NUTS whose draws are spread over copies: their number."""
+"""Attribute of a fit whose draws are spread over copies: their number."""
 _POINTS, _DRAWS = 20, 250
 """Draws at which a change of parameters must leave the density, and draws a chain that show whether
-NUTS moves between copies."""
+they move between copies."""
 _MOST_TOLD = 3
 """Elements of a group that are told in words."""
 
 
 class Symmetrised(NamedTuple):
-    """NUTS's draws in all copies.
+    """Draws in all copies.
 
     Attributes
     ----------
@@ -93,25 +94,25 @@ class Folded:
         return log_integral.plus(LogEvidence(float(np.log(len(self.fold.group))), 0.0))
 
 
-def symmetrised(model: Model, plain: Fit, *, most_seconds: float, seed: int) -> Symmetrised | None:
-    """Spread NUTS's draws over all copies; None if there are none, or NUTS moves between them.
+def symmetrised(model: Model, fit: Fit, *, most_seconds: float, seed: int) -> Symmetrised | None:
+    """Spread draws over all copies; None if there are none, or the chains move between them.
 
-    Nothing is done either if its chains disagree when all are in one copy: then they miss more than
+    Nothing is done either if the chains disagree when all are in one copy: then they miss more than
     copies.
 
     Parameters
     ----------
     model
         The tempered model.
-    plain
-        NUTS's fit.
+    fit
+        Unweighted draws.
     most_seconds
         Seconds of wall time in which symmetries are looked for.
     seed
         Seed of the choice among copies.
     """
     density = BatchedDensity(model.program("target"), model.data, threads=cores())
-    drawn = parameters_of(plain)
+    drawn = parameters_of(fit)
     shape = next(iter(drawn.values())).shape[:2]
     # Parameters without entries are in no results.
     draws = {
@@ -128,7 +129,7 @@ def symmetrised(model: Model, plain: Fit, *, most_seconds: float, seed: int) -> 
     if group is None or len(group) < 2:
         return None
     rows = group.rows(flat)
-    height = plain.sample_stats["lp"].transpose("chain", "draw").to_numpy().ravel()
+    height = density(density.unconstrain_draws(flat))[0]
     fold = fold_around(group, rows, rows[height.argmax()])
     folded = fold.folded(rows)
     r_hat = evidence.largest_r_hat(folded.reshape(*shape, -1))
@@ -139,14 +140,14 @@ def symmetrised(model: Model, plain: Fit, *, most_seconds: float, seed: int) -> 
     moved = density.unconstrain_draws(values)
     if not equal(density(points)[0], density(moved)[0]):
         return None
-    fit = with_parameters(plain, {name: values[name].reshape(draws[name].shape) for name in drawn})
-    fit.tree.attrs[COPIES] = len(group)
+    made = with_parameters(fit, {name: values[name].reshape(draws[name].shape) for name in drawn})
+    made.tree.attrs[COPIES] = len(group)
     kept = Folded(density, fold, points.reshape(*shape, -1))
-    return Symmetrised(fit, kept, _finding(group, r_hat))
+    return Symmetrised(made, kept, _finding(fit, group, r_hat))
 
 
 def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray]) -> bool:
-    """Whether NUTS's draws (chains, draws, ...) and their images are from one distribution."""
+    """Whether draws (chains, draws, ...) and their images are from one distribution."""
     count = next(iter(draws.values())).shape[1]
     every = max(1, count // _DRAWS)
     thin = {name: each[:, ::every] for name, each in draws.items()}
@@ -171,14 +172,16 @@ def _balanced(count: int, shape: tuple[int, ...], seed: int) -> npt.NDArray[np.i
     return np.concatenate(copies)
 
 
-def _finding(group: Group, r_hat: float) -> Finding:
+def _finding(fit: Fit, group: Group, r_hat: float) -> Finding:
     """Say what has been done, and what copies are."""
     told = sorted({in_words(group, each) for each in range(1, len(group))}, key=len)
     more = f", and {len(told) - _MOST_TOLD} more kinds" if len(told) > _MOST_TOLD else ""
     how = listed([f"with {each}" for each in told[:_MOST_TOLD]])
+    method = str(fit.tree.attrs["method"])
+    who = "Plain NUTS does not move" if method == "nuts" else "Chains move too rarely"
     return Finding(
         Severity.FINE if r_hat <= R_HAT_WARNING else Severity.WARNING,
-        f"Plain NUTS does not move between {len(group)} copies of the posterior, which have the "
+        f"{who} between {len(group)} copies of the posterior, which have the "
         f"same density: {how}{more}. Its draws were brought to one copy, where R-hat is at most "
         f"{r_hat:.3f}, and then each to one that was chosen at random.",
         "" if r_hat <= R_HAT_WARNING else "Take more draws.",
