@@ -11,10 +11,12 @@ from scipy.special import logsumexp
 from stan_density import stanli
 
 from harness.diagnosis import Severity
+from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.temper import tempered_model
 from harness.user import sample
 from harness.user.bridged import bridged
+from harness.user.given_evidence import evidence_from_fit
 from harness.user.symmetrise import COPIES, Symmetrised, symmetrised
 
 assert stanli is not None
@@ -97,7 +99,10 @@ def test_all_copies_have_draws_and_log_z_counts_them(program: Path) -> None:
     folded = made.folded
     one = bridged(folded, folded.points, seed=1)
     assert one.sound
-    whole = folded.whole(one.log_evidence)
+    doubled = one.times(folded.copies)
+    for each, before_it in zip(doubled.each, one.each, strict=True):
+        assert each.log_evidence == before_it.log_evidence.plus(LogEvidence(np.log(2), 0.0))
+    whole = doubled.log_evidence
     assert 0 < whole.mcse < 0.05
     assert abs(whole.value - exact_log_evidence()) < 4 * whole.mcse
 
@@ -177,3 +182,15 @@ def test_replicas_that_move_too_rarely_are_spread_as_well(program: Path) -> None
     assert made.finding.sentence.startswith("Chains move too rarely between 2 copies")
     first = made.fit.posterior["mu"].to_numpy()
     assert np.all(np.sum(first[..., 0] < first[..., 1], axis=1) == NUTS["draws"] // 2)
+
+
+def test_the_evidence_of_a_fit_whose_chains_are_in_different_copies(program: Path) -> None:
+    found = evidence_from_fit(plain(program), program, data(), engine="stanli", progress=False)
+    assert not found.refusals
+    assert any("between 2 copies" in each.sentence for each in found.findings)
+    assert found.integral is not None
+    assert 0 < found.integral.mcse < 0.05
+    assert abs(found.integral.value - exact_log_evidence()) < 4 * found.integral.mcse
+    assert found.bridges is not None
+    assert found.bridges.chosen in found.bridges.each
+    assert found.bridges.log_evidence == found.integral

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -166,6 +166,13 @@ class Bridges:
     def sound(self) -> bool:
         """Whether there is no reason against it."""
         return not self.problems
+
+    def times(self, count: int) -> Bridges:
+        """Return the same for the whole, of which they have seen one of so many equal parts."""
+        more = LogEvidence(math.log(count), 0.0)
+        each = [replace(one, log_evidence=one.log_evidence.plus(more)) for one in self.each]
+        chosen = next(k for k, one in enumerate(self.each) if one is self.chosen)
+        return replace(self, each=tuple(each), chosen=each[chosen])
 
 
 def bridged(density: LogDensity, draws: FloatArray, *, seed: int) -> Bridges:

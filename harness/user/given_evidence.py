@@ -16,8 +16,9 @@ from harness.diagnosis.finding import BETTER_PATH
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.engine.unit_vectors import squared_lengths
-from harness.errors import DataError, HarnessError, SamplingError, one_line
+from harness.errors import FAILURES, DataError, HarnessError, SamplingError, one_line
 from harness.evidence import LogEvidence
+from harness.fit import Fit
 from harness.forms.common import Engine
 from harness.model import Model
 from harness.temper import Statement
@@ -25,6 +26,7 @@ from harness.temper import temper as rewritten
 from harness.user.belongs import difference_from_lp, unconstrained
 from harness.user.bridged import Bridges, bridged
 from harness.user.clock import Clock, quiet
+from harness.user.compare import parameters_of
 from harness.user.draw_prior import PRIOR_SHARE, prior_draws
 from harness.user.evidence import open_questions
 from harness.user.evidence_result import GivenEvidence
@@ -33,6 +35,7 @@ from harness.user.other_modes import described, no_other_mode, other_modes
 from harness.user.program import UserProgram, prepare
 from harness.user.sample import sample
 from harness.user.scout import BUDGET, prior_constant
+from harness.user.symmetrise import Folded, symmetrised
 
 Temper = Literal["no", "auto"]
 """Whether a tempered run follows where the bridge cannot be trusted."""
@@ -40,8 +43,8 @@ Temper = Literal["no", "auto"]
 _NEGLIGIBLE_CONSTANT = 0.01
 _CONSTANT_SHARE = 0.25
 """Share of the budget for pilots that estimate the integral of the prior."""
-_CLIMBS_SECONDS = 10.0
-"""Seconds for climbs that look for modes without draws."""
+_COPIES_SECONDS, _CLIMBS_SECONDS = 4.0, 10.0
+"""Seconds for copies of the posterior, and for climbs that look for modes without draws."""
 _OWN_TERMS = re.compile(r"^\s*target\s*\+=(?!.*_(?:lpdf|lpmf|lupdf|lupmf|lcdf|lccdf)\s*\()")
 _DROPPING = re.compile(r"_lup[dm]f\s*\(")
 _SHOWN = 3
@@ -126,7 +129,7 @@ def evidence_from_fit(
     if given is None:
         sampled = sample(path, data, method="nuts", **settings)
         given = read_given(sampled)
-    with Clock(5, show=progress) as clock, quiet():
+    with Clock(6, show=progress) as clock, quiet():
         with clock.step("reading the program", "temper"):
             program, statements, what = _prepared(path, data, folders, engine)
         with program.named_errors():
@@ -182,11 +185,18 @@ class _Estimation:
         with self._clock.step("mapping the draws", "map"):
             points = unconstrained(density, draws, given.source)
             self._refuse_others(density, points)
-        self._diagnose(list(draws))
+        fit, folded = self._in_all_copies(given.as_fit(list(draws), model.data))
+        self._diagnose(fit)
         bridges = None
         with self._clock.step("bridges", "bridge"):
             try:
-                bridges = bridged(density, points, seed=self._seed)
+                if folded is None:
+                    bridges = bridged(density, points, seed=self._seed)
+                else:
+                    draws = parameters_of(fit)
+                    points = unconstrained(density, draws, given.source)
+                    one = bridged(folded, folded.points, seed=self._seed)
+                    bridges = one.times(folded.copies)
             except (DataError, SamplingError) as error:
                 self._refusals.append(one_line(error).rstrip("."))
         if bridges is not None:
@@ -237,7 +247,25 @@ class _Estimation:
                 f"{differ}. Give the program and the data that made the fit"
             )
 
-    def _diagnose(self, names: list[str]) -> None:
+    def _in_all_copies(self, fit: Fit) -> tuple[Fit, Folded | None]:
+        """Spread the draws over all copies of the posterior, if they are not.
+
+        Returns
+        -------
+        Fit, Folded or None
+            The draws in all copies, and in one; the same fit and None if nothing is to be done.
+        """
+        try:
+            with self._clock.step("copies of the posterior", "copies"):
+                made = symmetrised(self._model, fit, most_seconds=_COPIES_SECONDS, seed=self._seed)
+        except FAILURES:  # what the draws are is said by their diagnosis
+            return fit, None
+        if made is None:
+            return fit, None
+        self._findings.append(made.finding)
+        return made.fit, made.folded
+
+    def _diagnose(self, fit: Fit) -> None:
         """Take over what the diagnosis of the draws says; its problems are refusals."""
         chains, _ = self._given.shape
         if chains == 1:
@@ -249,7 +277,7 @@ class _Estimation:
                     "Sample four chains.",
                 )
             )
-        for each in diagnose(self._given.as_fit(names, self._model.data)):
+        for each in diagnose(fit):
             if each.severity == Severity.PROBLEM:
                 # A better path is no help to draws that have none.
                 said = each.sentence if each.what_to_try == BETTER_PATH else str(each)

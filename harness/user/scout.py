@@ -399,8 +399,8 @@ class _Scout:
             return
         self._gradients += evaluations
         if bridges.sound:
-            found = bridges.log_evidence
-            self._estimates[BRIDGE] = (found if folded is None else folded.whole(found),)
+            whole = bridges if folded is None else bridges.times(folded.copies)
+            self._estimates[BRIDGE] = (whole.log_evidence,)
 
     def _remember(self, leg: Leg) -> None:
         self._gradients += leg.gradients

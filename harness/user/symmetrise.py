@@ -26,7 +26,6 @@ from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, R_HAT_WARNING, Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
-from harness.evidence import LogEvidence
 from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
@@ -89,9 +88,10 @@ class Folded:
         value[finite] = np.where(self.fold.nearest(rows) == 0, value[finite], -np.inf)
         return value, gradient
 
-    def whole(self, log_integral: LogEvidence) -> LogEvidence:
-        """Return the log integral over all copies from that over one."""
-        return log_integral.plus(LogEvidence(float(np.log(len(self.fold.group))), 0.0))
+    @property
+    def copies(self) -> int:
+        """Number of copies, in each of which the density has the same integral."""
+        return len(self.fold.group)
 
 
 def symmetrised(model: Model, fit: Fit, *, most_seconds: float, seed: int) -> Symmetrised | None:
