@@ -142,7 +142,12 @@ def test_the_number_of_modes(model: Model, density: BatchedDensity, exact: Float
         nuts_in_modes(model, found, NUTS, most_seconds=10, seed=1)
     mode = found.table.modes[0]
     rare = replace(mode, probability=0.0, local=(1e-4, 1e-5))
-    assert known_modes(replace(found.table, modes=(mode, rare))) == [0]
+    by_search, by_climbs = (
+        replace(mode, probability=0.0, local=None, seen_by={name: 1e-4})
+        for name in ("search", "climbs")
+    )
+    modes = (mode, rare, by_search, by_climbs)
+    assert known_modes(replace(found.table, modes=modes)) == [0, 3]
 
 
 def test_the_integral_is_the_sum_of_masses() -> None:

@@ -153,6 +153,20 @@ def test_several_modes_of_unknown_probability_count_together(share: float, sever
     assert f"{2 * share:.2f} by the search" in found.sentence
 
 
+@pytest.mark.parametrize(("share", "severity"), [(0.0002, "FINE"), (0.004, "WARNING")])
+def test_many_small_modes_are_told_together(share: float, severity: str) -> None:
+    """Draws that know shares to within 0.002 may lack 0.004, but not four times that."""
+    small = replace(OTHER, error=0.002, local=(share, share / 10))
+    (found,) = mode_findings(ModeTable((FIRST, *[small] * 4), ("nuts", "search")))
+    assert found.severity.name == severity
+    assert (
+        f"lack 4 small modes that other methods saw, with a probability of about {4 * share:.2g}"
+        in (found.sentence)
+    )
+    three = mode_findings(ModeTable((FIRST, *[small] * 3), ("nuts", "search")))
+    assert len(three) == 3
+
+
 def test_what_only_climbs_saw() -> None:
     """Their share of the ends of climbs is no probability."""
     unknown = replace(OTHER, seen_by={"climbs": 0.001})

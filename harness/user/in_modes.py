@@ -29,6 +29,7 @@ from harness.evidence import LogEvidence, normalised_weights, strata_errors
 from harness.fit import Fit, build_fit, in_extended
 from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable
+from harness.modes.words import CLIMBS
 from harness.path import starting_values
 from harness.user.compare import unconstrained
 from harness.user.in_which_mode import InWhichMode
@@ -104,8 +105,16 @@ def known_modes(table: ModeTable) -> list[int]:
     return [
         k
         for k, mode in enumerate(table.modes)
-        if mode.probability > 0 or mode.local is None or mode.local[0] >= _NEGLIGIBLE
+        if mode.probability > 0 or _may_have(mode) >= _NEGLIGIBLE
     ]
+
+
+def _may_have(mode: Mode) -> float:
+    """Return the probability that a mode without draws may have."""
+    if mode.local is not None:
+        return mode.local[0]
+    # Where climbs end is no probability.
+    return 1.0 if CLIMBS in mode.seen_by else max(mode.seen_by.values())
 
 
 def nuts_in_modes(

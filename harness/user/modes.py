@@ -43,6 +43,8 @@ _WEIGHED = 0.95
 """Share of NUTS's draws whose modes must be weighed before their masses overrule NUTS's shares."""
 _MORE = "Give it more time (--budget) or more draws (--draws, --warmup), and compare with --method "
 
+_TOLD_ALONE = 3
+"""Modes that the draws lack and that do not matter, up to which each is told by itself."""
 _MANY = 0.25
 """Probability of modes together, by the search, whose absence makes the draws wrong."""
 
@@ -179,7 +181,13 @@ def mode_findings(table: ModeTable) -> list[Finding]:
     """Return what the table of modes says about the final draws."""
     unknown = [n for n in table.missing if _expected(table.modes[n - 1], table) is None]
     together = unknown if len(unknown) > 1 else []
-    found = [_lacking(number, table) for number in table.missing if number not in together]
+    alone = {number: _lacking(number, table) for number in table.missing if number not in together}
+    small = [number for number, each in alone.items() if each.severity == Severity.FINE]
+    if len(small) > _TOLD_ALONE:
+        alone = {number: each for number, each in alone.items() if number not in small}
+    found = list(alone.values())
+    if len(small) > _TOLD_ALONE:
+        found.append(_lacking_small(small, table))
     if together:
         found.insert(0, _lacking_together(together, table))
     return [*found, *_off_masses(table), *_copies(table), *_unseen(table)]
@@ -333,6 +341,20 @@ def _lacking(number: int, table: ModeTable) -> Finding:
         return Finding(Severity.FINE, f"The draws lack {missing}, and {told}.")
     severity = Severity.PROBLEM if share >= MATTERS else Severity.WARNING
     return Finding(severity, f"The draws lack {missing}, although {told}.", what)
+
+
+def _lacking_small(numbers: list[int], table: ModeTable) -> Finding:
+    """Report modes that the final draws lack and that do not matter one by one."""
+    known = [_expected(table.modes[number - 1], table) for number in numbers]
+    share = sum(each[0] for each in known if each is not None)
+    told = (
+        f"The draws lack {len(numbers)} small modes that other methods saw, with a probability of "
+        f"about {share:.2g} in all."
+    )
+    few = 3 * max(table.modes[number - 1].error for number in numbers)
+    if share < max(MATTERS, few):
+        return Finding(Severity.FINE, told)
+    return Finding(Severity.WARNING, told, f"{_MORE}parallel_tempering.")
 
 
 def _lacking_together(numbers: list[int], table: ModeTable) -> Finding:
