@@ -192,3 +192,28 @@ def test_the_table_marks_copies_by_signs() -> None:
         assert len(table.modes) == 2
         copy = table.modes[1]
         assert (copy.copy_of, copy.otherwise) == ((1, told) if told else (None, ""))
+
+
+class LastIsRest(Plain):
+    """Two entries that sum to 0, of which the way back looks at the first only."""
+
+    def constrain(self, points: npt.ArrayLike, /) -> dict[str, FloatArray]:
+        at = np.asarray(points, dtype=np.float64)
+        return {"x": np.stack([at[:, 0], -at[:, 0]], axis=1)}
+
+    def unconstrain_draws(
+        self, values: Mapping[str, npt.ArrayLike], /, *, lengths: Lengths = "drawn"
+    ) -> FloatArray:
+        return np.asarray(values["x"], dtype=np.float64)[:, :1]
+
+
+def test_a_change_that_a_constraint_forbids_is_no_symmetry() -> None:
+    """The second entry mirrored is the same point on the unconstrained space, but no draw."""
+
+    def log_density(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return -np.exp(x[:, 0]) - x[:, 0] ** 2, np.zeros(x.shape)
+
+    target, points = LastIsRest(log_density, {"x": (2,)}), np.array([[0.5], [-1.2]])
+    mirrored = Reflection((("x", (0,)),), {"x": np.zeros(2)}, 1)
+    assert target.unconstrain_draws(mirrored(target.constrain(points))).tolist() == points.tolist()
+    assert not leaves_density(mirrored, points, target)

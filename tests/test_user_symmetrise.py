@@ -165,7 +165,7 @@ def test_auto_ends_with_nuts_where_it_misses_copies_only(program: Path) -> None:
     assert abs(found.value - exact_log_evidence()) < 4 * found.mcse
 
 
-def test_replicas_that_move_too_rarely_are_spread_as_well(program: Path) -> None:
+def test_draws_that_move_too_rarely_are_spread_as_well(program: Path) -> None:
     """The draws' own shares of the two copies are 0.9 and 0.1 in every chain."""
     fit = plain(program)
     mu, w = fit.posterior["mu"], fit.posterior["w"]
@@ -176,10 +176,8 @@ def test_replicas_that_move_too_rarely_are_spread_as_well(program: Path) -> None
     ordered[:, last:] = ordered[:, last:, ::-1]
     share[:, last:] = 1 - share[:, last:]
     mu[:], w[:] = ordered, share
-    fit.tree.attrs["method"] = "parallel_tempering"
     made = spread(program, fit)
     assert made is not None
-    assert made.finding.sentence.startswith("Chains move too rarely between 2 copies")
     first = made.fit.posterior["mu"].to_numpy()
     assert np.all(np.sum(first[..., 0] < first[..., 1], axis=1) == NUTS["draws"] // 2)
 

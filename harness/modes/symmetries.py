@@ -22,6 +22,8 @@ from harness.modes.target import Target
 _EQUAL, _MOST = 1e-6, 1e-3
 """Difference of log densities that rounding may make, relative, and at most: an asymmetry of that
 many nats would not matter."""
+_SAME = 1e-6
+"""Difference of parameters that rounding may make on the way to unconstrained points and back."""
 _FEW = 2
 """Points that decide first, before all are looked at."""
 _BESIDES = 2
@@ -88,12 +90,16 @@ def leaves_density(symmetry: Symmetry, points: FloatArray, target: Target) -> bo
     """
     try:
         values = target.constrain(points)
-        before, after = (
-            target(target.unconstrain_draws(each, lengths="one"))[0]
-            for each in (values, symmetry(values))
-        )
+        changed = symmetry(values)
+        there = target.unconstrain_draws(changed, lengths="one")
     except DataError:
         return False
+    # Where a constraint leaves entries no freedom, the way back may not look at them.
+    back = target.constrain(there)
+    if not all(np.allclose(back[name], changed[name], rtol=_SAME, atol=_SAME) for name in changed):
+        return False
+    here = target.unconstrain_draws(values, lengths="one")
+    before, after = (target(each)[0] for each in (here, there))
     return equal(before, after)
 
 
