@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from scipy.special import logsumexp
 from stan_density import stanli
 
@@ -149,6 +150,8 @@ def test_nuts_that_moves_between_copies_is_left_alone(tmp_path: Path) -> None:
 def test_auto_ends_with_nuts_where_it_misses_copies_only(program: Path) -> None:
     result = sample(program, data(), engine="stanli", seed=2, budget=30, progress=False)
     assert result.method == "nuts"
+    assert result.copies == result.as_json()["copies"] == 2
+    assert "by plain NUTS, spread over 2 copies of the posterior" in result.as_text()
     assert max(each.severity for each in result.diagnosis) < Severity.PROBLEM
     assert result.modes is not None
     assert [each.copy_of for each in result.modes.modes] == [None, 1]
@@ -192,3 +195,30 @@ def test_the_evidence_of_a_fit_whose_chains_are_in_different_copies(program: Pat
     assert found.bridges is not None
     assert found.bridges.chosen in found.bridges.each
     assert found.bridges.log_evidence == found.integral
+
+
+AXIS = """
+data { real y; }
+parameters { unit_vector[3] u; }
+model { y ~ normal(square(u[3]), 0.02); }
+"""
+
+
+def test_an_axis_without_a_sign(tmp_path: Path) -> None:
+    """A direction and its opposite; u[3] is uniform a priori, so log Z is a single integral."""
+    path, given = tmp_path / "axis.stan", {"y": 0.6}
+    path.write_text(AXIS)
+    fit = sample(path, given, method="nuts", engine="stanli", **NUTS).fit
+    made = symmetrised(tempered_model(path, given), fit, most_seconds=20, seed=1)
+    assert made is not None
+    u = made.fit.posterior["u"].to_numpy()
+    np.testing.assert_allclose(np.square(u).sum(axis=2), 1)
+    # The copies are halves of the sphere, whose border need not be where u[3] is 0.
+    below = np.sum(u[..., 2] < 0, axis=1)
+    assert np.all(np.abs(below - NUTS["draws"] // 2) <= 0.02 * NUTS["draws"])
+    t = np.linspace(-1, 1, 20_001)
+    z = np.exp(-0.5 * np.square((0.6 - t**2) / 0.02)) / (0.02 * np.sqrt(2 * np.pi))
+    exact = np.log(trapezoid(z, t) / 2)
+    whole = bridged(made.folded, made.folded.points, seed=1).times(made.folded.copies).log_evidence
+    assert 0 < whole.mcse < 0.1
+    assert abs(whole.value - exact) < 4 * whole.mcse

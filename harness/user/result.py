@@ -30,6 +30,7 @@ from harness.user.spent import (
     stages,
 )
 from harness.user.spent import as_json as spent_as_json
+from harness.user.symmetrise import COPIES
 
 _ROWS_OF_TABLE = 40
 _STAGE = {
@@ -167,6 +168,11 @@ class UserFit:
             for name, of in zip(names, ("", "_2")[: len(names)], strict=True)
         }
 
+    @property
+    def copies(self) -> int:
+        """Number of copies of the posterior that draws were spread over; 1 if they were not."""
+        return int(self.fit.tree.attrs.get(COPIES, 1))
+
     def summary(self) -> dict[str, dict[str, float]]:
         """Mean, its Monte Carlo error, standard deviation, quantiles and R-hat of each number.
 
@@ -202,6 +208,7 @@ class UserFit:
         found = self.log_evidence
         return {
             "method": self.method,
+            "copies": self.copies,
             "log_evidence": None
             if found is None
             else {"mean": _number(found.value), "mcse": _number(found.mcse)},
@@ -242,7 +249,8 @@ class UserFit:
             lines.append(f"and {len(rows) - len(shown)} more; see --json or the saved fit")
         chains, draws = (self.posterior.sizes[axis] for axis in ("chain", "draw"))
         shown_method = _SHOWN.get(self.method, self.method.replace("_", " "))
-        lines += ["", f"Draws: {chains} x {draws:,}, by {shown_method}"]
+        spread = f", spread over {self.copies:,} copies of the posterior" if self.copies > 1 else ""
+        lines += ["", f"Draws: {chains} x {draws:,}, by {shown_method}{spread}"]
         found = self.log_evidence
         if found is None:
             lines += ["Log evidence: no estimate"]

@@ -131,20 +131,20 @@ def symmetrised(model: Model, fit: Fit, *, most_seconds: float, seed: int) -> Sy
     if group is None or len(group) < 2:
         return None
     rows = group.rows(flat)
-    height = density(density.unconstrain_draws(flat))[0]
+    height = density(density.unconstrain_draws(flat, lengths="one"))[0]
     fold = fold_around(group, rows, rows[height.argmax()])
     folded = fold.folded(rows)
     r_hat = evidence.largest_r_hat(folded.reshape(*shape, -1))
     if not r_hat <= R_HAT_PROBLEM:
         return None
     values = group.values(group.applied(_balanced(len(group), shape, seed), folded))
-    points = density.unconstrain_draws(group.values(folded))
-    moved = density.unconstrain_draws(values)
-    if not equal(density(points)[0], density(moved)[0]):
+    one = group.values(folded)
+    before, after = (density(density.unconstrain_draws(v, lengths="one"))[0] for v in (one, values))
+    if not equal(before, after):
         return None
     made = with_parameters(fit, {name: values[name].reshape(draws[name].shape) for name in drawn})
     made.tree.attrs[COPIES] = len(group)
-    kept = Folded(density, fold, points.reshape(*shape, -1))
+    kept = Folded(density, fold, density.unconstrain_draws(one).reshape(*shape, -1))
     return Symmetrised(made, kept, _finding(group, r_hat))
 
 
