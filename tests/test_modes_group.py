@@ -1,4 +1,4 @@
-"""Changes of parameters that leave a density: which are found, the group that they make, the fold.
+"""Changes of parameters that leave a density: which are found, the group that they make, one copy.
 
 Groups are compared with all their elements, listed by hand or by counting.
 """
@@ -16,7 +16,7 @@ from test_modes import Plain, draws_of, mixture, table_of
 from harness.arrays import FloatArray
 from harness.engine.unit_vectors import Lengths
 from harness.errors import DataError
-from harness.modes.group import MOST_ELEMENTS, Group, fold_around, generated_group
+from harness.modes.group import MOST_ELEMENTS, Group, copy_around, generated_group
 from harness.modes.permutations import Exchange, Permutation, exchanges
 from harness.modes.reflections import Reflection, centres
 from harness.modes.symmetries import Symmetries, Symmetry, find_symmetries, leaves_density
@@ -152,7 +152,7 @@ def test_a_group_that_is_too_large_is_not_made() -> None:
     assert generated_group(swaps(8)) is None
 
 
-def test_draws_are_folded_into_one_copy() -> None:
+def test_draws_are_brought_to_one_copy() -> None:
     """Three components in any order with signs: 48 copies, of which each draw is in one."""
     rng = np.random.default_rng(7)
     component = np.array([2.0, 5.0, 9.0])
@@ -170,15 +170,15 @@ def test_draws_are_folded_into_one_copy() -> None:
     assert group is not None
     assert len(group) == 48
     rows = np.array(signed)[rng.integers(48, size=4000)] + 0.3 * rng.normal(size=(4000, 3))
-    fold = fold_around(group, rows, rows[0])
-    folded = fold.folded(rows)
+    copy = copy_around(group, rows, rows[0])
+    in_one_copy = copy.brought(rows)
     # One copy, in which they have their own spread: 4,000 draws give it to within 1/90.
-    assert np.abs(folded.std(axis=0) / 0.3 - 1).max() < 5 / np.sqrt(2 * 4000)
-    assert sorted(np.abs(np.rint(folded.mean(axis=0)))) == [2, 5, 9]
-    assert np.all(fold.nearest(folded) == 0)
-    # Draws keep their distances from 0, and each image of a draw is folded to the same place.
+    assert np.abs(in_one_copy.std(axis=0) / 0.3 - 1).max() < 5 / np.sqrt(2 * 4000)
+    assert sorted(np.abs(np.rint(in_one_copy.mean(axis=0)))) == [2, 5, 9]
+    assert np.all(copy.nearest(in_one_copy) == 0)
+    # Draws keep their distances from 0, and each image of a draw is brought to the same place.
     elements = rng.integers(48, size=4000)
-    np.testing.assert_allclose(fold.folded(group.applied(elements, rows)), folded)
+    np.testing.assert_allclose(copy.brought(group.applied(elements, rows)), in_one_copy)
 
 
 def test_the_table_marks_copies_by_signs() -> None:

@@ -97,10 +97,10 @@ def test_all_copies_have_draws_and_log_z_counts_them(program: Path) -> None:
     # Both copies are in each chain half of the time.
     assert np.all(np.sum(mu[..., 0] < mu[..., 1], axis=1) == NUTS["draws"] // 2)
     # The bridge sees one copy, and log Z counts both.
-    folded = made.folded
-    one = bridged(folded, folded.points, seed=1)
+    in_one_copy = made.in_one_copy
+    one = bridged(in_one_copy, in_one_copy.points, seed=1)
     assert one.sound
-    doubled = one.times(folded.copies)
+    doubled = one.times(in_one_copy.copies)
     for each, before_it in zip(doubled.each, one.each, strict=True):
         assert each.log_evidence == before_it.log_evidence.plus(LogEvidence(np.log(2), 0.0))
     whole = doubled.log_evidence
@@ -111,15 +111,15 @@ def test_all_copies_have_draws_and_log_z_counts_them(program: Path) -> None:
 def test_the_density_is_zero_in_other_copies(program: Path) -> None:
     made = spread(program, plain(program))
     assert made is not None
-    density = made.folded.density
-    points = made.folded.points.reshape(-1, 3)[:50]
+    density = made.in_one_copy.density
+    points = made.in_one_copy.points.reshape(-1, 3)[:50]
     other = density.unconstrain_draws(
         {name: each if name == "w" else each[:, ::-1] for name, each in
          (density.constrain(points) | {"w": 1 - density.constrain(points)["w"]}).items()}
     )  # fmt: skip
     np.testing.assert_allclose(density(other)[0], density(points)[0])
-    assert np.all(np.isfinite(made.folded(points)[0]))
-    assert np.all(made.folded(other)[0] == -np.inf)
+    assert np.all(np.isfinite(made.in_one_copy(points)[0]))
+    assert np.all(made.in_one_copy(other)[0] == -np.inf)
 
 
 def test_a_slight_difference_of_the_copies_is_respected(program: Path) -> None:
@@ -220,6 +220,10 @@ def test_an_axis_without_a_sign(tmp_path: Path) -> None:
     z = np.exp(-0.5 * np.square((0.6 - t**2) / 0.02)) / (0.02 * np.sqrt(2 * np.pi))
     # Stan's density of the vector behind a unit vector is a normal one without its constant.
     exact = np.log(trapezoid(z, t) / 2) + 1.5 * np.log(2 * np.pi)
-    whole = bridged(made.folded, made.folded.points, seed=1).times(made.folded.copies).log_evidence
+    whole = (
+        bridged(made.in_one_copy, made.in_one_copy.points, seed=1)
+        .times(made.in_one_copy.copies)
+        .log_evidence
+    )
     assert 0 < whole.mcse < 0.1
     assert abs(whole.value - exact) < 4 * whole.mcse

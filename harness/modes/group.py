@@ -1,4 +1,4 @@
-"""The group of changes of places and signs that leaves a density, and draws folded by it.
+"""The group of changes of places and signs that leaves a density, and draws brought to one copy.
 
 In a mixture whose components have no names, or a factor model whose factors have no signs, each
 mode has copies: every element of the group makes one of another.  Draws that are all in one copy
@@ -126,7 +126,7 @@ def _signed_places(symmetries: Symmetries, size: int) -> list[IntArray]:
 
 
 @dataclass(frozen=True)
-class Fold:
+class OneCopy:
     """Which of the images of a row under a group is nearest to a pivot.
 
     Attributes
@@ -149,13 +149,13 @@ class Fold:
         ]
         return np.concatenate(parts)
 
-    def folded(self, rows: FloatArray) -> FloatArray:
+    def brought(self, rows: FloatArray) -> FloatArray:
         """Return rows (n, M), each at its image that is nearest to the pivot."""
         return self.group.applied(self.nearest(rows), rows)
 
 
-def fold_around(group: Group, rows: FloatArray, pivot: FloatArray) -> Fold:
-    """Return the fold around a pivot that is the mean of the rows that are brought to it.
+def copy_around(group: Group, rows: FloatArray, pivot: FloatArray) -> OneCopy:
+    """Return the copy around a pivot that is the mean of the rows that are brought to it.
 
     Distances are in units of the standard deviations of these, averaged over the group, in which
     all images of a row are equally far from 0.
@@ -169,22 +169,22 @@ def fold_around(group: Group, rows: FloatArray, pivot: FloatArray) -> Fold:
     pivot
         One of them to begin with, shape (M,), where the density is high.
     """
-    fold = _fold(group, pivot, rows.std(axis=0))
-    elements = fold.nearest(rows)
+    copy = _copy_at(group, pivot, rows.std(axis=0))
+    elements = copy.nearest(rows)
     for _ in range(_PIVOTS):
         near = group.applied(elements, rows)
-        fold = _fold(group, near.mean(axis=0), near.std(axis=0))
-        before, elements = elements, fold.nearest(rows)
+        copy = _copy_at(group, near.mean(axis=0), near.std(axis=0))
+        before, elements = elements, copy.nearest(rows)
         if np.array_equal(before, elements):
             break
-    return fold
+    return copy
 
 
-def _fold(group: Group, pivot: FloatArray, spread: FloatArray) -> Fold:
+def _copy_at(group: Group, pivot: FloatArray, spread: FloatArray) -> OneCopy:
     variance = np.square(spread)[group.order].mean(axis=0)
     weight = pivot / np.where(variance > 0, variance, 1.0)
     # <g x, p> = sum over m of sign[g, m] x[order[g, m]] p[m], so entry order[g, m] of x has the
     # factor sign[g, m] p[m].
     images = np.empty(group.order.shape)
     np.put_along_axis(images, group.order, group.sign * weight, axis=1)
-    return Fold(group, images)
+    return OneCopy(group, images)

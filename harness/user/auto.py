@@ -108,14 +108,14 @@ class _Auto:
             differ = self._steps.program.disagreement(self._steps.seed)
         if differ is not None:
             return UserFit(self._steps.finished(plain, [no_search(differ)]), "nuts")
-        plain, folded = self._steps.in_all_copies(plain)
+        plain, in_one_copy = self._steps.in_all_copies(plain)
         draws = parameters_of(plain)
         try:
             with self._steps.clock.step("a search for further modes", "pilot"):
                 scouted = scout_program(
                     self._steps.program.model,
                     draws=draws,
-                    folded=folded,
+                    in_one_copy=in_one_copy,
                     divergent=bool(plain.sample_stats["diverging"].any()),
                     budget=self._steps.budget,
                     seed=self._steps.seed,

@@ -35,7 +35,7 @@ from harness.user.other_modes import described, no_other_mode, other_modes
 from harness.user.program import UserProgram, prepare
 from harness.user.sample import sample
 from harness.user.scout import BUDGET, prior_constant
-from harness.user.symmetrise import Folded, symmetrised
+from harness.user.symmetrise import InOneCopy, symmetrised
 
 Temper = Literal["no", "auto"]
 """Whether a tempered run follows where the bridge cannot be trusted."""
@@ -185,18 +185,18 @@ class _Estimation:
         with self._clock.step("mapping the draws", "map"):
             points = unconstrained(density, draws, given.source)
             self._refuse_others(density, points)
-        fit, folded = self._in_all_copies(given.as_fit(list(draws), model.data))
+        fit, in_one_copy = self._in_all_copies(given.as_fit(list(draws), model.data))
         self._diagnose(fit)
         bridges = None
         with self._clock.step("bridges", "bridge"):
             try:
-                if folded is None:
+                if in_one_copy is None:
                     bridges = bridged(density, points, seed=self._seed)
                 else:
                     draws = parameters_of(fit)
                     points = unconstrained(density, draws, given.source)
-                    one = bridged(folded, folded.points, seed=self._seed)
-                    bridges = one.times(folded.copies)
+                    one = bridged(in_one_copy, in_one_copy.points, seed=self._seed)
+                    bridges = one.times(in_one_copy.copies)
             except (DataError, SamplingError) as error:
                 self._refusals.append(one_line(error).rstrip("."))
         if bridges is not None:
@@ -247,12 +247,12 @@ class _Estimation:
                 f"{differ}. Give the program and the data that made the fit"
             )
 
-    def _in_all_copies(self, fit: Fit) -> tuple[Fit, Folded | None]:
+    def _in_all_copies(self, fit: Fit) -> tuple[Fit, InOneCopy | None]:
         """Spread the draws over all copies of the posterior, if they are not.
 
         Returns
         -------
-        Fit, Folded or None
+        Fit, InOneCopy or None
             The draws in all copies, and in one; the same fit and None if nothing is to be done.
         """
         try:
@@ -263,7 +263,7 @@ class _Estimation:
         if made is None:
             return fit, None
         self._findings.append(made.finding)
-        return made.fit, made.folded
+        return made.fit, made.in_one_copy
 
     def _diagnose(self, fit: Fit) -> None:
         """Take over what the diagnosis of the draws says; its problems are refusals."""

@@ -35,7 +35,7 @@ from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, known_integral
 from harness.user.short import ShortRuns
-from harness.user.symmetrise import Folded
+from harness.user.symmetrise import InOneCopy
 
 WIDER, NEAR = (2.0, 3.0), (1.2, 2.0)
 """How much wider than draws of NUTS the Gaussian bases are, for the search and for the near leg.
@@ -150,7 +150,7 @@ def scout_program(
     model: Model,
     *,
     draws: Mapping[str, FloatArray] | None = None,
-    folded: Folded | None = None,
+    in_one_copy: InOneCopy | None = None,
     divergent: bool = True,
     budget: float = BUDGET,
     seed: int,
@@ -164,7 +164,7 @@ def scout_program(
     draws
         NUTS's draws by parameter, shape (chains, draws, ...), for the near leg, which otherwise
         makes short runs of its own.
-    folded
+    in_one_copy
         If they are spread over copies of the posterior: the same draws in one copy, for the bridge.
     divergent
         Whether transitions of NUTS were divergent.  The draws may then lack the neck of a funnel,
@@ -179,7 +179,7 @@ def scout_program(
     ToolchainError
         If stanli is not installed, which evaluates the densities.
     """
-    return _Scout(model, draws, folded, divergent, budget, seed).scouted()
+    return _Scout(model, draws, in_one_copy, divergent, budget, seed).scouted()
 
 
 def starts_from_prior(model: Model) -> bool:
@@ -235,13 +235,13 @@ class _Scout:
         self,
         model: Model,
         draws: Mapping[str, FloatArray] | None,
-        folded: Folded | None,
+        in_one_copy: InOneCopy | None,
         divergent: bool,
         budget: float,
         seed: int,
     ) -> None:
         self._model, self._draws, self._budget = model, draws, budget
-        self._folded, self._divergent = folded, divergent
+        self._in_one_copy, self._divergent = in_one_copy, divergent
         self._seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(6)]
         self._density = BatchedDensity(model.program("target"), model.data)
         self._short = ShortRuns(
@@ -380,16 +380,16 @@ class _Scout:
         if self._draws is None:
             return
         chains = len(next(iter(self._draws.values())))
-        folded = self._folded
+        in_one_copy = self._in_one_copy
         try:
-            if folded is None:
+            if in_one_copy is None:
                 points = np.reshape(self._points, (chains, -1, self._density.dimension))
             else:
-                points = folded.points
+                points = in_one_copy.points
             if evidence.largest_r_hat(points) > R_HAT_WARNING:
                 return
             bridges, evaluations = bridged_in_time(
-                self._density if folded is None else folded,
+                self._density if in_one_copy is None else in_one_copy,
                 points,
                 most_seconds=_OTHER * self._budget,
                 seed=self._seeds[4],
@@ -399,7 +399,7 @@ class _Scout:
             return
         self._gradients += evaluations
         if bridges.sound:
-            whole = bridges if folded is None else bridges.times(folded.copies)
+            whole = bridges if in_one_copy is None else bridges.times(in_one_copy.copies)
             self._estimates[BRIDGE] = (whole.log_evidence,)
 
     def _remember(self, leg: Leg) -> None:

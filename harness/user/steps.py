@@ -44,7 +44,7 @@ from harness.user.program import Tempered, UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
-from harness.user.symmetrise import Folded, symmetrised
+from harness.user.symmetrise import InOneCopy, symmetrised
 from harness.user.unfinished import Stage, Unfinished
 from harness.user.weigh import (
     BY_MASSES,
@@ -161,12 +161,12 @@ class Steps:
         self.unfinished.keep(stage, fit, made_by, seconds[step] - before)
         return fit
 
-    def in_all_copies(self, fit: Fit) -> tuple[Fit, Folded | None]:
+    def in_all_copies(self, fit: Fit) -> tuple[Fit, InOneCopy | None]:
         """Spread draws over all copies of the posterior, if the chains do not move between them.
 
         Returns
         -------
-        Fit, Folded or None
+        Fit, InOneCopy or None
             The fit with the original's quantities, the same one if nothing is to be done; and its
             draws in one copy.
         """
@@ -190,7 +190,7 @@ class Steps:
                 _log.exception("Copies could not be looked for. Please report this:")
             return fit, None
         remember(spread, [made.finding])
-        return spread, made.folded
+        return spread, made.in_one_copy
 
     def tempered(
         self,
@@ -318,8 +318,8 @@ class Steps:
 
         stage: Stage = "parallel" if near is None else "parallel-near"
         fit = self._once(stage, "parallel", made_by, run)
-        spread, folded = self.in_all_copies(fit)
-        if folded is not None:
+        spread, in_one_copy = self.in_all_copies(fit)
+        if in_one_copy is not None:
             return spread
         with self.clock.step("generated quantities", "generate"):
             return program.generated(fit, self.seed)

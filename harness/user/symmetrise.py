@@ -29,7 +29,7 @@ from harness.engine.cores import cores
 from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
-from harness.modes.group import Fold, Group, fold_around, generated_group
+from harness.modes.group import Group, OneCopy, copy_around, generated_group
 from harness.modes.symmetries import Symmetries, Symmetry, equal, find_symmetries
 from harness.modes.words import listed
 from harness.user.compare import parameters_of
@@ -52,33 +52,33 @@ class Symmetrised(NamedTuple):
     ----------
     fit
         The draws, without what the program computes from its parameters.
-    folded
+    in_one_copy
         The same draws in one copy.
     finding
         What has been done.
     """
 
     fit: Fit
-    folded: Folded
+    in_one_copy: InOneCopy
     finding: Finding
 
 
 @dataclass(frozen=True)
-class Folded:
+class InOneCopy:
     """A density on one copy only, with draws there.
 
     Attributes
     ----------
     density
         The program's.
-    fold
+    copy
         Which copy.
     points
         Draws in it, shape (chains, draws, D).
     """
 
     density: BatchedDensity
-    fold: Fold
+    copy: OneCopy
     points: FloatArray
 
     def __call__(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
@@ -86,14 +86,14 @@ class Folded:
         at = np.asarray(points, dtype=np.float64)
         value, gradient = self.density(at)
         finite = np.isfinite(value)
-        rows = self.fold.group.rows(self.density.constrain(at[finite]))
-        value[finite] = np.where(self.fold.nearest(rows) == 0, value[finite], -np.inf)
+        rows = self.copy.group.rows(self.density.constrain(at[finite]))
+        value[finite] = np.where(self.copy.nearest(rows) == 0, value[finite], -np.inf)
         return value, gradient
 
     @property
     def copies(self) -> int:
         """Number of copies, in each of which the density has the same integral."""
-        return len(self.fold.group)
+        return len(self.copy.group)
 
 
 def symmetrised(model: Model, fit: Fit, *, most_seconds: float, seed: int) -> Symmetrised | None:
@@ -132,19 +132,19 @@ def symmetrised(model: Model, fit: Fit, *, most_seconds: float, seed: int) -> Sy
         return None
     rows = group.rows(flat)
     height = density(density.unconstrain_draws(flat, lengths="one"))[0]
-    fold = fold_around(group, rows, rows[height.argmax()])
-    folded = fold.folded(rows)
-    r_hat = evidence.largest_r_hat(folded.reshape(*shape, -1))
+    copy = copy_around(group, rows, rows[height.argmax()])
+    in_one_copy = copy.brought(rows)
+    r_hat = evidence.largest_r_hat(in_one_copy.reshape(*shape, -1))
     if not r_hat <= R_HAT_PROBLEM:
         return None
-    values = group.values(group.applied(_balanced(len(group), shape, seed), folded))
-    one = group.values(folded)
+    values = group.values(group.applied(_balanced(len(group), shape, seed), in_one_copy))
+    one = group.values(in_one_copy)
     before, after = (density(density.unconstrain_draws(v, lengths="one"))[0] for v in (one, values))
     if not equal(before, after):
         return None
     made = with_parameters(fit, {name: values[name].reshape(draws[name].shape) for name in drawn})
     made.tree.attrs[COPIES] = len(group)
-    kept = Folded(density, fold, density.unconstrain_draws(one).reshape(*shape, -1))
+    kept = InOneCopy(density, copy, density.unconstrain_draws(one).reshape(*shape, -1))
     return Symmetrised(made, kept, _finding(group, r_hat))
 
 
