@@ -44,9 +44,9 @@ METHODS: tuple[Method, ...] = (
 
 _MOST_PSEUDO_SAMPLES = 1000
 _STEPS: Mapping[Method, int] = {
-    "auto": 17,
+    "auto": 20,
     "nuts": 3,
-    "parallel_tempering": 6,
+    "parallel_tempering": 7,
     "nested_sampling": 6,
 }
 """The largest number of steps, 7 for a form; those that turn out not to be needed are skipped."""
