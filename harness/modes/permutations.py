@@ -19,8 +19,8 @@ _LONGEST_INDEX = 50
 _MOST_SWAPS = 15
 """Swaps of two entries that are tried for each such set."""
 Values = Mapping[str, FloatArray]
+# Names of parameters, and which of their axes an index runs along.
 Axes = tuple[tuple[str, tuple[int, ...]], ...]
-"""Names of parameters, and which of their axes an index runs along."""
 
 
 @dataclass(frozen=True)
