@@ -462,6 +462,5 @@ def _differing(copies: Iterable[Mode]) -> str:
     said = []
     if names:
         said.append(f"in which the index of {listed(names)} has another order (label switching)")
-    if others:
-        said.append(f"with {listed(others)}")
+    said += [f"with {each}" for each in others]
     return " or ".join(said)

@@ -31,7 +31,6 @@ from harness.model import Model
 from harness.modes.copies import in_words
 from harness.modes.group import Group, OneCopy, copy_around, generated_group
 from harness.modes.symmetries import Symmetries, Symmetry, equal, find_symmetries
-from harness.modes.words import listed
 from harness.user.compare import parameters_of
 
 COPIES = "copies"
@@ -178,7 +177,7 @@ def _finding(group: Group, r_hat: float) -> Finding:
     """Say what has been done, and what copies are."""
     told = sorted({in_words(group, each) for each in range(1, len(group))}, key=len)
     more = f", and {len(told) - _MOST_TOLD} more kinds" if len(told) > _MOST_TOLD else ""
-    how = listed([f"with {each}" for each in told[:_MOST_TOLD]])
+    how = " or ".join(f"with {each}" for each in told[:_MOST_TOLD])
     return Finding(
         Severity.FINE if r_hat <= R_HAT_WARNING else Severity.WARNING,
         f"The chains do not move freely between {len(group)} copies of the posterior, which have "
