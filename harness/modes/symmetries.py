@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -28,6 +29,8 @@ _FEW = 2
 """Points that decide first, before all are looked at."""
 _BESIDES = 2
 """Parameters at most that are mirrored while others change places."""
+_MOST_EXCHANGES, _MOST_BOTH = 300, 500
+"""Exchanges of parameters, and changes of places with others mirrored, that are tried at most."""
 
 
 @dataclass(frozen=True)
@@ -81,26 +84,43 @@ def equal(before: FloatArray, after: FloatArray) -> bool:
     return bool(np.all(np.abs(after - before) <= allowed))
 
 
+class _Places:
+    """Points (n, D) at which changes of the parameters are tried."""
+
+    def __init__(self, target: Target, points: FloatArray) -> None:
+        self._target = target
+        self._values = target.constrain(points)
+        self._before = target(target.unconstrain_draws(self._values, lengths="one"))[0]
+
+    def stay_after(self, symmetry: Symmetry) -> bool:
+        """Whether the log density is the same after a change."""
+        changed = symmetry(self._values)
+        try:
+            there = self._target.unconstrain_draws(changed, lengths="one")
+        except DataError:
+            return False
+        if not equal(self._before, self._target(there)[0]):
+            return False
+        # Where a constraint leaves entries no freedom, the way there may not look at them.
+        back = self._target.constrain(there)
+        return all(
+            np.allclose(back[name], changed[name], rtol=_SAME, atol=_SAME) for name in changed
+        )
+
+
 def leaves_density(symmetry: Symmetry, points: FloatArray, target: Target) -> bool:
     """Whether the log density at points (n, D) is the same after a change of the parameters.
 
     The density is that on the unconstrained space.  Its Jacobian does not depend on the order for
     reals with bounds, simplexes and vectors of them, but it does for matrices of covariances and
     correlations, which are therefore never found to be invariant.
+
+    Raises
+    ------
+    DataError
+        If the points themselves are outside the support.
     """
-    try:
-        values = target.constrain(points)
-        changed = symmetry(values)
-        there = target.unconstrain_draws(changed, lengths="one")
-    except DataError:
-        return False
-    # Where a constraint leaves entries no freedom, the way back may not look at them.
-    back = target.constrain(there)
-    if not all(np.allclose(back[name], changed[name], rtol=_SAME, atol=_SAME) for name in changed):
-        return False
-    here = target.unconstrain_draws(values, lengths="one")
-    before, after = (target(each)[0] for each in (here, there))
-    return equal(before, after)
+    return _Places(target, points).stay_after(symmetry)
 
 
 def find_symmetries(target: Target, points: FloatArray, *, most_seconds: float) -> Symmetries:
@@ -117,11 +137,12 @@ def find_symmetries(target: Target, points: FloatArray, *, most_seconds: float) 
     """
     ends = time.perf_counter() + most_seconds
     mirrored = centres(points[:_FEW], target)
+    few, rest = (_Places(target, each) for each in (points[:_FEW], points[_FEW:]))
     found: list[Symmetry] = []
     for symmetry in _candidates(target, mirrored):
         if time.perf_counter() > ends:
             break
-        if all(leaves_density(symmetry, each, target) for each in (points[:_FEW], points[_FEW:])):
+        if few.stay_after(symmetry) and rest.stay_after(symmetry):
             found.append(symmetry)
     zero = {name: np.zeros(shape) for name, shape in target.shapes.items()}
     return Symmetries(tuple(found), zero | mirrored)
@@ -129,10 +150,17 @@ def find_symmetries(target: Target, points: FloatArray, *, most_seconds: float) 
 
 def _candidates(target: Target, mirrored: Values) -> Iterator[Symmetry]:
     """Yield changes that may leave the density, those that are most likely to first."""
-    places: list[Permutation | Exchange] = [*swaps(target.shapes), *exchanges(target.shapes)]
+    places: list[Permutation | Exchange] = [
+        *swaps(target.shapes),
+        *islice(exchanges(target.shapes), _MOST_EXCHANGES),
+    ]
     yield from places
     yield from whole_reflections(mirrored)
     yield from reflections_of_entries(target.shapes, mirrored)
+    yield from islice(_both(places, mirrored), _MOST_BOTH)
+
+
+def _both(places: Sequence[Permutation | Exchange], mirrored: Values) -> Iterator[Both]:
     for each in places:
         others = {name: mirrored[name] for name in mirrored if name not in each.parameters}
         for besides in whole_reflections(others, min(_BESIDES, len(others))):
