@@ -64,13 +64,10 @@ class Group:
 
     def changed(self, element: int) -> tuple[list[str], list[str]]:
         """Return the parameters with entries that change places, and with mirrored ones."""
-        places, signs = self.order[element] - np.arange(self.order.shape[1]), self.sign[element]
-        moved = _values(places[None].astype(float), self.centres, centred=False)
-        mirrored = _values((signs[None] < 0).astype(float), self.centres, centred=False)
-        return (
-            [name for name, each in moved.items() if np.any(each)],
-            [name for name, each in mirrored.items() if np.any(each)],
-        )
+        owner = np.repeat(list(self.centres), [centre.size for centre in self.centres.values()])
+        moved = owner[self.order[element] != np.arange(len(owner))]
+        mirrored = owner[self.sign[element] < 0]
+        return list(dict.fromkeys(moved.tolist())), list(dict.fromkeys(mirrored.tolist()))
 
 
 def _rows(values: Values, centres: Values) -> FloatArray:
@@ -78,11 +75,11 @@ def _rows(values: Values, centres: Values) -> FloatArray:
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
 
-def _values(rows: FloatArray, centres: Values, *, centred: bool = True) -> dict[str, FloatArray]:
+def _values(rows: FloatArray, centres: Values) -> dict[str, FloatArray]:
     ends = np.cumsum([centre.size for centre in centres.values()])
     parts = np.split(rows, ends[:-1], axis=1)
     return {
-        name: part.reshape(len(rows), *centre.shape) + (centre if centred else 0.0)
+        name: part.reshape(len(rows), *centre.shape) + centre
         for (name, centre), part in zip(centres.items(), parts, strict=True)
     }
 

@@ -184,10 +184,7 @@ class Steps:
             with self.clock.step("generated quantities", "generate"):
                 spread = program.generated(made.fit, self.seed)
         except Exception as error:  # the draws are there even so
-            if is_from_signal(error):
-                raise
-            if not isinstance(error, FAILURES):
-                _log.exception("Copies could not be looked for. Please report this:")
+            _tolerate(error, "Copies could not be looked for.")
             return fit, None
         remember(spread, [made.finding])
         return spread, made.in_one_copy
@@ -389,10 +386,7 @@ class Steps:
                     remember(result.fit, [no_modes(found), *found_by_climbs(left)])
                     return result
         except Exception as error:  # a fault of ours must not cost the draws either
-            if is_from_signal(error):
-                raise
-            if not isinstance(error, FAILURES):
-                _log.exception("The table of modes failed. Please report this:")
+            _tolerate(error, "The table of modes failed.")
             remember(result.fit, [no_modes(error)])
             return result
         self.found = found
@@ -421,10 +415,7 @@ class Steps:
             with self.clock.timed("modes"):
                 return weighed_by_mass(self.program.model, fit, found, seed=self.seed)
         except Exception as error:  # the draws and the table are there even so
-            if is_from_signal(error):
-                raise
-            if not isinstance(error, FAILURES):
-                _log.exception("Modes could not be weighed. Please report this:")
+            _tolerate(error, "Modes could not be weighed.")
             return None
 
     def in_modes(
@@ -508,3 +499,17 @@ class Steps:
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
         return fit
+
+
+def _tolerate(error: Exception, what: str) -> None:
+    """Go on after an error in what is not needed: log it if it is a fault of ours.
+
+    Raises
+    ------
+    Exception
+        The error itself, if a signal ended the step.
+    """
+    if is_from_signal(error):
+        raise error
+    if not isinstance(error, FAILURES):
+        _log.error("%s Please report this:", what, exc_info=error)
