@@ -50,12 +50,12 @@ def left_in(cache: Path) -> list[str]:
 
 
 def test_digest_depends_on_content_alone(tmp_path: Path, cmdstan: CmdStan) -> None:
-    digest = program_digest(written(tmp_path / "one"), cmdstan)
-    assert program_digest(written(tmp_path / "two"), cmdstan) == digest
+    digest = program_digest(written(tmp_path / "one"), cmdstan.stanc)
+    assert program_digest(written(tmp_path / "two"), cmdstan.stanc) == digest
     edited = written(tmp_path / "three", part=PART.replace("0.5", "2.5"))
-    assert program_digest(edited, cmdstan) != digest
+    assert program_digest(edited, cmdstan.stanc) != digest
     other = written(tmp_path / "four", model=MODEL + "// more\n")
-    assert program_digest(other, cmdstan) != digest
+    assert program_digest(other, cmdstan.stanc) != digest
 
 
 def test_syntax_error_is_reported_as_stan_wrote_it(tmp_path: Path, cmdstan: CmdStan) -> None:
@@ -66,11 +66,11 @@ def test_syntax_error_is_reported_as_stan_wrote_it(tmp_path: Path, cmdstan: CmdS
 
 def test_missing_program_and_missing_include(tmp_path: Path, cmdstan: CmdStan) -> None:
     with pytest.raises(CompileError, match="there is no Stan program"):
-        program_digest(StanProgram(tmp_path / "none.stan"), cmdstan)
+        program_digest(StanProgram(tmp_path / "none.stan"), cmdstan.stanc)
     program = written(tmp_path / "alone")
     (tmp_path / "alone" / "part.stanfunctions").unlink()
     with pytest.raises(CompileError, match=r"part\.stanfunctions"):
-        program_digest(program, cmdstan)
+        program_digest(program, cmdstan.stanc)
 
 
 @pytest.mark.compiled

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,9 @@ import pytest
 from scipy.stats import norm
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity, diagnose
+from harness.cli.sample import sample
+from harness.diagnosis import Finding, Severity, diagnose, give_options
+from harness.diagnosis.advice import OF_COMMAND, Advice
 from harness.errors import DataError
 from harness.evidence import inv_temp_log_conditionals, resample
 from harness.fit import Fit, build_fit, pooled
@@ -316,6 +320,29 @@ def test_findings_are_sentences_worst_first() -> None:
         assert each.sentence.endswith(".")
         assert str(each).startswith(each.sentence)
         assert (each.severity is Severity.FINE) or each.what_to_try.endswith(".")
+
+
+def test_fits_of_the_command_are_told_options_of_the_command() -> None:
+    x, beta = path_draws(np.random.default_rng(2), (CHAINS, DRAWS))
+    x[3] += 1.5
+    fit = tempered_fit(x=x, beta=0.2 + 0.6 * beta)
+    of_library = diagnose(fit)
+    give_options(fit)
+    of_command = diagnose(fit)
+    assert [each.sentence for each in of_command] == [each.sentence for each in of_library]
+    told = " ".join(each.what_to_try for each in of_command)
+    assert "--budget" in told
+    assert "base" not in told
+
+
+def test_advice_names_options_that_there_are() -> None:
+    there = {name for option in sample.params for name in option.opts}
+    for each in fields(Advice):
+        text = getattr(OF_COMMAND, each.name)
+        assert text.endswith(".")
+        assert set(re.findall(r"--[a-z-]+", text)) <= there
+        # What only callers of the library choose.
+        assert not re.search(r"\b(base|g|guess|target_accept|max_treedepth)\b", text)
 
 
 @pytest.mark.parametrize(

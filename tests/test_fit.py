@@ -262,8 +262,21 @@ def test_a_function_of_draws_that_loses_their_axes_is_refused(extended: bool) ->
     fit = make_fit(extended=extended)
     with pytest.raises(DataError, match="returned ndarray, and not a DataArray with the axes"):
         fit.expectation(lambda p: p["x"].to_numpy() > 0)  # type: ignore[arg-type,return-value]
-    with pytest.raises(DataError, match=r"returned .'x_dim_0'"):
+    with pytest.raises(DataError, match=r"returned .*'x_dim_0'"):
         fit.effective_draws(lambda p: p["x"].isel(chain=0, draw=0).rename("y"))
+
+
+def test_a_function_of_one_pseudo_sample_alone_is_refused() -> None:
+    fit = make_fit()
+    with pytest.raises(DataError, match="with the axes chain, draw and pseudo_sample"):
+        fit.expectation(lambda p: p["x"].isel(pseudo_sample=0))
+
+
+@pytest.mark.parametrize("extended", [True, False])
+def test_coordinates_by_position_are_those_by_name(extended: bool) -> None:
+    fit = make_fit(extended=extended)
+    by_name = fit.expectation(lambda p: p["x"].isel(x_dim_0=1))
+    assert fit.expectation(lambda p: p["x"][..., 1]) == by_name
 
 
 @pytest.mark.parametrize("extended", [True, False])

@@ -14,11 +14,12 @@ from corpus_oracle import CORPUS
 from doc_blocks import DOCS, blocks
 from temper_fuzz import fuzz_program
 
-from harness.engine.toolchain import require_cmdstan
+from harness.engine.stanc import Stanc
+from harness.engine.toolchain import require_stanc
 from harness.temper.align import aligned, broken
 from harness.temper.program import self_contained, temper, temper_each
 from harness.temper.source import Token, comments, tokens, without_comments
-from harness.temper.syntax import Stanc, read_syntax
+from harness.temper.syntax import read_syntax
 from harness.temper.templates import Variant
 from harness.temper.tree import names
 
@@ -36,7 +37,7 @@ REWRITTEN = re.compile(
 
 @cache
 def stanc() -> Stanc:
-    return Stanc(require_cmdstan(), [CORPUS])
+    return Stanc(require_stanc(), [CORPUS])
 
 
 @cache
@@ -427,7 +428,7 @@ def test_tokens_of_awkward_text() -> None:
 def test_no_pedantic_warnings_are_new(method: Variant, tmp_path: Path) -> None:
     path = tmp_path / "written.stan"
     path.write_text(written(SCHOOLS, method))
-    command = [str(require_cmdstan().path / "bin" / "stanc"), "--warn-pedantic", str(path)]
+    command = [str(require_stanc()), "--warn-pedantic", str(path)]
     result = subprocess.run(
         [*command, f"--o={tmp_path / 'out.hpp'}"], capture_output=True, text=True, check=True
     )

@@ -22,7 +22,8 @@ from scipy import stats
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
-from harness.engine.toolchain import require_cmdstan
+from harness.engine.stanc import Stanc
+from harness.engine.toolchain import require_stanc
 from harness.errors import HarnessError, SamplingError
 from harness.model import Model
 from harness.models.hard.vaccines import vaccines
@@ -32,7 +33,7 @@ from harness.temper.drawn import NotSimulatedError
 from harness.temper.model import CHANGE_OF_VARIABLES, PRIOR_SIMULATION
 from harness.temper.sequence import Uses, in_sequence
 from harness.temper.simulate import LOG_SIMULATED, write_simulation
-from harness.temper.syntax import Stanc, read_syntax
+from harness.temper.syntax import read_syntax
 from harness.user.draw_prior import prior_draws
 from harness.user.prior import PRIOR
 from harness.user.simulated import can_be_simulated, simulated_prior
@@ -385,7 +386,7 @@ HALF = """functions { real half_lpdf(real s, real scale) {
 def test_priors_that_the_text_does_not_show_how_to_simulate(why: str, tmp_path: Path) -> None:
     parameters, prior, said = REFUSED[why]
     path = written(tmp_path, parameters, prior, before=HALF)
-    syntax = read_syntax(path, Stanc(require_cmdstan()))
+    syntax = read_syntax(path, Stanc(require_stanc()))
     with pytest.raises(NotSimulatedError, match=said):
         write_simulation(syntax, classify(syntax, "likelihood"))
 

@@ -66,6 +66,7 @@ def test_what_is_missing_is_said_with_what_to_do(
         assert text in result.stdout
     assert result.stdout.count("Problem: No C++ compiler") == 1
     assert result.stdout.count("Problem: GNU make") == 1
+    assert "Without them, `harness sample --engine stanli` works" in result.stdout
     facts = json.loads(doctor("--json").stdout)
     assert facts["compiler"] is None
     assert facts["make"] is None

@@ -154,13 +154,13 @@ class World:
             (platform, "libc_ver", lambda: ("glibc", "2.36")),
         ]
 
-    def command(self) -> list[str]:
-        """Return a command that enters this world, with our environment, and assembles."""
+    def command(self, call: str = "assemble.ensure_assembled()") -> list[str]:
+        """Return a command that enters this world, with our environment, and prints a call."""
         code = (
             f"import sys; sys.path[:0] = {[str(Path(__file__).parent), *sys.path]!r}\n"
             "from pathlib import Path; from toolchain_world import World, assemble\n"
             f"for patch in World(Path({str(self.root)!r})).patches(): setattr(*patch)\n"
-            "print(assemble.ensure_assembled())"
+            f"from harness.engine.toolchain import stanc; print({call})"
         )
         return [sys.executable, "-c", code]
 

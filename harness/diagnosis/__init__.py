@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from harness.diagnosis.advice import advice_for, give_options
 from harness.diagnosis.agreement import (
     EFFECTIVE_WARNING,
     R_HAT_PROBLEM,
@@ -47,18 +48,13 @@ __all__ = [
     "Severity",
     "base_scores",
     "diagnose",
+    "give_options",
     "harmonic_mean_finding",
     "largest_base_score",
     "outer_tenths",
     "r_hat_finding",
     "remember",
 ]
-
-_UNSEEN = Finding(
-    Severity.FINE,
-    "No check can see a mode that no chain has visited.",
-    "Start chains in different places to look for one.",
-)
 
 
 def diagnose(fit: Fit) -> list[Finding]:
@@ -84,7 +80,11 @@ def diagnose(fit: Fit) -> list[Finding]:
         *replicas(fit),
         *effective_draws(fit),
         *sampler(fit),
-        _UNSEEN,
+        Finding(
+            Severity.FINE,
+            "No check can see a mode that no chain has visited.",
+            advice_for(fit).unseen,
+        ),
     ]
     # Sorting is stable, so findings of the same severity stay in the order above.
     return sorted(findings, key=lambda finding: -finding.severity)

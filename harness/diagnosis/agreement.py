@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 from harness import evidence
-from harness.diagnosis.finding import BETTER_PATH, NO_PATH, Finding, Severity
+from harness.diagnosis.advice import advice_for
+from harness.diagnosis.finding import Finding, Severity
 from harness.fit import Fit
 from harness.fit.weighting import WEIGHTS
 
@@ -31,29 +32,29 @@ def agreement(fit: Fit) -> Iterable[Finding]:
     if fit.chains_interact:
         yield _drift(fit.posterior.mean("chain").expand_dims("chain"))
         return
+    advice = advice_for(fit)
+    apart = advice.no_path if fit.tree.attrs["method"] == "nuts" else advice.better_path
     if fit.weighting == "across draws" and _constant(fit.posterior):
         yield Finding(
             Severity.PROBLEM,
             "One draw has all the weight, so every draw of the target is that one.",
-            "Take a base nearer to the target, or many more draws.",
+            advice.heavy_weights,
         )
     else:
-        advice = NO_PATH if fit.tree.attrs["method"] == "nuts" else BETTER_PATH
         consequence = "so these are not draws of the whole target"
         inside = "" if fit.weighed_modes is None else " within modes"
-        yield r_hat_finding(fit.compared, inside, consequence, advice)
+        yield r_hat_finding(fit.compared, inside, consequence, apart)
     extended = fit.extended
     # Where masses weigh the modes, raw draws of the target itself need not have the right shares.
     if extended is not None and (fit.weighed_modes is None or fit.follows_path):
         raw = extended.drop_vars(WEIGHTS, errors="ignore")
         yield r_hat_finding(
-            raw, " of the extended draws", "so they have not explored the whole path"
+            *(raw, " of the extended draws", "so they have not explored the whole path"),
+            advice.better_path,
         )
 
 
-def r_hat_finding(
-    draws: xr.Dataset, of_what: str, consequence: str, advice: str = BETTER_PATH
-) -> Finding:
+def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str, advice: str) -> Finding:
     """Say whether the chains agree.
 
     Parameters
@@ -156,7 +157,7 @@ def effective_draws(fit: Fit) -> Iterable[Finding]:
             fewest[name] = min(fewest[name], heavy)
     told = f"{fewest[name]:,.0f} effective draws"
     if fewest[name] < EFFECTIVE_PROBLEM * chains:
-        what = "Take many more draws. If a few weights dominate, take a base nearer to the target."
+        what = advice_for(fit).many_more_draws
         sentence = f"The mean of {name} cannot be estimated: it rests on only {told}."
         yield Finding(Severity.PROBLEM, sentence, what)
     elif fewest[name] < EFFECTIVE_WARNING * chains:

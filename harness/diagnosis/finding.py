@@ -5,17 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-BETTER_PATH = (
-    "Try a base nearer to the target, a better guess at log Z, a g with more mass where the path "
-    "has few draws, or starting points in every mode. Then try a longer run."
-)
-"""What to try if the path itself is at fault."""
-NO_PATH = (
-    "Take a longer warm-up and more draws. If the chains still disagree, NUTS does not move "
-    "between modes: temper the target."
-)
-"""What to try if chains of plain NUTS, which follow no path, disagree."""
-
 
 class Severity(IntEnum):
     """How bad a finding is; larger is worse."""

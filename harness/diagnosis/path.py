@@ -10,7 +10,8 @@ import numpy as np
 
 from harness import evidence
 from harness.arrays import FloatArray
-from harness.diagnosis.finding import BETTER_PATH, Finding, Severity
+from harness.diagnosis.advice import advice_for
+from harness.diagnosis.finding import Finding, Severity
 from harness.errors import DataError
 from harness.fit import Fit, TemperedDraws
 
@@ -37,27 +38,28 @@ def path(fit: Fit) -> Iterable[Finding]:
             # The weights come from a pass along a ladder, from particles, or from the base itself.
             yield from _target_weights(
                 fit.drawn_log_weight,
-                "more draws, particles or inverse temperatures, whichever it has",
+                "Take a base nearer to the target. "
+                "Or take more draws, particles or inverse temperatures, whichever it has.",
             )
         return
     if tempered.delta.shape[1] < 4:
         return
+    advice = advice_for(fit)
     yield from _base_moments(fit, tempered)
     if tempered.delta.ndim == 2:
-        yield from _target_weights(tempered.log_w1, "a g with more mass near beta = 1")
-    yield _round_trips(tempered)
+        yield from _target_weights(tempered.log_w1, advice.little_near_target)
+    yield _round_trips(tempered, advice.better_path)
     if tempered.normalised_base:
-        yield from _gap(tempered)
+        yield from _gap(tempered, advice.better_path)
         yield from _base_mass(fit, tempered)
 
 
-def _target_weights(log_w1: FloatArray, remedy: str) -> Iterable[Finding]:
+def _target_weights(log_w1: FloatArray, what: str) -> Iterable[Finding]:
     k = evidence.pareto_k(log_w1)
     if math.isnan(k):
         return
     threshold = min(1 - 1 / math.log10(log_w1.size), PARETO_K_WARNING)
     shown = f"the weights' Pareto k is {k:.2f}"
-    what = f"Take a base nearer to the target, or {remedy}."
     if k >= PARETO_K_PROBLEM:
         wrong = "Estimates have no known error, because a few draws dominate"
         yield Finding(Severity.PROBLEM, f"{wrong}: {shown}.", what)
@@ -68,7 +70,7 @@ def _target_weights(log_w1: FloatArray, remedy: str) -> Iterable[Finding]:
         yield Finding(Severity.FINE, f"No draw dominates: {shown}, below {threshold:.2f}.")
 
 
-def _round_trips(tempered: TemperedDraws) -> Finding:
+def _round_trips(tempered: TemperedDraws, what: str) -> Finding:
     lower, upper = outer_tenths(tempered)
     trips = evidence.round_trips(tempered.inv_temp, lower=lower, upper=upper)
     of_chain = trips.reshape(len(trips), -1).sum(axis=1)
@@ -79,14 +81,14 @@ def _round_trips(tempered: TemperedDraws) -> Finding:
             Severity.PROBLEM if trips.ndim == 1 else Severity.WARNING,
             f"Some chains do not travel the path: in {stuck} of {len(of_chain)} chains the inverse "
             "temperature makes no round trip between base and target.",
-            BETTER_PATH,
+            what,
         )
     if mean < ROUND_TRIPS_WARNING:
         return Finding(
             Severity.WARNING,
             f"Base and target are hardly connected: the inverse temperature makes only {mean:.1f} "
             "round trips per chain.",
-            BETTER_PATH,
+            what,
         )
     sentence = f"The inverse temperature makes {mean:,.0f} round trips per chain."
     return Finding(Severity.FINE, sentence)
@@ -99,7 +101,7 @@ def outer_tenths(tempered: TemperedDraws) -> tuple[float, float]:
     return start + tenth, 1 - tenth
 
 
-def _gap(tempered: TemperedDraws) -> Iterable[Finding]:
+def _gap(tempered: TemperedDraws, what: str) -> Iterable[Finding]:
     both = tempered.two_sided()
     if both is None:
         return
@@ -115,7 +117,7 @@ def _gap(tempered: TemperedDraws) -> Iterable[Finding]:
         Severity.PROBLEM if gap > GAP_PROBLEM else Severity.WARNING,
         "Log Z is unreliable, because the two directions along the path disagree: "
         f"{shown} (standard error of the gap {error:.2f}).",
-        BETTER_PATH,
+        what,
     )
 
 
@@ -156,7 +158,7 @@ def _base_moments(fit: Fit, tempered: TemperedDraws) -> Iterable[Finding]:
             Severity.PROBLEM,
             f"The draws do not follow the path: means under the base are up to {far} standard "
             f"errors away from its known mean{tail}.",
-            BETTER_PATH,
+            advice_for(fit).better_path,
         )
     else:
         yield Finding(

@@ -8,6 +8,7 @@ import numpy as np
 from arviz_stats.base import array_stats
 
 from harness.arrays import FloatArray
+from harness.diagnosis.advice import advice_for
 from harness.diagnosis.finding import Finding, Severity
 from harness.fit import Fit
 
@@ -19,9 +20,9 @@ DIVERGENT_PROBLEM = 0.01
 
 def sampler(fit: Fit) -> Iterable[Finding]:
     """Check divergences, energies and depths of trajectories."""
-    stats = fit.sample_stats
+    stats, advice = fit.sample_stats, advice_for(fit)
     if "diverging" in stats:
-        yield _divergences(int(stats["diverging"].sum()), stats["diverging"].size)
+        yield _divergences(int(stats["diverging"].sum()), stats["diverging"].size, advice.sharp)
     if "energy" in stats and stats.sizes["draw"] >= 4:
         yield _energy(stats["energy"].transpose("chain", "draw").to_numpy())
     deepest = fit.settings.get("nuts", {}).get("max_treedepth")
@@ -29,20 +30,20 @@ def sampler(fit: Fit) -> Iterable[Finding]:
         count = int((stats["tree_depth"] >= deepest).sum())
         sentence = f"{count} transitions reached the largest tree depth, {deepest}."
         if count:
-            what = "If draws are correlated, raise max_treedepth."
-            yield Finding(Severity.WARNING, f"Trajectories were cut short: {sentence}", what)
+            cut = f"Trajectories were cut short: {sentence}"
+            yield Finding(Severity.WARNING, cut, advice.deep)
         else:
             yield Finding(Severity.FINE, sentence)
 
 
-def _divergences(count: int, draws: int) -> Finding:
+def _divergences(count: int, draws: int, what: str) -> Finding:
     sentence = f"{count} divergent transitions in {draws:,} draws"
     if count == 0:
         return Finding(Severity.FINE, f"{sentence}.")
     return Finding(
         Severity.PROBLEM if count > DIVERGENT_PROBLEM * draws else Severity.WARNING,
         f"Parts of the target are too sharp for the step size: {sentence} ({count / draws:.2%}).",
-        "Raise target_accept, or reparametrise the model.",
+        what,
     )
 
 

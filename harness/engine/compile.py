@@ -20,13 +20,13 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from harness.engine.processes import children_end_with_us, terminate_descendants
-from harness.engine.program import StanProgram, as_argument, refuse_unreadable
+from harness.engine.program import StanProgram
 from harness.engine.staging import made_once
+from harness.engine.stanc import run_stanc
 from harness.engine.toolchain import CmdStan
-from harness.errors import CompileError, ToolchainError
+from harness.errors import CompileError
 from harness.folders import cache_folder
 
 # CmdStanPy writes the executable beside the source; both lie in the program's own folder.
@@ -57,61 +57,7 @@ class CompiledProgram:
     digest: str
 
 
-@dataclass(frozen=True)
-class Declared:
-    """Type of a variable.
-
-    Attributes
-    ----------
-    type
-        Type of each entry: ``int``, ``real``, ``complex`` or ``tuple``.
-    dimensions
-        Number of its axes.
-    """
-
-    type: str
-    dimensions: int
-
-    def __str__(self) -> str:
-        words = {"int": "integer", "complex": "complex number", "tuple": "tuple"}
-        word = words.get(self.type, "number")
-        if self.dimensions == 0:
-            return f"one {word}"
-        return f"{word}s with {self.dimensions} " + ("axis" if self.dimensions == 1 else "axes")
-
-
-def declarations(program: StanProgram, cmdstan: CmdStan) -> dict[str, dict[str, Declared]]:
-    """Return what each block of a program declares, by name.
-
-    Returns
-    -------
-    dict
-        By ``inputs``, ``parameters``, ``transformed parameters`` and ``generated quantities``.
-
-    Raises
-    ------
-    CompileError
-        If the program is not valid Stan.
-    """
-    described: dict[str, Any] = json.loads(run_stanc(program, cmdstan, "--info"))
-    for included in described.get("included_files", []):
-        refuse_unreadable(Path(included))
-    blocks = ("inputs", "parameters", "transformed parameters", "generated quantities")
-    return {
-        block: {
-            name: Declared(_type(each["type"]), int(each["dimensions"]))
-            for name, each in described[block].items()
-        }
-        for block in blocks
-    }
-
-
-def _type(described: str | list[Any]) -> str:
-    """Name a type; stanc describes a tuple by the list of what is in it."""
-    return described if isinstance(described, str) else "tuple"
-
-
-def program_digest(program: StanProgram, cmdstan: CmdStan) -> str:
+def program_digest(program: StanProgram, stanc: Path) -> str:
     """Return a hash of a program's name and text, and of everything that it includes.
 
     Raises
@@ -119,12 +65,12 @@ def program_digest(program: StanProgram, cmdstan: CmdStan) -> str:
     CompileError
         If the program is not valid Stan; the message is Stan's own, with the line.
     """
-    described: dict[str, list[str]] = json.loads(run_stanc(program, cmdstan, "--info"))
+    described: dict[str, list[str]] = json.loads(run_stanc(program, stanc, "--info"))
     return _digest(program, map(Path, described.get("included_files", [])))
 
 
 def source_digest(program: StanProgram) -> str:
-    """Return the same hash as :func:`program_digest`, without CmdStan; nothing is checked.
+    """Return the same hash as :func:`program_digest`, without stanc; nothing is checked.
 
     Raises
     ------
@@ -170,17 +116,6 @@ def _text(path: Path) -> bytes:
         raise CompileError(f"cannot read the Stan program {path}: {error.strerror}") from error
 
 
-def self_contained(program: StanProgram, cmdstan: CmdStan) -> str:
-    """Return a program's text with its includes written out, to send it elsewhere.
-
-    Raises
-    ------
-    CompileError
-        If the program is not valid Stan.
-    """
-    return run_stanc(program, cmdstan, "--auto-format", "--canonicalize=includes")
-
-
 @children_end_with_us()
 def compile_programs(
     programs: Iterable[StanProgram],
@@ -215,7 +150,7 @@ def compile_programs(
     cache = cache_folder("programs")
     flags = "".join(f"\0{name}={os.environ[name]}" for name in _FLAGS if name in os.environ)
     for program in wanted:
-        digest = program_digest(program, cmdstan)
+        digest = program_digest(program, cmdstan.stanc)
         made_of = f"{digest}\0{cmdstan.version}\0{cmdstan.path}{flags}".encode()
         folder = cache / hashlib.sha256(made_of).hexdigest()[:32]
         exe = folder / (program.path.stem + _EXE_SUFFIX)
@@ -285,35 +220,6 @@ class _Compilers:
             for process in self._running:
                 terminate_descendants(process.pid)
                 process.terminate()
-
-
-def run_stanc(program: StanProgram, cmdstan: CmdStan, *options: str) -> str:
-    """Run stanc on a program with some options, and return what it prints.
-
-    Raises
-    ------
-    CompileError
-        If the program cannot be read or is not valid Stan; the message is Stan's own.
-    """
-    refuse_unreadable(program.path)
-    include_paths = ",".join(map(str, program.include_paths))
-    command = [
-        str(cmdstan.path / "bin" / "stanc"),
-        f"--include-paths={include_paths}",
-        *options,
-        as_argument(program.path),
-    ]
-    try:
-        result = subprocess.run(
-            command, capture_output=True, encoding="utf-8", errors="replace", check=False
-        )
-    except OSError as error:
-        raise ToolchainError(
-            f"Stan's compiler {command[0]} cannot be run: {error.strerror}; see `harness doctor`"
-        ) from error
-    if result.returncode != 0:
-        raise CompileError(f"{program.path} is not a valid Stan program:\n{result.stderr.strip()}")
-    return result.stdout
 
 
 def _compile(entry: CompiledProgram, cmdstan: CmdStan, compilers: _Compilers) -> None:

@@ -15,11 +15,12 @@ from typing import Any
 
 import stanio
 
-from harness.engine.compile import program_digest, run_stanc
+from harness.engine.compile import program_digest
 from harness.engine.program import StanProgram
 from harness.engine.staging import made_once
 from harness.engine.stan_data import plain_data
 from harness.engine.stan_library import StanSource, load_library
+from harness.engine.stanc import run_stanc
 from harness.engine.toolchain import CmdStan
 from harness.engine.toolchain.tools import Compiler, find_compiler, run_logged
 from harness.errors import CompileError, ToolchainError
@@ -68,7 +69,7 @@ def program_library(program: StanProgram, cmdstan: CmdStan) -> Path:
         For the same reasons as in :func:`library_source`.
     """
     compiler = find_compiler()
-    made_of = [program_digest(program, cmdstan), _build_digest(compiler, cmdstan)]
+    made_of = [program_digest(program, cmdstan.stanc), _build_digest(compiler, cmdstan)]
     folder = (
         cache_folder("libraries") / hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:32]
     )
@@ -76,7 +77,7 @@ def program_library(program: StanProgram, cmdstan: CmdStan) -> Path:
 
     def build(staging: Path) -> None:
         source = staging / f"{program.path.stem}.hpp"
-        run_stanc(program, cmdstan, f"--o={source}")
+        run_stanc(program, cmdstan.stanc, f"--o={source}")
         headers = _precompiled(compiler, cmdstan)
         _run(
             [

@@ -15,12 +15,12 @@ from harness.engine.program import StanProgram
 from harness.engine.program_library import library_source
 from harness.engine.stan_library import DATA_SEED, StanInstance
 from harness.engine.stanli_package import (
-    HOW_TO_INSTALL_STANLI,
     is_unsupported,
     stanli_is_installed,
     stanli_source,
 )
 from harness.engine.toolchain import require_cmdstan, why_no_compiler
+from harness.engine.toolchain.tools import HOW_TO_INSTALL_STANLI
 from harness.errors import DataError, ToolchainError
 
 _log = logging.getLogger(__name__)

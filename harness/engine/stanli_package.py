@@ -1,7 +1,7 @@
 """The optional package stanli, which runs Stan programs with no C++ compile.
 
-Everything that we know about the package itself is here: how to install it, which of its passes are
-faulty, and where its library is.
+Everything that we know about the package itself is here: which of its passes are faulty, and
+where its library is.
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from harness.engine.compile import source_digest
 from harness.engine.program import StanProgram
 from harness.engine.stan_data import plain_data
 from harness.engine.stan_library import DATA_SEED, StanSource, load_library
+from harness.engine.toolchain.tools import HOW_TO_INSTALL_STANLI
 from harness.errors import CompileError, DataError, ToolchainError
-
-HOW_TO_INSTALL_STANLI = "pip install 'stanli==0.24.*'"
-"""The tested releases, as in the optional dependencies."""
 
 FAULTY_PASSES = ("STANLI_NO_REROLL", "STANLI_NO_PARTITION")
 """Environment variables that make stanli skip passes that compute wrong densities.

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.engine.compile import CompiledProgram, compile_programs, program_digest, self_contained
+from harness.engine.compile import CompiledProgram, compile_programs, program_digest
 from harness.engine.program import StanProgram
 from harness.engine.signals import interrupts_put_off
+from harness.engine.stanc import self_contained
 from harness.engine.toolchain import CmdStan
 from harness.errors import DataError, WorkersError
 from harness.experiment.job import Job, Outcome, SentProgram
@@ -96,7 +97,7 @@ def make_plan(
         cells += experiment.user_grid(profile, data_dir)
     cells = _chosen(experiment, cells, only)
     programs = {cell.program for cell in cells if cell.program is not None}
-    digests = {program: program_digest(program, cmdstan) for program in programs}
+    digests = {program: program_digest(program, cmdstan.stanc) for program in programs}
     tasks = tuple(tasks_of(experiment.name, cells, digests, cmdstan.version))
     return Plan(experiment, profile, tasks)
 
@@ -259,8 +260,8 @@ def _programs(
         return {
             program: SentProgram(
                 f"{program.path.parent.name}/{program.path.name}",
-                self_contained(program, cmdstan),
-                program_digest(program, cmdstan),
+                self_contained(program, cmdstan.stanc),
+                program_digest(program, cmdstan.stanc),
             )
             for program in needed
         }

@@ -145,20 +145,22 @@ class Fit:
     def raw(self) -> xr.Dataset:
         """Raw draws of everything in ``posterior``, by the same names.
 
-        Pseudo-samples have an axis of their own.  If the target itself was sampled, these are the
-        draws of the target.
+        Pseudo-samples have an axis of their own, the third.  If the target itself was sampled,
+        these are the draws of the target.
         """
         extended, posterior = self.extended, self.posterior
         if extended is None:
             return posterior
         # A parameter whose name methods use themselves has another name in the extended draws.
         own = {str(name): f"{name}_parameter" for name in posterior}
-        return xr.Dataset(
+        raw = xr.Dataset(
             {
                 name: extended[other if other in extended and other not in posterior else name]
                 for name, other in own.items()
             }
         )
+        # Behind a parameter's own axes it would be taken for one of them by `x[..., 0]`.
+        return raw.transpose("chain", "draw", PSEUDO_SAMPLE, ..., missing_dims="ignore")
 
     @property
     def chains_interact(self) -> bool:
@@ -283,11 +285,11 @@ class Fit:
                 "series whose plain average is the estimate"
             )
         if self.weighting == "unweighted":
-            return _of_draws(f(self.raw)).transpose("chain", "draw", ...)
+            return self._of_draws(f).transpose("chain", "draw", ...)
         weight = xr.DataArray(
             evidence.normalised_weights(self.log_weight), dims=("chain", "draw", PSEUDO_SAMPLE)
         )
-        return (weight * _of_draws(f(self.raw))).sum(PSEUDO_SAMPLE).transpose("chain", "draw", ...)
+        return (weight * self._of_draws(f)).sum(PSEUDO_SAMPLE).transpose("chain", "draw", ...)
 
     def expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
         """Estimate E_target[f] with its Monte Carlo standard error.
@@ -393,11 +395,32 @@ class Fit:
 
     def _values(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
         """Return f of every raw draw, axes (chain, draw, ...); pseudo-samples are a third axis."""
-        values = _of_draws(f(self.raw))
+        values = self._of_draws(f)
         third = (PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in values.dims else ()
         array = values.transpose("chain", "draw", *third, ...).to_numpy()
         # One layout in memory, so that sums are the same to the last digit after save and load.
         return np.ascontiguousarray(array, dtype=np.float64)
+
+    def _of_draws(self, f: Callable[[xr.Dataset], xr.DataArray]) -> xr.DataArray:
+        """Return a caller's function of every raw draw, an event as 0 and 1.
+
+        Raises
+        ------
+        DataError
+            If it has lost the axes of the draws.
+        """
+        raw = self.raw
+        values = f(raw)
+        wanted = ("chain", "draw", *((PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in raw.dims else ()))
+        if not isinstance(values, xr.DataArray) or not set(wanted) <= set(values.dims):
+            found = values.dims if isinstance(values, xr.DataArray) else type(values).__name__
+            axes = ", ".join(wanted[:-1])
+            raise DataError(
+                f"the function of the draws returned {found}, and not a DataArray with the axes "
+                f"{axes} and {wanted[-1]}: use the Dataset's own operations and methods, not those "
+                "of NumPy arrays"
+            )
+        return values.astype(float) if values.dtype == bool else values
 
     def save(self, path: Path) -> None:
         """Write the fit as NetCDF, completely or not at all.
@@ -469,20 +492,3 @@ class Fit:
             raise ValueError("its modes have other masses than probabilities")
         if "log_evidence" in self.tree.attrs:
             float(self.log_evidence.value)
-
-
-def _of_draws(values: object) -> xr.DataArray:
-    """Return what a caller's function of draws returned, an event as 0 and 1.
-
-    Raises
-    ------
-    DataError
-        If it has lost the axes of the draws.
-    """
-    if not isinstance(values, xr.DataArray) or not {"chain", "draw"} <= set(values.dims):
-        found = values.dims if isinstance(values, xr.DataArray) else type(values).__name__
-        raise DataError(
-            f"the function of the draws returned {found}, and not a DataArray with the axes chain "
-            "and draw: use the Dataset's own operations and methods, not those of NumPy arrays"
-        )
-    return values.astype(float) if values.dtype == bool else values

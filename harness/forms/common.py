@@ -15,8 +15,9 @@ from harness.engine.compile import CompiledProgram, compile_programs, source_dig
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
 from harness.engine.stan_data import numbers_in
 from harness.engine.stanli_nuts import run_stanli_nuts
-from harness.engine.stanli_package import HOW_TO_INSTALL_STANLI, stanli_is_installed
+from harness.engine.stanli_package import stanli_is_installed
 from harness.engine.toolchain import require_cmdstan, why_no_compiler
+from harness.engine.toolchain.tools import HOW_TO_INSTALL_STANLI
 from harness.errors import DataError, ToolchainError
 from harness.model import Model
 

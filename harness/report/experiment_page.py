@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from harness.diagnosis import Finding, Severity, r_hat_finding
+from harness.diagnosis.advice import OF_LIBRARY
 from harness.fit import Fit
 from harness.plan.spec import (
     Cell,
@@ -167,7 +168,9 @@ def across_runs(results: Results, cell: Cell) -> Finding:
             for name, array in runs[0].items()
         }
     )
-    return r_hat_finding(draws, " across runs", "so no single run can be trusted")
+    return r_hat_finding(
+        draws, " across runs", "so no single run can be trusted", OF_LIBRARY.better_path
+    )
 
 
 def _thinned(draws: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.engine.compile import Declared, declarations
 from harness.engine.program import StanProgram
-from harness.engine.toolchain import require_cmdstan
+from harness.engine.stanc import Declared, declarations
+from harness.engine.toolchain import require_stanc
 from harness.errors import DataError
 from harness.temper.program import TemperedProgram
 from harness.temper.templates import Variant
@@ -92,9 +92,9 @@ def refuse_other_variables(edited: EditedProgram, ours: StanProgram) -> None:
     DataError
         If a variable differs or is missing; the message names it.
     """
-    cmdstan = require_cmdstan()
-    theirs = declarations(StanProgram(edited.path, (edited.path.parent,)), cmdstan)
-    wanted = declarations(ours, cmdstan)
+    stanc = require_stanc()
+    theirs = declarations(StanProgram(edited.path, (edited.path.parent,)), stanc)
+    wanted = declarations(ours, stanc)
     for block, word in (("inputs", "data"), ("parameters", "parameters")):
         _refuse_difference(edited, word, theirs[block], wanted[block])
     written = {**theirs["transformed parameters"], **theirs["generated quantities"]}

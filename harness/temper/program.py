@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.engine.toolchain import require_cmdstan
+from harness.engine.stanc import Stanc
+from harness.engine.toolchain import require_stanc
 from harness.errors import DataError, RewriteError
 from harness.temper.base import BaseVerdict
 from harness.temper.classify import Classification, Statement, What, classify
@@ -24,7 +25,7 @@ from harness.temper.prior import write_prior
 from harness.temper.random_data import refuse_random_data
 from harness.temper.simulate import Simulation, write_simulation
 from harness.temper.source import tokens, without_comments
-from harness.temper.syntax import Stanc, Syntax, read_syntax, written_out
+from harness.temper.syntax import Syntax, read_syntax, written_out
 from harness.temper.templates import Variant
 from harness.temper.tree import walk
 from harness.temper.univariate import Listing, list_priors
@@ -386,4 +387,4 @@ def self_contained(path: Path, *, include_paths: Iterable[Path] = ()) -> str:
 
 
 def _stanc(path: Path, include_paths: Iterable[Path]) -> Stanc:
-    return Stanc(require_cmdstan(), [*map(Path, include_paths), path.parent])
+    return Stanc(require_stanc(), [*map(Path, include_paths), path.parent])

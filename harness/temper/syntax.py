@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.engine.program import as_argument, refuse_unreadable
-from harness.engine.toolchain import CmdStan
-from harness.errors import CompileError
+from harness.engine.stanc import Stanc
 from harness.temper.source import Line, Source, read_source
 from harness.temper.tree import Node, items, name_of, parse, stmt, tag
 from harness.temper.tree import field as value_of
@@ -106,60 +102,6 @@ class Syntax:
 
     def _line_of(self, token: int) -> Line:
         return self.source.line(self.source.tokens[token].start)
-
-
-class Stanc:
-    """The stanc of a CmdStan."""
-
-    def __init__(self, cmdstan: CmdStan, include_paths: Sequence[Path] = ()) -> None:
-        folder = cmdstan.path / "bin"
-        windows = folder / "stanc.exe"
-        self._command = [
-            str(windows if windows.is_file() else folder / "stanc"),
-            f"--include-paths={','.join(map(str, include_paths))}",
-        ]
-
-    def run(self, path: Path, *options: str) -> str:
-        """Return what stanc prints about a program.
-
-        Raises
-        ------
-        CompileError
-            If it cannot be read or is not valid Stan; the message is stanc's, with its line.
-        """
-        refuse_unreadable(path)
-        # When stanc prints its internal tree, it also writes C++ next to the program.
-        nowhere = [f"--o={os.devnull}"] if options[0].startswith("--debug") else []
-        command = [*self._command, *nowhere, *options, as_argument(path)]
-        result = subprocess.run(
-            command, capture_output=True, encoding="utf-8", errors="replace", check=False
-        )
-        if result.returncode != 0:
-            raise CompileError(f"{path} is not a valid Stan program:\n{result.stderr.strip()}")
-        return result.stdout
-
-    def formatted(self, text: str) -> str:
-        """Return a text that we wrote, checked and formatted by stanc."""
-        result = self._format(text)
-        if result.returncode != 0:
-            raise AssertionError(f"what was written is not valid:\n{result.stderr}\n{text}")
-        return result.stdout
-
-    def canonical(self, text: str) -> str | None:
-        """Return a text in stanc's format with all optional braces; None if it is not valid."""
-        result = self._format(text, "--canonicalize=braces")
-        return None if result.returncode else result.stdout
-
-    def _format(self, text: str, *options: str) -> subprocess.CompletedProcess[str]:
-        command = [*self._command, "--auto-format", "--max-line-length=78", *options, "-"]
-        return subprocess.run(
-            command,
-            input=text,
-            capture_output=True,
-            check=False,
-            encoding="utf-8",
-            errors="replace",
-        )
 
 
 def written_out(path: Path, stanc: Stanc) -> tuple[Source, dict[Path, list[str]]]:

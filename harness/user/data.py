@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from harness.engine.compile import Declared
 from harness.engine.program import StanProgram
 from harness.engine.stan_data import numbers_in
 from harness.engine.stan_source import stan_instance
+from harness.engine.stanc import Declared
 from harness.engine.stanli_package import (
     is_unsupported,
     stan_model,

@@ -17,11 +17,12 @@ from stanio import parse_header
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
-from harness.engine.compile import CompiledProgram, Declared
+from harness.engine.compile import CompiledProgram
 from harness.engine.program import StanProgram
 from harness.engine.staging import temporary_folder
 from harness.engine.stan_csv import EXACT
 from harness.engine.stan_data import plain_data
+from harness.engine.stanc import Declared
 from harness.errors import SamplingError
 from harness.files import write_text
 from harness.fit import PSEUDO_SAMPLE, Fit, build_fit, in_extended, target_draws

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity, diagnose
-from harness.diagnosis.finding import BETTER_PATH
+from harness.diagnosis.advice import advice_for
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.engine.unit_vectors import squared_lengths
@@ -280,7 +280,9 @@ class _Estimation:
         for each in diagnose(fit):
             if each.severity == Severity.PROBLEM:
                 # A better path is no help to draws that have none.
-                said = each.sentence if each.what_to_try == BETTER_PATH else str(each)
+                said = (
+                    each.sentence if each.what_to_try == advice_for(fit).better_path else str(each)
+                )
                 self._refusals.append(said.rstrip("."))
             else:
                 self._findings.append(each)

@@ -14,9 +14,9 @@ import numpy as np
 
 from harness import evidence
 from harness.diagnosis import Severity
-from harness.engine.compile import Declared, declarations
 from harness.engine.program import StanProgram
-from harness.engine.toolchain import require_cmdstan
+from harness.engine.stanc import Declared, declarations
+from harness.engine.toolchain import require_stanc
 from harness.errors import DataError
 from harness.evidence import BayesFactor, LogEvidence, ModelOdds
 from harness.forms.common import Engine
@@ -291,7 +291,7 @@ def compare_models(
         raise DataError("prior odds must be positive numbers")
     given, where = read_data(data)
     inputs = [
-        declarations(StanProgram(path, (*folders, path.parent)), require_cmdstan())["inputs"]
+        declarations(StanProgram(path, (*folders, path.parent)), require_stanc())["inputs"]
         for path in paths
     ]
     declaring = [False] * len(paths)

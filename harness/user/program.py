@@ -17,19 +17,14 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
-from harness.engine.compile import (
-    CompiledProgram,
-    Declared,
-    compile_programs,
-    declarations,
-    source_digest,
-)
+from harness.engine.compile import CompiledProgram, compile_programs, source_digest
 from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.restarts import started_anew
 from harness.engine.short_nuts import affordable
 from harness.engine.stan_source import stan_instance
-from harness.engine.toolchain import require_cmdstan
+from harness.engine.stanc import Declared, declarations
+from harness.engine.toolchain import require_cmdstan, require_stanc
 from harness.errors import (
     DataError,
     HarnessError,
@@ -502,7 +497,7 @@ def prepare(
     """
     given, where = read_data(data)
     program = StanProgram(path, (*include_paths, path.parent))
-    blocks = declarations(program, require_cmdstan())
+    blocks = declarations(program, require_stanc())
     kept, left_out = kept_names(blocks)
     _refuse(path, blocks, kept)
     chosen = chosen_engine(engine)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.diagnosis import R_HAT_WARNING, Finding, remember
+from harness.diagnosis import R_HAT_WARNING, Finding, give_options, remember
 from harness.engine.compile import source_digest
 from harness.engine.nuts import NutsSettings
 from harness.engine.signals import is_from_signal
@@ -485,6 +485,7 @@ class Steps:
         """Add to a fit what its draws do not show: programs, findings, the pilots' results."""
         program = self.program
         remember(fit, [*findings, *self.of_program(fit)])
+        give_options(fit)
         fit.tree.attrs |= {
             "model": program.path.stem,
             "programs": json.dumps(program.programs(fit)),

@@ -1,16 +1,18 @@
-"""Find CmdStan or assemble it, and make CmdStanPy use it."""
+"""Find CmdStan or assemble it, and make CmdStanPy use it; or have Stan's compiler alone."""
 
 from __future__ import annotations
 
 import logging
 import os
+from pathlib import Path
 
 from harness.engine.toolchain.assemble import ensure_assembled
 from harness.engine.toolchain.locate import CmdStan, search, version_of
+from harness.engine.toolchain.stanc import ensure_stanc
 from harness.engine.toolchain.tools import find_compiler, find_make
 from harness.errors import ToolchainError
 
-__all__ = ["CmdStan", "find_cmdstan", "require_cmdstan", "why_no_compiler"]
+__all__ = ["CmdStan", "find_cmdstan", "require_cmdstan", "require_stanc", "why_no_compiler"]
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +58,19 @@ def require_cmdstan() -> CmdStan:
         found = CmdStan(folder, version_of(folder), "assembled")
     use(found)
     return found
+
+
+def require_stanc() -> Path:
+    """Return the stanc of the CmdStan that is here, or fetch it alone: that needs no C++ compiler.
+
+    Raises
+    ------
+    ToolchainError
+        If ``$CMDSTAN`` names a folder that holds no CmdStan, or stanc cannot be fetched or does
+        not run here.
+    """
+    found = _search()
+    return ensure_stanc() if found is None else found.stanc
 
 
 def use(cmdstan: CmdStan) -> None:

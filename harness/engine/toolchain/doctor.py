@@ -17,11 +17,19 @@ from harness.engine.toolchain.assemble import STAN_VERSION
 from harness.engine.toolchain.clear import size_of
 from harness.engine.toolchain.locate import CmdStan, search
 from harness.engine.toolchain.preflight import MEGABYTES_NEEDED, obstacles
-from harness.engine.toolchain.tools import HOW_TO_INSTALL, Compiler, Make, find_compiler, find_make
+from harness.engine.toolchain.tools import (
+    HOW_TO_INSTALL,
+    HOW_TO_INSTALL_STANLI,
+    Compiler,
+    Make,
+    find_compiler,
+    find_make,
+)
 from harness.errors import ToolchainError
 from harness.folders import cache_root, changed_by_others, owned_folders
 
 _PACKAGES = ("cmdstanpy", "arviz-base", "arviz-stats", "arviz-plots")
+_STANLI = "stanli"
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,7 @@ class Facts:
     cache: Path
     cache_bytes: int
     packages: dict[str, str | None]
+    stanli: str | None
     notes: tuple[str, ...]
     problems: tuple[str, ...]
 
@@ -91,6 +100,7 @@ def gather() -> Facts:
         cache=cache_root(),
         cache_bytes=sum(map(size_of, owned_folders())),
         packages=packages,
+        stanli=_version_of(_STANLI),
         notes=notes,
         problems=tuple(problems),
     )
@@ -106,6 +116,7 @@ def as_text(facts: Facts) -> str:
         ("CmdStan", _cmdstan_line(facts)),
         ("Cache", f"{facts.cache} ({facts.cache_bytes / 1e6:.1f} MB)"),
         *((name, version or "missing") for name, version in facts.packages.items()),
+        (_STANLI, facts.stanli or "not installed; it is optional"),
     ]
     lines = [f"{label:<12} {value}" for label, value in rows]
     lines += [f"Note: {note}" for note in facts.notes]
@@ -118,6 +129,8 @@ def as_text(facts: Facts) -> str:
         lines += [f"Problem: {first}", *(f"         {line}" for line in rest)]
     if facts.compiler is None or facts.make is None:
         lines += ["", "A C++ compiler and make come with:", *(f"  {s}" for s in HOW_TO_INSTALL)]
+        there = "" if facts.stanli else f", once you have run {HOW_TO_INSTALL_STANLI}"
+        lines.append(f"Without them, `harness sample --engine stanli` works{there}.")
     return "\n".join(lines)
 
 
@@ -165,6 +178,7 @@ def as_json(facts: Facts) -> str:
         "python": {"path": facts.python_path, "version": facts.python},
         "system": facts.system,
         "packages": facts.packages,
+        "stanli": facts.stanli,
         "notes": list(facts.notes),
         "problems": list(facts.problems),
     }

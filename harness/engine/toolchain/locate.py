@@ -34,6 +34,11 @@ class CmdStan:
     version: str
     source: Source
 
+    @property
+    def stanc(self) -> Path:
+        """Its compiler of Stan programs."""
+        return _stanc_of(self.path)
+
 
 @dataclass(frozen=True)
 class Search:
@@ -119,13 +124,18 @@ def _releases_at_home() -> list[Path]:
     return [folder for _, folder in sorted(found, reverse=True)]
 
 
+def _stanc_of(folder: Path) -> Path:
+    """Return where a CmdStan has its compiler of Stan programs; on Windows it has a suffix."""
+    windows = folder / "bin" / "stanc.exe"
+    return windows if windows.is_file() else folder / "bin" / "stanc"
+
+
 def _what_is_missing(folder: Path) -> str | None:
     if not folder.is_dir():
         return "there is no such folder"
     if not (folder / "makefile").is_file():
         return "it has no makefile"
-    # On Windows the compiler of Stan programs carries a suffix.
-    if not any((folder / "bin" / name).is_file() for name in ("stanc", "stanc.exe")):
+    if not _stanc_of(folder).is_file():
         return "it has no bin/stanc (it was not built)"
     if is_copy(folder):
         return _COPIED
@@ -142,9 +152,7 @@ _COPIED = (
 
 def _what_is_broken(folder: Path) -> str | None:
     """Say why Stan's compiler in a CmdStan cannot be used: it does not run, or is too old."""
-    stanc = next(
-        path for name in ("stanc", "stanc.exe") if (path := folder / "bin" / name).is_file()
-    )
+    stanc = _stanc_of(folder)
     if not os.access(stanc, os.X_OK):
         return f"{stanc} is not executable"
     told = output_of([str(stanc), "--version"])

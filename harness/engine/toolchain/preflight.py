@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.engine.toolchain import wheels
@@ -16,27 +16,42 @@ from harness.folders import cache_root
 
 # The headers take 150 MB, the wheels 50 and the precompiled header 800.
 MEGABYTES_NEEDED = 1100
+# Of the wheels, one is needed, and stanc takes 30.
+_MEGABYTES_OF_STANC = 100
 _OLDEST_GLIBC = (2, 28)
 
 
 def obstacles() -> Iterator[ToolchainError]:
     """Yield each obstacle to assembling CmdStan, in the order in which it would be met."""
     root = cache_root()
-    for check in (_platform, _writable, _path_for_make, _room):
-        problem = check(root)
-        if problem is not None:
-            yield ToolchainError(problem)
+    problems = (
+        *(_platform(), _writable(root), _path_for_make(root)),
+        _room(root, "Assembling CmdStan", MEGABYTES_NEEDED),
+    )
+    yield from (ToolchainError(problem) for problem in problems if problem is not None)
     for find in (find_make, find_compiler):
         try:
             find()
         except ToolchainError as error:
             yield error
+    yield from _no_pip(root, wheels.WHEELS)
+
+
+def obstacles_to_stanc() -> Iterator[ToolchainError]:
+    """Yield each obstacle to having stanc alone, in the order in which it would be met."""
+    root = cache_root()
+    problems = (_platform(), _writable(root), _room(root, "Stan's compiler", _MEGABYTES_OF_STANC))
+    yield from (ToolchainError(problem) for problem in problems if problem is not None)
+    yield from _no_pip(root, (wheels.stanc_alone(),))
+
+
+def _no_pip(root: Path, needed: Sequence[wheels.Wheel]) -> Iterator[ToolchainError]:
     store = root / "wheels"
-    if not wheels.has_pip() and not all(wheels.is_cached(w, store) for w in wheels.WHEELS):
+    if not wheels.has_pip() and not all(wheels.is_cached(each, store) for each in needed):
         yield ToolchainError(wheels.NO_PIP)
 
 
-def _platform(root: Path) -> str | None:
+def _platform() -> str | None:
     library, number = platform.libc_ver()
     here = f"{platform.system()} {platform.machine()}"
     if platform.system() == "Linux" and platform.machine() in ("x86_64", "AMD64"):
@@ -74,15 +89,15 @@ def _path_for_make(root: Path) -> str | None:
     return None
 
 
-def _room(root: Path) -> str | None:
+def _room(root: Path, what: str, megabytes: int) -> str | None:
     try:
         free = shutil.disk_usage(_nearest(root)).free // 1_000_000
     except OSError:
         return None  # the check of the folder itself reports whatever is wrong there
-    if free >= MEGABYTES_NEEDED:
+    if free >= megabytes:
         return None
     return (
-        f"Assembling CmdStan needs {MEGABYTES_NEEDED} MB in {root}; {free} MB are free there.\n"
+        f"{what} needs {megabytes} MB in {root}; {free} MB are free there.\n"
         "Free some, or set HARNESS_CACHE to a folder on a larger disk."
     )
 

@@ -24,6 +24,9 @@ HOW_TO_INSTALL = (
     "Fedora, RHEL:   sudo dnf install gcc-c++ make",
     "macOS:          brew install gcc make   (or: xcode-select --install)",
 )
+HOW_TO_INSTALL_STANLI = "pip install 'stanli==0.24.*'"
+"""The tested releases of the package that needs no compiler, as in the optional dependencies."""
+
 _ASK_DOCTOR = (
     "Install it with `sudo apt install g++ make` or what `harness doctor` says for your system."
 )

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from harness.engine.toolchain.tools import run_logged
@@ -105,6 +105,16 @@ WHEELS = (
         ),
     ),
 )
+
+
+def stanc_alone() -> Wheel:
+    """Return the wheel that has Stan's compiler, of which only that and its licence are kept."""
+    wheel = WHEELS[0]
+    members = (
+        ("httpstan/stanc", "stanc"),
+        *(each for each in wheel.members if each[1].startswith("licenses/")),
+    )
+    return replace(wheel, holds="Stan's compiler", members=members)
 
 
 def sha256_of(path: Path) -> str:
