@@ -27,8 +27,8 @@ from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.stan_data import plain_data
 from harness.engine.stanli_nuts import STAN_VERSIONS
-from harness.engine.stanli_package import HOW_TO_INSTALL_STANLI
 from harness.engine.toolchain import find_cmdstan
+from harness.engine.toolchain.tools import HOW_TO_INSTALL_STANLI
 from harness.errors import CompileError, DataError, SamplingError, ToolchainError
 from harness.fit import Fit
 from harness.folders import shipped

@@ -37,7 +37,7 @@ def tempered_alone(steps: Steps, method: Tempered) -> UserFit:
         raise SamplingError(
             f"{steps.program.path}: the pilots found no path to temper along: "
             f"{scouted.failures.get('search') or steps.program.model.no_gaussian_base}. Use "
-            "--method nuts, or auto, which keeps the fit of plain NUTS"
+            "--method parallel_tempering, which needs no such path, or auto, which begins with NUTS"
         )
     fit = steps.tempered(method, scouted.path, scouted.starts, scouted=scouted, alone=True)
     differ = steps.program.difference_by_editing(method, scouted.path, steps.seed, steps.num)
