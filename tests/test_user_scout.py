@@ -105,6 +105,50 @@ def test_a_bridge_adds_to_a_leg_that_succeeds(
     )
 
 
+SOUND = {"search_is_sound": True, "nuts_is_sound": True}
+
+
+@pytest.mark.parametrize(
+    ("paths", "alone", "told"),
+    [
+        ([(-1.00, 0.04), (-0.93, 0.03), (-0.91, 0.05)], True, False),
+        # Short paths' errors are too small; less than a tenth is no disagreement.
+        ([(-0.91, 0.001)], True, False),
+        # One that three standard errors explain, and one that they do not.
+        ([(-0.80, 0.10)], True, False),
+        ([(-0.80, 0.02)], False, False),
+        # Paths that differ among themselves explain everything, but not without a word.
+        ([(-0.50, 0.01), (-0.70, 0.01), (-0.30, 0.01)], True, True),
+    ],
+)
+def test_a_bridge_that_no_path_contradicts_is_taken_alone(
+    schools: Model,
+    draws: Mapping[str, FloatArray],
+    paths: list[tuple[float, float]],
+    alone: bool,
+    told: bool,
+) -> None:
+    scouted = scout_program(schools, draws=draws, divergent=False, seed=3)
+    bridge = LogEvidence(-1.0, 0.003)
+    made = replace(
+        scouted,
+        estimates={
+            scouted.origin: tuple(LogEvidence(*each) for each in paths),
+            BRIDGE: (bridge,),
+        },
+        constant=LogEvidence(0.0, 0.0),
+        failures={},
+    )
+    found, findings = pilots_evidence(schools, made, **SOUND)
+    assert found is not None
+    assert (found == bridge) is alone
+    assert any("estimates of log Z disagree" in str(each) for each in findings) is told
+    # A bridge from draws that miss a mode counts for nothing.
+    unsound, _ = pilots_evidence(schools, made, **{**SOUND, "nuts_is_sound": False})
+    assert unsound is not None
+    assert unsound.value > bridge.value
+
+
 def test_pilots_that_miss_a_part_of_a_prior_do_not_give_its_integral() -> None:
     """From a Gaussian they do not get into the neck of a funnel, and disagree little."""
     rng = np.random.default_rng(1)

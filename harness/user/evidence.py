@@ -12,6 +12,8 @@ _DISAGREE = 1e-3
 """Probability that sound legs differ by as much, below which they disagree."""
 _MATTERS = 0.3
 """Difference in nats that is worth reporting."""
+_ERRORS, _CLOSE = 3.0, 0.1
+"""Difference of a bridge from paths, in standard errors and in nats, up to which they agree."""
 _NEGLIGIBLE_CONSTANT = 0.05
 _PROPER = "Give every parameter a proper prior, or do not compare log Z between models."
 
@@ -49,6 +51,8 @@ def pilots_evidence(
     near = _near(scouted, bridge=nuts_is_sound)
     if near and by_bridge:
         findings.append(bridge_of_draws(scouted.failures["near"]))
+    if nuts_is_sound and near and _bridge_is_enough(scouted, search):
+        return _with_constant(scouted, [], _of_bridge(scouted)), findings
     if not search and not near:
         # Several pilots may have failed for one reason.
         reasons = "; ".join(dict.fromkeys(scouted.failures.values()))
@@ -85,6 +89,28 @@ def pilots_evidence(
     if not nuts_is_sound:
         return _with_constant(scouted, search, []), findings
     return _with_constant(scouted, search, near), findings
+
+
+def _bridge_is_enough(scouted: Scouted, search: list[LogEvidence]) -> bool:
+    """Whether there is a bridge from NUTS's draws, and no path disagrees with it.
+
+    Short paths of few particles have errors of some hundredths, which are too small.  A bridge's
+    are thousandths, and halves and reshuffled blocks of the draws confirm them.
+    """
+    if BRIDGE not in scouted.estimates:
+        return False
+    paths = [*search, *_near(scouted, bridge=False)]
+    if not paths:
+        return True
+    (bridge,) = _of_bridge(scouted)
+    gap = evidence.combined_log_evidence(paths).estimate.minus(bridge)
+    return abs(gap.value) <= max(min(_ERRORS * gap.mcse, _MATTERS), _CLOSE)
+
+
+def _of_bridge(scouted: Scouted) -> list[LogEvidence]:
+    """Return the bridge's estimate, divided by what the prior integrates to."""
+    constant = 0.0 if scouted.constant is None else scouted.constant.value
+    return [LogEvidence(each.value - constant, each.mcse) for each in scouted.estimates[BRIDGE]]
 
 
 def _near(scouted: Scouted, *, bridge: bool) -> list[LogEvidence]:
