@@ -20,7 +20,7 @@ from harness.fit import weigh_modes
 from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable, Visits, find_modes
 from harness.temper import tempered_model
-from harness.user.in_modes import METHOD, InModes, known_modes, nuts_in_modes
+from harness.user.in_modes import METHOD, Basin, InModes, known_modes, nuts_in_modes
 from harness.user.in_which_mode import InWhichMode
 
 assert stanli is not None
@@ -72,7 +72,7 @@ def check(made: InModes, found: FoundModes) -> None:
     integral = made.log_integral
     assert 0 < integral.mcse < 0.03
     assert abs(integral.value - (log_evidence - np.log(2))) < 4 * integral.mcse
-    fit = weigh_modes(made.fit, made.mode, made.probability, made.log_error, seed=1)
+    fit = weigh_modes(made.fit, made.basin, made.probability, made.log_error, seed=1)
     share = fit.expectation(lambda draws: draws["a"] < 0)
     assert 0 < share.mcse < 0.02
     assert abs(float(share.value) - below) < 4 * float(share.mcse)
@@ -125,14 +125,25 @@ def test_places_that_nuts_leaves(model: Model, density: BatchedDensity, exact: F
     left = by_hand(found, numbers, (*ordered, place))
     assert known_modes(left.table) == [0, 1, 2]
     made = nuts_in_modes(model, left, NUTS, most_seconds=30, seed=3)
-    assert made.sampled == [0, 1]
+    assert list(made.of_modes) == [0, 1]
     assert made.table(left.table).modes[2].probability == 0
     # A border through a mode, which NUTS crosses all the time.
     middle = np.median(found.points[numbers == 0, 1])
     numbers = np.where((numbers == 0) & (found.points[:, 1] > middle), 2, numbers)
     parts = tuple(found.points[numbers == k] for k in range(3))
-    with pytest.raises(SamplingError, match="NUTS does not stay in mode 1"):
-        nuts_in_modes(model, by_hand(found, numbers, parts), NUTS, most_seconds=10, seed=4)
+    crossed = by_hand(found, numbers, parts)
+    made = nuts_in_modes(model, crossed, NUTS, most_seconds=30, seed=4)
+    assert [set(each.shares) for each in made.basins] == [{0, 2}, {1}]
+    check(made, crossed)
+    # Half of that mode is on either side of the border.
+    (one, _), (other, error) = made.basins[0].shares[0], made.basins[0].shares[2]
+    assert one + other == pytest.approx(1)
+    assert abs(other - 0.5) < 4 * np.hypot(error, 0.5 / np.sqrt(np.sum(found.points[:, 0] > 0)))
+    # Draws stay as they are in a table that is compared with these probabilities.
+    table = made.compared(crossed.table)
+    before = [each.probability for each in crossed.table.modes]
+    assert [each.probability for each in table.modes] == before
+    assert [each.local for each in table.modes] == [made.of_modes[k] for k in range(3)]
 
 
 def test_the_number_of_modes(model: Model, density: BatchedDensity, exact: FloatArray) -> None:
@@ -152,8 +163,14 @@ def test_the_number_of_modes(model: Model, density: BatchedDensity, exact: Float
 
 def test_the_integral_is_the_sum_of_masses() -> None:
     masses = [LogEvidence(float(np.log(each)), error) for each, error in ((3.0, 0.1), (1.0, 0.2))]
-    made = InModes(None, np.zeros((1, 4), dtype=np.intp), masses, [0, 1])  # type: ignore[arg-type]
+    shares = [{0: (0.8, 0.1), 2: (0.2, 0.1)}, {1: (1.0, 0.0)}]
+    basins = [Basin(*each) for each in zip(masses, shares, strict=True)]
+    made = InModes(None, np.zeros((1, 4), dtype=np.intp), basins)  # type: ignore[arg-type]
     assert made.probability == pytest.approx([0.75, 0.25])
+    # To first order the error of a probability p by masses is p (1 - p) times that of their ratio.
+    error = 0.75 * 0.25 * np.hypot(0.1, 0.2)
+    assert made.of_modes[1] == pytest.approx((0.25, error))
+    assert made.of_modes[0] == pytest.approx((0.6, np.hypot(0.8 * error, 0.075)))
     assert made.log_integral == pytest.approx((np.log(4), np.hypot(0.075, 0.05)))
 
 
@@ -174,8 +191,8 @@ def test_draws_of_a_wide_mode_are_not_those_of_a_narrow_one_nearby() -> None:
     assert known.of(wide[1000:]).mean() < 0.002
     assert known.of(narrow[1000:]).mean() > 0.998
     assert np.array_equal(known.of(points), numbers)
-    assert known.elsewhere(wide[1000:], 0).mean() < 0.002
-    assert known.elsewhere(narrow[1000:], 0).mean() > 0.99
+    assert known.elsewhere(wide[1000:], [0]).mean() < 0.002
+    assert known.elsewhere(narrow[1000:], [0]).mean() > 0.99
     # A mode that is known by its peak alone: draws in it are elsewhere only if they are in another.
     peak = FoundModes(
         replace(table, modes=(mode, replace(mode, probability=0.0))),
@@ -183,6 +200,6 @@ def test_draws_of_a_wide_mode_are_not_those_of_a_narrow_one_nearby() -> None:
         (wide[:9], np.eye(1, 20) * 2.0),
     )
     known = InWhichMode(peak)
-    assert known.elsewhere(narrow, 1).mean() < 0.01
+    assert known.elsewhere(narrow, [1]).mean() < 0.01
     # Moments of 250 draws in 20 dimensions make the ellipsoid a little small.
-    assert known.elsewhere(wide[1000:], 1).mean() > 0.9
+    assert known.elsewhere(wide[1000:], [1]).mean() > 0.9

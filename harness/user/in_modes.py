@@ -2,14 +2,15 @@
 
 Where modes are known, but no method gives enough draws of all of them, each can be sampled by
 itself: NUTS that starts in a mode stays in it, and a bridge from its draws tells the integral of
-the density over it.  The bridge's proposal is fitted to these draws, far from other modes.
+the density over it.  The bridge's proposal is fitted to these draws, far from other modes.  Modes
+that NUTS does move between, as along a ring, are one basin, which is sampled as a whole.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import NamedTuple
@@ -22,14 +23,14 @@ from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
-from harness.engine.nuts import NutsSettings
+from harness.engine.nuts import NutsRun, NutsSettings
 from harness.engine.short_nuts import affordable, run_short_nuts
-from harness.errors import SamplingError
+from harness.errors import FAILURES, SamplingError
 from harness.evidence import LogEvidence, normalised_weights, strata_errors
 from harness.fit import Fit, build_fit, in_extended
 from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable
-from harness.modes.words import CLIMBS
+from harness.modes.words import CLIMBS, listed
 from harness.path import starting_values
 from harness.user.compare import unconstrained
 from harness.user.in_which_mode import InWhichMode
@@ -42,52 +43,73 @@ MOST_MODES = 16
 _NEGLIGIBLE = 1e-3
 """Probability of a mode without draws below which it is left out."""
 _WARMUP = 500
+_SHORT = NutsSettings(chains=4, warmup=300, draws=500)
 _STAYS = 0.95
 """Share of the draws of each chain in its mode, below which NUTS does not stay there."""
+_VISITED = 0.01
+"""Share of the draws in another mode from which on NUTS goes there."""
+_TIMES = 4
+"""Factor of the draws where chains in a basin disagree."""
 _NUTS_SHARE, _BRIDGE_SHARE = 0.5, 0.4
 """Shares of the time for each mode."""
 _STATS = ("lp", "acceptance_rate", "step_size", "tree_depth", "n_steps", "diverging")
 """Statistics that are kept; energies are not, because their levels differ between modes."""
 
 
+class Basin(NamedTuple):
+    """One mode, or several that NUTS moves between."""
+
+    log_mass: LogEvidence
+    """Log of the integral of the density over it."""
+    shares: Mapping[int, tuple[float, float]]
+    """Share of its draws in each of its modes, by the mode's number from 0, with its error."""
+
+
 class InModes(NamedTuple):
     """NUTS's draws in each mode."""
 
     fit: Fit
-    """All draws, those of one mode after those of another in each chain, unweighted."""
-    mode: npt.NDArray[np.intp]
-    """Mode of each draw, from 0, among those that were sampled, shape (chains, draws)."""
-    log_mass: Sequence[LogEvidence]
-    """Log of the integral of the density over each of these."""
-    sampled: Sequence[int]
-    """Their numbers in the table of modes, from 0."""
+    """All draws, those of one basin after those of another in each chain, unweighted."""
+    basin: npt.NDArray[np.intp]
+    """Basin of each draw, from 0, shape (chains, draws)."""
+    basins: Sequence[Basin]
+    """What each of them is."""
 
     @property
     def probability(self) -> FloatArray:
-        """Probability of each mode by its mass, shape (K,)."""
-        return normalised_weights(np.array([each.value for each in self.log_mass]))
+        """Probability of each basin by its mass, shape (K,)."""
+        return normalised_weights(np.array([each.log_mass.value for each in self.basins]))
 
     @property
     def log_error(self) -> FloatArray:
         """Standard error of the log of each mass, shape (K,)."""
-        return np.array([each.mcse for each in self.log_mass])
+        return np.array([each.log_mass.mcse for each in self.basins])
 
     @property
     def log_integral(self) -> LogEvidence:
-        """Log of the integral of the density over all these modes."""
-        value = np.logaddexp.reduce([each.value for each in self.log_mass])
+        """Log of the integral of the density over all basins."""
+        value = np.logaddexp.reduce([each.log_mass.value for each in self.basins])
         error = np.sqrt(np.square(self.probability * self.log_error).sum())
         return LogEvidence(float(value), float(error))
 
+    @property
+    def of_modes(self) -> dict[int, tuple[float, float]]:
+        """Probability of each mode that was sampled, by its number from 0, with its error."""
+        p, error = self.probability, strata_errors(self.probability, self.log_error)
+        return {
+            number: (float(p[k]) * share, float(np.hypot(error[k] * share, p[k] * mcse)))
+            for k, each in enumerate(self.basins)
+            for number, (share, mcse) in each.shares.items()
+        }
+
     def table(self, before: ModeTable) -> ModeTable:
         """Return a table of modes with these probabilities, and what all methods saw."""
-        p, error = self.probability, strata_errors(self.probability, self.log_error)
+        known = self.of_modes
 
         def changed(number: int, mode: Mode) -> Mode:
-            if number not in self.sampled:
+            if number not in known:
                 return replace(mode, probability=0.0)
-            at = self.sampled.index(number)
-            share, mcse = float(p[at]), float(error[at])
+            share, mcse = known[number]
             return replace(
                 mode,
                 probability=share,
@@ -98,6 +120,15 @@ class InModes(NamedTuple):
 
         modes = tuple(changed(k, mode) for k, mode in enumerate(before.modes))
         return replace(before, modes=modes, methods=(METHOD, *before.methods))
+
+    def compared(self, before: ModeTable) -> ModeTable:
+        """Return a table of modes whose draws stay, with these probabilities beside their own."""
+        known = self.of_modes
+        modes = tuple(
+            replace(mode, local=known[k]) if k in known else mode
+            for k, mode in enumerate(before.modes)
+        )
+        return replace(before, modes=modes, gradients=before.gradients + round(self.fit.gradients))
 
 
 def known_modes(table: ModeTable) -> list[int]:
@@ -122,7 +153,8 @@ def nuts_in_modes(
 ) -> InModes:
     """Run NUTS in each known mode, and weigh the modes by bridges from its draws.
 
-    A mode that had no draws, and that NUTS leaves, is left out.
+    A mode that NUTS leaves is sampled together with those that it goes to, but left out if it had
+    no draws.
 
     Parameters
     ----------
@@ -140,87 +172,183 @@ def nuts_in_modes(
     Raises
     ------
     SamplingError
-        If there are fewer than two or too many modes, NUTS leaves one of them or does not mix in
-        it, or the bridge cannot be relied on.
+        If there are fewer than two or too many modes, NUTS does not mix in one of them or moves
+        between all, or a bridge cannot be relied on.
     """
     chosen = known_modes(found.table)
     if not 2 <= len(chosen) <= MOST_MODES:
         raise SamplingError(f"there are {len(chosen)} modes, and not 2 to {MOST_MODES}")
     began = time.perf_counter()
-    density = BatchedDensity(model.program("target"), model.data, threads=cores())
-    known, peaked = InWhichMode(found), PeakedLengths(density)
-    each = most_seconds / len(chosen)
-    runs = {}
-    for k in chosen:
-        run = _sampled(model, density, peaked, known, k, found.inside[k], nuts, each, seed)
-        if run is not None:
-            runs[k] = run
-        elif found.table.modes[k].probability > 0:
-            raise SamplingError(f"NUTS does not stay in mode {k + 1}")
-    if len(runs) < 2:
-        raise SamplingError("NUTS stays in one mode only")
+    runs = _Runs(model, found, nuts, most_seconds, seed)
+    made = runs.in_basins(chosen)
+    if len(made) < 2:
+        raise SamplingError("NUTS stays in one mode only, or moves between all")
     seconds = time.perf_counter() - began
-    return _together(model, density, runs, nuts, seconds, seed)
+    return _together(model, runs.density.engine, made, nuts, seconds, seed)
+
+
+def beside_masses(
+    model: Model, found: FoundModes, nuts: NutsSettings, *, most_seconds: float, seed: int
+) -> ModeTable:
+    """Return a table of modes with probabilities by short runs in each beside those by the draws.
+
+    A tempered run that hardly ever finds its way into a narrow mode may not show that, and points
+    around peaks do not weigh modes that are no ellipsoids.
+
+    Parameters
+    ----------
+    model, found, nuts, most_seconds, seed
+        As for :func:`nuts_in_modes`.
+
+    Returns
+    -------
+    ModeTable
+        As it is if :func:`nuts_in_modes` fails: then nothing but the draws is known.
+    """
+    short = replace(
+        nuts,
+        warmup=min(nuts.warmup, _SHORT.warmup),
+        draws=min(nuts.draws, _SHORT.draws),
+        chains=_SHORT.chains,
+    )
+    try:
+        made = nuts_in_modes(model, found, short, most_seconds=most_seconds, seed=seed)
+    except FAILURES:
+        return found.table
+    return made.compared(found.table)
 
 
 class _Run(NamedTuple):
     values: dict[str, FloatArray]
     stats: dict[str, FloatArray]
-    log_mass: LogEvidence
+    basin: Basin
     gradients: FloatArray
     evaluations: int
 
 
-def _sampled(
-    model: Model,
-    density: BatchedDensity,
-    peaked: PeakedLengths,
-    known: InWhichMode,
-    number: int,
-    inside: FloatArray,
-    nuts: NutsSettings,
-    most_seconds: float,
-    seed: int,
-) -> _Run | None:
-    """Run NUTS in a mode; None if it leaves the mode."""
-    one_seed = int(np.random.SeedSequence([seed, 16, number]).generate_state(1)[0])
-    rng = np.random.default_rng(one_seed)
-    settings = affordable(
-        replace(nuts, warmup=min(nuts.warmup, _WARMUP)), density, _NUTS_SHARE * most_seconds
-    )
-    few = len(inside) < settings.chains
-    start = inside[rng.choice(len(inside), size=settings.chains, replace=few)]
-    run = run_short_nuts(
-        model.program("target"),
-        model.data,
-        settings,
-        one_seed,
-        inits=starting_values(density.constrain(start), chains=settings.chains),
-    )
-    values = {name: run.variables[name] for name in density.shapes}
-    points = unconstrained(values, 2, density)
-    flat = peaked.of_draws(points).reshape(-1, points.shape[2])
-    own = ~known.elsewhere(flat, number).reshape(points.shape[:2])
-    if own.mean(axis=1).min() < _STAYS:
-        return None
-    # The draws in a mode of a chain that leaves it now and then are draws of the mode.
-    kept = _first_of_each(own)
-    chain = np.arange(len(own))[:, None]
-    points = points[chain, kept]
-    if evidence.largest_r_hat(points) > R_HAT_PROBLEM:
-        raise SamplingError(f"chains of NUTS disagree in mode {number + 1}")
-    log_mass, evaluations = mass_by_bridge(
-        density, points, most_seconds=_BRIDGE_SHARE * most_seconds, seed=one_seed
-    )
-    if log_mass is None:
-        raise SamplingError(f"no bridge tells the mass of mode {number + 1}")
-    return _Run(
-        {name: each[chain, kept] for name, each in values.items()},
-        {name: run.sample_stats[name][chain, kept] for name in _STATS if name in run.sample_stats},
-        log_mass,
-        run.gradients,
-        evaluations,
-    )
+class _DisagreeError(SamplingError):
+    """Chains in one basin disagree."""
+
+
+class _Runs:
+    """Runs of NUTS in basins, which grow while NUTS leaves them."""
+
+    def __init__(
+        self, model: Model, found: FoundModes, nuts: NutsSettings, most_seconds: float, seed: int
+    ) -> None:
+        self.density = BatchedDensity(model.program("target"), model.data, threads=cores())
+        self._model, self._found, self._seed = model, found, seed
+        self._nuts = replace(nuts, warmup=min(nuts.warmup, _WARMUP))
+        self._known, self._peaked = InWhichMode(found), PeakedLengths(self.density)
+        self._ends = time.perf_counter() + most_seconds
+
+    def in_basins(self, chosen: Sequence[int]) -> list[_Run]:
+        """Return a run in each basin of some modes."""
+        waiting = [frozenset([k]) for k in chosen]
+        runs: dict[frozenset[int], _Run] = {}
+        while waiting:
+            one = waiting.pop(0)
+            left = self._ends - time.perf_counter()
+            if left <= 0:
+                raise SamplingError("the time ran out")
+            made = self._sampled(one, left / (1 + len(waiting)))
+            if isinstance(made, _Run):
+                runs[one] = made
+            elif any(self._found.table.modes[k].probability > 0 for k in one):
+                # Every basin that it goes to is a part of the new one.
+                parts = [each for each in (*waiting, *runs) if each & made]
+                waiting = [each for each in waiting if each not in parts]
+                runs = {each: run for each, run in runs.items() if each not in parts}
+                waiting.append(one.union(made, *parts))
+        return [run for _, run in sorted(runs.items(), key=lambda item: min(item[0]))]
+
+    def _sampled(self, basin: frozenset[int], most_seconds: float) -> _Run | set[int]:
+        """Run NUTS in a basin; return the modes that it goes to if it leaves it.
+
+        Where chains disagree, longer ones are tried while there is time.
+        """
+        ends, nuts = time.perf_counter() + most_seconds, self._nuts
+        while True:
+            began = time.perf_counter()
+            try:
+                return self._sampled_once(basin, nuts, ends - began)
+            except _DisagreeError:
+                now = time.perf_counter()
+                if now + _TIMES * (now - began) > ends:
+                    raise
+                nuts = replace(nuts, draws=_TIMES * nuts.draws)
+
+    def _sampled_once(
+        self, basin: frozenset[int], nuts: NutsSettings, most_seconds: float
+    ) -> _Run | set[int]:
+        numbers = sorted(basin)
+        told = f"mode{'s' * (len(numbers) > 1)} {listed(k + 1 for k in numbers)}"
+        seeds = np.random.SeedSequence([self._seed, 16, *numbers]).generate_state(1)
+        run = self._run(numbers, nuts, _NUTS_SHARE * most_seconds, int(seeds[0]))
+        values = {name: run.variables[name] for name in self.density.shapes}
+        points = unconstrained(values, 2, self.density)
+        flat = self._peaked.of_draws(points).reshape(-1, points.shape[2])
+        outside = self._known.elsewhere(flat, numbers)
+        own = ~outside.reshape(points.shape[:2])
+        if own.mean(axis=1).min() < _STAYS:
+            to, counts = np.unique(self._known.near(flat[outside]), return_counts=True)
+            there = {int(k) for k in to[counts >= _VISITED * len(flat)]} - basin - {-1}
+            if there:
+                return there
+            raise SamplingError(f"NUTS does not stay in {told}")
+        # The draws in a basin of a chain that leaves it now and then are draws of the basin.
+        kept = _first_of_each(own)
+        chain = np.arange(len(own))[:, None]
+        points = points[chain, kept]
+        if evidence.largest_r_hat(points) > R_HAT_PROBLEM:
+            raise _DisagreeError(f"chains of NUTS disagree in {told}")
+        log_mass, evaluations = mass_by_bridge(
+            self.density, points, most_seconds=_BRIDGE_SHARE * most_seconds, seed=int(seeds[0])
+        )
+        if log_mass is None:
+            raise SamplingError(f"no bridge tells the mass of {told}")
+        shares = {numbers[0]: (1.0, 0.0)}
+        if len(numbers) > 1:
+            shares = self._shares(flat.reshape(*own.shape, -1)[chain, kept], numbers)
+        return _Run(
+            {name: each[chain, kept] for name, each in values.items()},
+            {n: run.sample_stats[n][chain, kept] for n in _STATS if n in run.sample_stats},
+            Basin(log_mass, shares),
+            run.gradients,
+            evaluations,
+        )
+
+    def _run(
+        self, numbers: Sequence[int], nuts: NutsSettings, most_seconds: float, seed: int
+    ) -> NutsRun:
+        """Run NUTS from points in some modes, as many from each."""
+        rng = np.random.default_rng(seed)
+        settings = affordable(nuts, self.density, most_seconds)
+        inside = [self._found.inside[k] for k in numbers]
+        if len(inside) == 1:
+            few = len(inside[0]) < settings.chains
+            start = inside[0][rng.choice(len(inside[0]), size=settings.chains, replace=few)]
+        else:
+            modes = np.resize(rng.permutation(len(inside)), settings.chains)
+            start = np.stack([inside[k][rng.integers(len(inside[k]))] for k in modes])
+        return run_short_nuts(
+            self._model.program("target"),
+            self._model.data,
+            settings,
+            seed,
+            inits=starting_values(self.density.constrain(start), chains=settings.chains),
+        )
+
+    def _shares(self, points: FloatArray, numbers: Sequence[int]) -> dict[int, tuple[float, float]]:
+        """Return shares of draws (chains, draws, D) in some modes, with their errors."""
+        mode = self._known.of(points.reshape(-1, points.shape[2])).reshape(points.shape[:2])
+        inside = np.isin(mode, numbers)
+        found = {}
+        for k in numbers:
+            # Draws that are in no mode of the basin are in all of them alike.
+            share = evidence.expectation((mode == k).astype(np.float64))
+            found[k] = float(share.value) / inside.mean(), float(share.mcse) / inside.mean()
+        return found
 
 
 def _first_of_each(own: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
@@ -231,17 +359,16 @@ def _first_of_each(own: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
 
 def _together(
     model: Model,
-    density: BatchedDensity,
-    runs: dict[int, _Run],
+    engine: str,
+    parts: Sequence[_Run],
     nuts: NutsSettings,
     seconds: float,
     seed: int,
 ) -> InModes:
-    """Put the draws of all modes into one fit."""
-    parts = list(runs.values())
+    """Put the draws of all basins into one fit."""
     values = {
         name: np.concatenate([each.values[name] for each in parts], axis=1)
-        for name in density.shapes
+        for name in parts[0].values
     }
     stats = {
         name: np.concatenate([each.stats[name] for each in parts], axis=1)
@@ -249,20 +376,20 @@ def _together(
     }
     counts = [next(iter(each.values.values())).shape[1] for each in parts]
     chains = len(next(iter(values.values())))
-    mode = np.tile(np.repeat(np.arange(len(parts)), counts), (chains, 1))
+    basin = np.tile(np.repeat(np.arange(len(parts)), counts), (chains, 1))
     gradients = np.sum([each.gradients for each in parts], axis=0)
     bridges = sum(each.evaluations for each in parts)
     fit = build_fit(
         posterior=values,
-        extended=in_extended(values) | {"log_w1": np.zeros(mode.shape)},
+        extended=in_extended(values) | {"log_w1": np.zeros(basin.shape)},
         sample_stats=stats,
         constant_data=model.data,
         attrs={
             "method": METHOD,
-            "engine": density.engine,
+            "engine": engine,
             "model": model.name,
             "program": model.program("target").name,
-            "settings": {"modes": len(parts), "nuts": nuts.identity()},
+            "settings": {"basins": len(parts), "nuts": nuts.identity()},
             "seed": seed,
             "draws_asked": nuts.draws,
             "parameters": json.dumps(list(model.parameters)),
@@ -275,4 +402,4 @@ def _together(
         weighting="across draws",
         pseudo_samples=False,
     )
-    return InModes(fit, mode, [each.log_mass for each in parts], list(runs))
+    return InModes(fit, basin, [each.basin for each in parts])

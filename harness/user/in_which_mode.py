@@ -7,6 +7,8 @@ moments of their draws.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
@@ -61,14 +63,28 @@ class InWhichMode:
         sure = (apart == 0) | ~np.isin(nearest, list(self._gaussians))
         return np.where(sure, nearest, best)
 
-    def elsewhere(self, points: FloatArray, number: int) -> npt.NDArray[np.bool_]:
-        """Whether points (n, D) are in another mode, by the nearest draw and by its Gaussian."""
+    def elsewhere(self, points: FloatArray, numbers: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Whether points (n, D) are outside of some modes, by the nearest draw and by Gaussians."""
         _, nearest = self._nearest(points)
         distances = self._distances(points)
-        other = np.delete(distances, number, axis=1).min(axis=1, initial=np.inf) <= self._reach
-        if number in self._gaussians:
-            other &= np.argmax(self._scores(distances), axis=1) != number
-        return np.asarray((nearest != number) & other)
+        other = np.delete(distances, numbers, axis=1).min(axis=1, initial=np.inf) <= self._reach
+        if any(number in self._gaussians for number in numbers):
+            other &= ~np.isin(np.argmax(self._scores(distances), axis=1), numbers)
+        return np.asarray(~np.isin(nearest, numbers) & other)
+
+    def near(self, points: FloatArray) -> npt.NDArray[np.intp]:
+        """Return the mode that each point (n, D) is near to, -1 if it is near to none.
+
+        It is that of the nearest draw, unless a point is outside of its Gaussian: then it is the
+        mode whose Gaussian the point is in, if there is one.
+        """
+        _, nearest = self._nearest(points)
+        distances = self._distances(points)
+        rows = np.arange(len(points))
+        unknown = ~np.isin(nearest, list(self._gaussians))
+        best = np.argmax(self._scores(distances), axis=1)
+        other = np.where(distances[rows, best] <= self._reach, best, -1)
+        return np.where(unknown | (distances[rows, nearest] <= self._reach), nearest, other)
 
     def _nearest(self, points: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp]]:
         apart, row = self._tree.query(points / self._scale)

@@ -18,7 +18,7 @@ from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, ToolchainError
 from harness.evidence import LogEvidence
 from harness.fit import Fit, evidence_attributes, weigh_modes
-from harness.modes import FoundModes
+from harness.modes import FoundModes, ModeTable
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
@@ -27,7 +27,7 @@ from harness.user.compare import Population
 from harness.user.evidence import open_questions, tempered_whole
 from harness.user.generated import ORIGINAL, absent, not_numbers
 from harness.user.in_modes import METHOD as IN_MODES
-from harness.user.in_modes import nuts_in_modes
+from harness.user.in_modes import beside_masses, nuts_in_modes
 from harness.user.judge import shortened
 from harness.user.modes import (
     found_by_climbs,
@@ -52,6 +52,7 @@ from harness.user.weigh import (
     changed_shares,
     log_evidence_by_mass,
     weighed_by_mass,
+    weighed_by_points,
 )
 
 MODES_SHARE, IN_MODES_SHARE = 0.1, 0.1
@@ -59,7 +60,7 @@ MODES_SHARE, IN_MODES_SHARE = 0.1, 0.1
 LEAST_SHARE = 0.4
 """Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
 """
-_COPIES_SHARE = 0.03
+_COPIES_SHARE, _CHECK_SHARE = 0.03, 0.1
 """Share of the budget in which it is looked for what leaves the density as it is."""
 _OUTSIDE = ("temper", "nuts", "compile")
 """Steps that the budget does not count: they take what they take."""
@@ -397,6 +398,8 @@ class Steps:
             by_mass = log_evidence_by_mass(weighed)
             table, told = weighed.table, [weighed.finding, *by_mass]
             self._have_modes = (result.fit, result.nuts, result.tempered)
+        elif result.method != "nuts" and not weighed_by_points(found):
+            table = self._beside_masses(found)
         climbs = 0 if before is self.elsewhere else self.elsewhere.gradients
         attrs = result.fit.tree.attrs
         attrs |= {  # each fit has what its own tables took
@@ -408,6 +411,19 @@ class Steps:
         told += [*mode_findings(table), *no_other_mode(self.elsewhere)]
         remember(result.fit, [each for each in told if each.sentence not in known])
         return result
+
+    def _beside_masses(self, found: FoundModes) -> ModeTable:
+        """Return the table of modes with their masses by short runs in each, if these succeed."""
+        try:
+            with self.clock.timed("modes"):
+                return beside_masses(
+                    *(self.program.model, found, self.nuts),
+                    most_seconds=_CHECK_SHARE * self.budget,
+                    seed=self.seed,
+                )
+        except Exception as error:  # a fault of ours must not cost the table
+            _tolerate(error, "The masses of modes were not compared.")
+            return found.table
 
     def _weighed(self, fit: Fit, found: FoundModes) -> Weighed | None:
         """Weigh a fit's modes by their masses; None if that is impossible or no better."""
@@ -449,7 +465,7 @@ class Steps:
             )
         with self.clock.step("generated quantities", "generate"):
             fit = program.generated(made.fit, self.seed)
-        fit = weigh_modes(fit, made.mode, made.probability, made.log_error, seed=self.seed)
+        fit = weigh_modes(fit, made.basin, made.probability, made.log_error, seed=self.seed)
         fit.tree.attrs.update(prior_attributes(log_prior_integral(before.fit)))
         fit.tree.attrs.update(evidence_attributes(before.log_evidence))
         table = made.table(found.table)

@@ -104,6 +104,12 @@ def _modes_of_draws(model: Model, fit: Fit, found: FoundModes) -> npt.NDArray[np
     return mode.reshape(fit.log_weight.shape)
 
 
+def weighed_by_points(found: FoundModes) -> bool:
+    """Whether masses by points around peaks are known of nearly all modes with draws."""
+    modes = found.table.modes
+    return len(modes) < 2 or sum(modes[k].probability for k in found.by_mass) >= _LEAST_WEIGHED
+
+
 class _Strata(NamedTuple):
     probability: FloatArray
     log_error: FloatArray
