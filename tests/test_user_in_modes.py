@@ -20,8 +20,17 @@ from harness.fit import weigh_modes
 from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable, Visits, find_modes
 from harness.temper import tempered_model
-from harness.user.in_modes import METHOD, Basin, InModes, known_modes, nuts_in_modes
+from harness.user.in_modes import (
+    METHOD,
+    Basin,
+    InModes,
+    beside_masses,
+    known_modes,
+    nuts_in_modes,
+)
 from harness.user.in_which_mode import InWhichMode
+from harness.user.modes import problems_of_modes
+from harness.user.weigh import weighed_by_points
 
 assert stanli is not None
 
@@ -93,6 +102,33 @@ def test_modes_with_wrong_shares_of_few_draws(
     found = of_visits(density, few, in_mode(exact, 1)[:40])
     assert [each.probability for each in found.table.modes] == [0.95, 0.05]
     check(nuts_in_modes(model, found, NUTS, most_seconds=20, seed=1), found)
+
+
+def test_wrong_shares_of_modes_without_known_masses_are_told(
+    model: Model, density: BatchedDensity, exact: FloatArray
+) -> None:
+    _, below = bimodal_truth()
+
+    def table(positive: int, negative: int) -> ModeTable:
+        parts = in_mode(exact, 1)[:positive], in_mode(exact, -1)[:negative]
+        final = np.random.default_rng(3).permutation(np.concatenate(parts)).reshape(4, -1, 2)
+        found = of_visits(density, final, in_mode(exact, 1)[:40])
+        # As where points around peaks do not weigh modes, because they are bent.
+        bent = by_hand(found, found.numbers, tuple(found.inside))
+        assert not weighed_by_points(bent)
+        return beside_masses(model, bent, NUTS, most_seconds=20, seed=1)
+
+    right = round(800 * (1 - below)), round(800 * below)
+    assert not problems_of_modes(table(*right))
+    wrong = table(760, 40)
+    (finding,) = problems_of_modes(wrong)
+    assert "of the draws, although its probability is about" in finding.sentence
+    assert wrong.modes[1].local is not None
+    share, error = wrong.modes[1].local
+    assert abs(share - below) < 4 * error < 0.1
+    # The draws stay as they are, and what the runs took is counted.
+    assert wrong.modes[1].probability == pytest.approx(0.05)
+    assert wrong.gradients > 1000
 
 
 def test_a_mode_that_the_draws_lack(

@@ -422,6 +422,12 @@ class Fit:
             )
         return values.astype(float) if values.dtype == bool else values
 
+    def count_as_warmup(self, first: Fit) -> None:
+        """Add all that a first run took, with its table of modes, to the warm-up of this one."""
+        for what, taken in (("gradients", first.gradients), ("seconds", first.seconds)):
+            mine = np.asarray(self.tree.attrs[f"{what}_warmup"])
+            self.tree.attrs[f"{what}_warmup"] = mine + taken / mine.size
+
     def save(self, path: Path) -> None:
         """Write the fit as NetCDF, completely or not at all.
 

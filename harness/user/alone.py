@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from harness.errors import FAILURES, DataError, SamplingError
-from harness.fit import Fit
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.nested_sampling import METHOD as NESTED
 from harness.samplers.parallel_tempering import METHOD as PARALLEL
@@ -73,19 +70,12 @@ def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> 
         again = steps.replicas(explorer, left, references, near=near)
     except FAILURES as error:  # the first run is finished, and is not lost
         return result.adding(anew_in_vain(str(error)))
-    _count_as_warmup(again, fit)
+    again.count_as_warmup(fit)
     other = steps.with_modes(UserFit(steps.finished(again, [began_anew()]), PARALLEL))
     troubles = other.troubles()
     if severities(troubles) > severities(result.troubles()):
         return result.adding(anew_in_vain(troubles[0].sentence))
     return other
-
-
-def _count_as_warmup(fit: Fit, first: Fit) -> None:
-    """Add what a first run took, with its table of modes, to the warm-up of the second."""
-    for what, taken in (("gradients", first.gradients), ("seconds", first.seconds)):
-        mine = np.asarray(fit.tree.attrs[f"{what}_warmup"])
-        fit.tree.attrs[f"{what}_warmup"] = mine + taken / mine.size
 
 
 def nested_alone(steps: Steps, explorer: Explorer) -> UserFit:

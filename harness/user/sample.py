@@ -202,7 +202,10 @@ def sample(
             points = num_pseudo_samples if method == "pseudo_extended" else 1
             nuts.refuse_too_large(points * program.numbers)
             with program.named_errors():
-                steps = Steps(program, clock, nuts, seed, num_pseudo_samples, budget, unfinished)
+                steps = Steps(
+                    *(program, clock, nuts, seed, num_pseudo_samples, budget, unfinished),
+                    chosen_steps=target_accept is not None,
+                )
                 result = steps.with_modes(_by_method(steps, method, explorer, references))
         took = time.perf_counter() - began
         result = replace(result, timings={**clock.seconds, "total": took})

@@ -98,6 +98,8 @@ class Steps:
         The modes of the result that the last table was made of.
     unfinished
         Where runs that have finished are kept until the call has.
+    chosen_steps
+        Whether somebody has chosen the acceptance rate that NUTS aims at, and so its steps.
     """
 
     def __init__(
@@ -109,9 +111,11 @@ class Steps:
         num_pseudo_samples: int,
         budget: float,
         unfinished: Unfinished,
+        *,
+        chosen_steps: bool = False,
     ) -> None:
         self.program, self.clock, self.nuts, self.seed = program, clock, nuts, seed
-        self.unfinished = unfinished
+        self.unfinished, self.chosen_steps = unfinished, chosen_steps
         self.num, self.budget = num_pseudo_samples, budget
         self.search: Population | None = None
         self.by_bridge: LogEvidence | None = None
@@ -138,6 +142,17 @@ class Steps:
                 return program.plain(self.nuts, self.seed)
 
         return self._once("nuts", "nuts", program.identity(self.nuts, self.seed), run)
+
+    def plain_again(self, nuts: NutsSettings) -> Fit:
+        """Run plain NUTS once more, with other settings."""
+        program = self.program
+
+        def run() -> Fit:
+            self.clock.say(f"plain NUTS with a target acceptance rate of {nuts.target_accept:g}")
+            with self.clock.timed("nuts"):
+                return program.plain(nuts, self.seed)
+
+        return self._once("nuts-again", "nuts", program.identity(nuts, self.seed), run)
 
     def _once(self, stage: Stage, step: str, made_by: str, run: Callable[[], Fit]) -> Fit:
         """Return a run that an earlier call has kept; otherwise make it, and keep it.

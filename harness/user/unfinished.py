@@ -24,11 +24,12 @@ from harness.errors import StoreError
 from harness.fit import Fit, is_fit
 from harness.forms.common import PACKAGE
 
-Stage = Literal["nuts", "tempered", "parallel", "parallel-near", "nested"]
-"""A run that a call makes: plain NUTS, a tempered form, parallel tempering from the prior or with
-points near the target to start from, or nested sampling."""
+Stage = Literal["nuts", "nuts-again", "tempered", "parallel", "parallel-near", "nested"]
+"""A run that a call makes: plain NUTS, the same with smaller steps, a tempered form, parallel
+tempering from the prior or with points near the target to start from, or nested sampling."""
 _WORDS: Mapping[Stage, str] = {
     "nuts": "plain NUTS",
+    "nuts-again": "plain NUTS with smaller steps",
     "tempered": "the tempered run",
     "parallel": "parallel tempering",
     "parallel-near": "parallel tempering",
