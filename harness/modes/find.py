@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -15,18 +14,12 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.errors import SamplingError
 from harness.evidence import Estimate, normalised_weights
-from harness.modes.barriers import lowest_by_paths
 from harness.modes.by_mass import ShareByMass, shares_by_mass
-from harness.modes.climb import Box
-from harness.modes.copies import Copy, copies_by_order, copy_by_group
-from harness.modes.group import Group, generated_group
+from harness.modes.find_copies import CopiesAmong
 from harness.modes.local_mass import local_log_mass
-from harness.modes.permutations import swaps
 from harness.modes.regions import Labels, Regions, Search, crossings, find_regions
-from harness.modes.symmetries import changed_points, find_symmetries, leaves_density
 from harness.modes.table import Mode, ModeTable, labels_of
 from harness.modes.target import Target
-from harness.modes.words import listed
 
 MOST_FINAL, MOST_OTHER = 4000, 1000
 """Draws of the final method, and of each other one, that are assigned to modes."""
@@ -38,11 +31,7 @@ _FREELY, _FREELY_OPEN = 0.5, 0.1
 """Moves of NUTS between two regions, as a share of what independent draws make, from which they
 count as one; the second where the density has no maximum in one of them."""
 _SHOWN = 4
-_DRAWS_FOR_CENTRE, _DRAWS_FOR_COPIES = 400, 5
-_SAME_HEIGHT = 0.1
-"""Nats by which climbs to the peaks of two copies may miss the same height."""
-_POINTS_FOR_GROUP, _GROUP_SHARE = 20, 0.2
-"""Draws at which changes of the parameters must leave the density, and share of the time."""
+_DRAWS_FOR_CENTRE = 400
 _MASS_POINTS = 2000
 _FEWEST_TO_SCALE = 8
 """Draws in each chain below which they do not tell the size of a coordinate."""
@@ -54,8 +43,6 @@ _MOST_WEIGHED = 16
 """Modes with draws whose masses are compared, those with most draws of a method."""
 _MATTERS = float(np.log(1e-3))
 """Log mass of a mode, relative to the final draws, from which it is sampled by itself."""
-_MOST_COPIED = 24
-"""Modes among which copies are looked for, the most probable ones."""
 
 
 @dataclass(frozen=True)
@@ -297,7 +284,13 @@ class _Finder:
         new[ranked] = np.arange(len(ranked))
         labels = new[labels]
         found = found._replace(regions=tuple(found.regions[k] for k in ranked))
-        modes = self._with_copies([modes[k] for k in ranked], labels, found)
+        copies = CopiesAmong(
+            *(self._target, found.regions, self._points, self._scale),
+            draws_of=lambda k, most: self._points[self._rows_of(k, labels, most)][:most],
+            spread=lambda: self._spread(labels),
+            most_seconds=self._most_seconds,
+        )
+        modes = copies.marked([modes[k] for k in ranked])
         weighed = self._weighed(modes, labels, found)
         modes = self._with_local(modes, labels, found)
         for k, share in weighed.items():
@@ -306,7 +299,7 @@ class _Finder:
             tuple(modes),
             tuple(each.method for each in self._visits),
             self._shown(modes, labels),
-            self._unseen(labels, found),
+            copies.unseen(),
             found.unsure / len(self._points),
             self._target.gradients,
         )
@@ -444,92 +437,7 @@ class _Finder:
         names = {name for _, name in best}
         return tuple(name for _, name in scores if name in names)
 
-    # Copies, and modes that the final draws lack
-
-    def _with_copies(self, modes: list[Mode], labels: Labels, found: Regions) -> list[Mode]:
-        spread: Mapping[str, FloatArray] | None = None
-        marked = list(modes)
-        for k in range(1, min(len(modes), _MOST_COPIED)):
-            for original in range(k):
-                if marked[original].copy_of is not None or self._differ(original, k, found):
-                    continue
-                spread = self._spread(labels) if spread is None else spread
-                copy = self._copy(original, k, labels, found, spread)
-                if copy is not None:
-                    marked[k] = replace(
-                        modes[k],
-                        copy_of=original + 1,
-                        permuted=copy.permuted,
-                        order=copy.order,
-                        otherwise=copy.otherwise,
-                    )
-                    break
-        return marked
-
-    @staticmethod
-    def _differ(one: int, other: int, found: Regions) -> bool:
-        """Whether two modes have peaks of different heights, so that neither is a copy."""
-        first, second = found.regions[one], found.regions[other]
-        return first.closed and second.closed and abs(first.height - second.height) > _SAME_HEIGHT
-
-    def _copy(
-        self,
-        one: int,
-        other: int,
-        labels: Labels,
-        found: Regions,
-        spread: Mapping[str, FloatArray],
-    ) -> Copy | None:
-        """Return what turns one mode into another, if anything does."""
-        peaks = found.regions[one].peak, found.regions[other].peak
-        draws = self._points[self._rows_of(one, labels, _DRAWS_FOR_COPIES)][:_DRAWS_FOR_COPIES]
-        tried = list(copies_by_order((peaks[0], draws), peaks[1], self._target, spread))
-        if self._group is not None:
-            other_signs = copy_by_group(*peaks, self._target, self._group, spread)
-            tried += [] if other_signs is None else [other_signs]
-        for copy in tried:
-            height = self._target(copy.peak[None])[0]
-            heights = height, np.array([found.regions[other].height])
-            if self._joined_anyhow(copy.peak[None], peaks[1][None], heights)[0]:
-                return copy
-        return None
-
-    @cached_property
-    def _group(self) -> Group | None:
-        """What leaves the density, if that is not too much."""
-        every = max(1, len(self._points) // _POINTS_FOR_GROUP)
-        most_seconds = _GROUP_SHARE * self._most_seconds
-        points = self._points[::every]
-        return generated_group(find_symmetries(self._target, points, most_seconds=most_seconds))
-
-    def _unseen(self, labels: Labels, found: Regions) -> str:
-        """Return the copy of the first mode that two entries of an index make and no method saw."""
-        first = found.regions[0]
-        if not first.closed:
-            return ""
-        draws = self._points[self._rows_of(0, labels, _DRAWS_FOR_COPIES)][:_DRAWS_FOR_COPIES]
-        for permutation in swaps(self._target.shapes):
-            if not leaves_density(permutation, draws, self._target):
-                continue
-            made = changed_points(permutation, first.peak[None], self._target)
-            peaks = np.stack([each.peak for each in found.regions])
-            heights = np.array([each.height for each in found.regions])
-            height = np.full(len(peaks), self._target(made)[0][0])
-            ends = np.repeat(made, len(peaks), axis=0), peaks
-            if not self._joined_anyhow(*ends, (height, heights)).any():
-                one, other = (k + 1 for k in permutation.swapped)
-                return f"entries {one} and {other} of {listed(permutation.parameters)} swapped"
-        return ""
-
-    def _joined_anyhow(
-        self, one: FloatArray, other: FloatArray, heights: tuple[FloatArray, FloatArray]
-    ) -> npt.NDArray[np.bool_]:
-        """Whether there is no barrier between points (n, D), wherever the draws are."""
-        everywhere = Box(np.full(one.shape[1], -np.inf), np.full(one.shape[1], np.inf))
-        lowest = lowest_by_paths(
-            one, other, heights, self._target, scale=self._scale, box=everywhere
-        )
-        return lowest > -np.inf
+    # Modes that the final draws lack
 
     def _with_local(self, modes: list[Mode], labels: Labels, found: Regions) -> list[Mode]:
         """Estimate probabilities of modes that the final draws lack by their masses."""
