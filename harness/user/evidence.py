@@ -51,8 +51,9 @@ def pilots_evidence(
     near = _near(scouted, bridge=nuts_is_sound)
     if near and by_bridge:
         findings.append(bridge_of_draws(scouted.failures["near"]))
-    if nuts_is_sound and near and _bridge_is_enough(scouted, search):
-        return _with_constant(scouted, [], _of_bridge(scouted)), findings
+    alone = _bridge_alone(scouted, search) if nuts_is_sound and near else None
+    if alone is not None:
+        return _with_constant(scouted, [], [alone]), findings
     if not search and not near:
         # Several pilots may have failed for one reason.
         reasons = "; ".join(dict.fromkeys(scouted.failures.values()))
@@ -91,26 +92,27 @@ def pilots_evidence(
     return _with_constant(scouted, search, near), findings
 
 
-def _bridge_is_enough(scouted: Scouted, search: list[LogEvidence]) -> bool:
-    """Whether there is a bridge from NUTS's draws, and no path disagrees with it.
+def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | None:
+    """Return log Z by a bridge from NUTS's draws, unless paths differ from it by more than matters.
 
     Short paths of few particles have errors of some hundredths, which are too small.  A bridge's
-    are thousandths, and halves and reshuffled blocks of the draws confirm them.
+    are thousandths, and halves and reshuffled blocks of the draws confirm them.  Where paths differ
+    by more than their errors explain, the bridge's error is such that it explains that.
     """
-    if BRIDGE not in scouted.estimates:
-        return False
+    if BRIDGE not in scouted.estimates or scouted.constant is None:
+        return None
+    (drawn,) = scouted.estimates[BRIDGE]
+    bridge = LogEvidence(drawn.value - scouted.constant.value, drawn.mcse)
     paths = [*search, *_near(scouted, bridge=False)]
     if not paths:
-        return True
-    (bridge,) = _of_bridge(scouted)
+        return bridge
     gap = evidence.combined_log_evidence(paths).estimate.minus(bridge)
-    return abs(gap.value) <= max(min(_ERRORS * gap.mcse, _MATTERS), _CLOSE)
-
-
-def _of_bridge(scouted: Scouted) -> list[LogEvidence]:
-    """Return the bridge's estimate, divided by what the prior integrates to."""
-    constant = 0.0 if scouted.constant is None else scouted.constant.value
-    return [LogEvidence(each.value - constant, each.mcse) for each in scouted.estimates[BRIDGE]]
+    apart = abs(gap.value)
+    if apart > _MATTERS:
+        return None
+    if apart <= max(_ERRORS * gap.mcse, _CLOSE):
+        return bridge
+    return LogEvidence(bridge.value, max(bridge.mcse, apart / _ERRORS))
 
 
 def _near(scouted: Scouted, *, bridge: bool) -> list[LogEvidence]:
