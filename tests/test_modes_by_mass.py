@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from calibration import mean_square_bounds
 from test_modes import Plain, draws_of, mixture, table_of
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.modes import Mode, ModeTable
+from harness.modes.by_mass import shares_by_mass
 from harness.user.modes import missed_by_nuts, mode_findings, problems_of_modes, right_by_masses
 
 MEANS = np.array([-8.0, 0.0, 10.0])[:, None] * np.ones(3) / np.sqrt(3)
@@ -44,6 +46,32 @@ def test_masses_do_not_depend_on_the_draws(drawn: FloatArray) -> None:
     (by_nuts,) = missed_by_nuts(table)
     assert by_nuts.severity is Severity.WARNING
     assert by_nuts.sentence.startswith("Plain NUTS moves too rarely between modes: mode 1 has a")
+
+
+def test_masses_of_modes_alike_have_errors_of_their_own() -> None:
+    """With the same points around both peaks they would have one error, and their sum, too."""
+    means = np.array([[-6.0, 0.0], [6.0, 0.0]])
+    target = mixture([0.5, 0.5], means, [1.0, 1.0])
+    draws = draws_of(np.random.default_rng(8), [0.5, 0.5], means, [1.0, 1.0]).reshape(-1, 2)
+    runs, sums, errors = 200, [], []
+    for seed in range(runs):
+        found = shares_by_mass(
+            dict(enumerate(means)),
+            draws,
+            (draws[:, 0] > 0).astype(np.intp),
+            np.full(len(draws), 1 / len(draws)),
+            target,
+            scale=np.ones(2),
+            error_of_sum=lambda values: 0.0,
+            seed=seed,
+        )
+        one, other = (each.log_mass for each in found.values())
+        sums.append(float(np.logaddexp(one.value, other.value)))
+        errors.append(0.5 * float(np.hypot(one.mcse, other.mcse)))
+    # The points alone are random here; tails outside of the ellipsoids are those of the draws.
+    scores = (np.array(sums) - np.mean(sums)) / np.array(errors)
+    low, high = mean_square_bounds(runs)
+    assert low < np.mean(np.square(scores)) < high
 
 
 def test_a_bent_mode_is_not_weighed_by_its_peak() -> None:

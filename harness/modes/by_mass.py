@@ -64,7 +64,7 @@ def shares_by_mass(
     error_of_sum
         Returns the standard error of the sum of a number that each draw has, shape (n,).
     seed
-        Seed.
+        Seed, from which each mode derives its own, so that errors of masses are independent.
 
     Returns
     -------
@@ -81,7 +81,9 @@ def shares_by_mass(
         near = np.linalg.norm(local.standardised(points), axis=1) <= reach
         if not _looks_like(near, own, weight):
             continue
-        mass = mass_around(local, log_density, count=_POINTS, seed=seed, within=reach)
+        # The same points around each peak would make the same error in each mass.
+        own_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+        mass = mass_around(local, log_density, count=_POINTS, seed=own_seed, within=reach)
         if mass is not None:
             inside = float(weight[near].sum())
             whole = float(weight[own].sum()) / inside
