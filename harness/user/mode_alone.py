@@ -101,13 +101,14 @@ class ModesAlone:
         self._most_seconds, self._seed = min(most_seconds, _MOST_SECONDS), seed
         self.gradients = 0
         self._visited: Neighbourhood | None = None
+        self._sampled = 0
 
     def of_draws(self) -> LogEvidence | None:
         """Return the log of the integral of the density where the draws are.
 
         It is None if a bridge from the draws cannot be relied on.
         """
-        return self._bridge(self._draws)
+        return self._bridge(self._draws, self._seed)
 
     def of_mode(self, points: FloatArray) -> LogEvidence | None:
         """Return the log of the integral of the density in a mode, as :meth:`sampled` does."""
@@ -127,7 +128,10 @@ class ModesAlone:
         Alone or None
             None if NUTS leaves the mode, or fails.
         """
-        draws = self._draws_of(points)
+        # With one seed, modes alike would have one error.
+        self._sampled += 1
+        seed = int(np.random.SeedSequence([self._seed, self._sampled]).generate_state(1)[0])
+        draws = self._draws_of(points, seed)
         if draws is None:
             return None
         if self._visited is None:
@@ -137,7 +141,7 @@ class ModesAlone:
         if outside.mean() < _LEAST_OUTSIDE:
             return None
         mixes = evidence.largest_r_hat(draws) <= R_HAT_PROBLEM
-        mass = self._bridge(draws) if mixes else None
+        mass = self._bridge(draws, seed) if mixes else None
         if mass is None:
             return Alone(None, flat[outside])
         # Chains that also visit the draws' part of the posterior stand for that part, too.
@@ -146,7 +150,7 @@ class ModesAlone:
         value, mcse = mass.value + float(np.log(share.value)), float(np.hypot(mass.mcse, relative))
         return Alone(LogEvidence(value, mcse), flat[outside])
 
-    def _draws_of(self, points: FloatArray) -> FloatArray | None:
+    def _draws_of(self, points: FloatArray, seed: int) -> FloatArray | None:
         """Return draws of NUTS that starts at some of the points; None if that fails."""
         try:
             values, gradients = walks(
@@ -156,16 +160,16 @@ class ModesAlone:
                 _SETTINGS,
                 variant=self._variant,
                 most_seconds=self._most_seconds,
-                seed=self._seed,
+                seed=seed,
             )
             self.gradients += gradients
             return unconstrained(values, 2, self._density)
         except HarnessError:
             return None
 
-    def _bridge(self, draws: FloatArray) -> LogEvidence | None:
+    def _bridge(self, draws: FloatArray, seed: int) -> LogEvidence | None:
         found, evaluations = mass_by_bridge(
-            self._density, draws, most_seconds=self._most_seconds, seed=self._seed
+            self._density, draws, most_seconds=self._most_seconds, seed=seed
         )
         self.gradients += evaluations
         return found
