@@ -113,7 +113,7 @@ SOUND = {"search_is_sound": True, "nuts_is_sound": True}
     [
         ([(-1.00, 0.04), (-0.93, 0.03), (-0.91, 0.05)], 0.003, False),
         # Short paths' errors are too small; less than a tenth is no disagreement.
-        ([(-0.91, 0.001)], 0.003, False),
+        ([(-0.91, 0.004)], 0.003, False),
         # One that three standard errors explain, and one that they do not.
         ([(-0.80, 0.10)], 0.003, False),
         ([(-0.79, 0.02)], 0.07, False),
@@ -143,6 +143,10 @@ def test_a_bridge_that_no_path_contradicts_is_taken_alone(
     assert found == pytest.approx((bridge.value, error))
     assert any("estimates of log Z disagree" in str(each) for each in findings) is told
     # A bridge from draws that miss a mode counts for nothing.
+    # An exact path, as where the likelihood is constant, needs no bridge.
+    exact = replace(made, estimates={**made.estimates, scouted.origin: (LogEvidence(-1.001, 0.0),)})
+    found, _ = pilots_evidence(schools, exact, **SOUND)
+    assert found == pytest.approx((-1.001, 0.0), abs=1e-6)
     unsound, _ = pilots_evidence(schools, made, **{**SOUND, "nuts_is_sound": False})
     assert unsound is not None
     assert unsound.value > bridge.value

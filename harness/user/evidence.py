@@ -93,7 +93,7 @@ def pilots_evidence(
 
 
 def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | None:
-    """Return log Z by a bridge from NUTS's draws, unless paths differ from it by more than matters.
+    """Return log Z by a bridge from NUTS's draws, unless paths differ from it or are more precise.
 
     Short paths of few particles have errors of some hundredths, which are too small.  A bridge's
     are thousandths, and halves and reshuffled blocks of the draws confirm them.  Where paths differ
@@ -106,9 +106,11 @@ def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | 
     paths = [*search, *_near(scouted, bridge=False)]
     if not paths:
         return bridge
-    gap = evidence.combined_log_evidence(paths).estimate.minus(bridge)
+    by_paths = evidence.combined_log_evidence(paths).estimate
+    gap = by_paths.minus(bridge)
     apart = abs(gap.value)
-    if apart > _MATTERS:
+    # Where the likelihood is constant, for example, a path is exact.
+    if apart > _MATTERS or by_paths.mcse < bridge.mcse:
         return None
     if apart <= max(_ERRORS * gap.mcse, _CLOSE):
         return bridge
