@@ -10,9 +10,8 @@ from dataclasses import replace
 
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity, diagnose, remember
 from harness.errors import FAILURES, one_line
-from harness.evidence import largest_r_hat
 from harness.fit import Fit
-from harness.user.compare import parameters_of
+from harness.user.compare import largest_r_hat, parameters_of
 from harness.user.rounds import severities
 from harness.user.steps import Steps
 
@@ -40,7 +39,8 @@ def with_smaller_steps(steps: Steps, plain: Fit) -> Fit:
     took = steps.clock.seconds.get("nuts", 0.0)
     if not count or steps.chosen_steps or _TAKES * took > _MOST_SHARE * steps.budget:
         return plain
-    if not max(largest_r_hat(each) for each in parameters_of(plain).values()) <= R_HAT_PROBLEM:
+    r_hat, _ = largest_r_hat(parameters_of(plain))
+    if not r_hat <= R_HAT_PROBLEM:
         return plain  # it lacks more than smaller steps
     first = f"{count:,} of {_draws(plain):,} transitions diverged"
     try:

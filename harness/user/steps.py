@@ -61,7 +61,8 @@ LEAST_SHARE = 0.4
 """Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
 """
 _COPIES_SHARE, _CHECK_SHARE = 0.03, 0.1
-"""Share of the budget in which it is looked for what leaves the density as it is."""
+"""Shares of the budget in which it is looked for what leaves the density as it is, and for short
+runs that tell the masses of modes."""
 _OUTSIDE = ("temper", "nuts", "compile")
 """Steps that the budget does not count: they take what they take."""
 _EFFECTIVE_ENOUGH, _ERROR_ENOUGH = 200, 0.05

@@ -24,11 +24,10 @@ _OLDEST_GLIBC = (2, 28)
 def obstacles() -> Iterator[ToolchainError]:
     """Yield each obstacle to assembling CmdStan, in the order in which it would be met."""
     root = cache_root()
-    problems = (
+    yield from _errors(
         *(_platform(), _writable(root), _path_for_make(root)),
         _room(root, "Assembling CmdStan", MEGABYTES_NEEDED),
     )
-    yield from (ToolchainError(problem) for problem in problems if problem is not None)
     for find in (find_make, find_compiler):
         try:
             find()
@@ -40,9 +39,14 @@ def obstacles() -> Iterator[ToolchainError]:
 def obstacles_to_stanc() -> Iterator[ToolchainError]:
     """Yield each obstacle to having stanc alone, in the order in which it would be met."""
     root = cache_root()
-    problems = (_platform(), _writable(root), _room(root, "Stan's compiler", _MEGABYTES_OF_STANC))
-    yield from (ToolchainError(problem) for problem in problems if problem is not None)
+    room = _room(root, "Stan's compiler", _MEGABYTES_OF_STANC)
+    yield from _errors(_platform(), _writable(root), room)
     yield from _no_pip(root, (wheels.stanc_alone(),))
+
+
+def _errors(*problems: str | None) -> Iterator[ToolchainError]:
+    """Yield an error for each problem that there is."""
+    yield from (ToolchainError(problem) for problem in problems if problem is not None)
 
 
 def _no_pip(root: Path, needed: Sequence[wheels.Wheel]) -> Iterator[ToolchainError]:
