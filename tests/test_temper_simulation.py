@@ -332,11 +332,6 @@ REFUSED = {
         "a ~ beta(2, 2);",
         "b has no density",
     ),
-    "intrinsic autoregression": (
-        "vector[3] phi;",
-        "target += -0.5 * dot_self(phi[1 : 2] - phi[2 : 3]); sum(phi) ~ normal(0, 0.01);",
-        "not a known density",
-    ),
     "a density of the program's own": ("real<lower=0> s;", "s ~ half(2);", "half_lpdf"),
     "a transformed parameter": (
         "real<lower=0> s;",
@@ -351,8 +346,23 @@ REFUSED = {
         "loop of another kind",
     ),
     "a multiple of a density": (
-        "real a;",
+        "real<lower=0> a;",
         "target += 2 * normal_lpdf(a | 0, 1);",
+        "not a known density",
+    ),
+    "something is drawn that depends on what is not": (
+        "vector[2] phi; real<lower=0> s;",
+        "target += -dot_self(phi); s ~ gamma(2, exp(phi[1]));",
+        "depends on phi",
+    ),
+    "it depends on it through another variable": (
+        "vector[2] phi; real<lower=0> s;",
+        "target += -dot_self(phi); { real rate = exp(phi[1]); s ~ gamma(2, rate); }",
+        "depends on phi",
+    ),
+    "elements that are drawn are in a term that is unknown": (
+        "vector[2] phi;",
+        "phi[1] ~ normal(0, 1); target += -dot_self(phi);",
         "not a known density",
     ),
     "elements in order with their own": (
@@ -366,16 +376,20 @@ REFUSED = {
         "cuts a mixture",
     ),
     "a weight that depends on what is drawn": (
-        "real a;",
+        "real<lower=0> a;",
         "target += log_sum_exp(square(a) + normal_lpdf(a | 0, 1), normal_lpdf(a | 0, 2));",
         "depends on a itself",
     ),
     "a mixture of different numbers": (
-        "vector[2] a;",
+        "vector<lower=0>[2] a;",
         "target += log_mix(0.5, normal_lpdf(a[1] | 0, 1), normal_lpdf(a[2] | 0, 2));",
         "not a known density",
     ),
-    "a sum that is zero": ("sum_to_zero_vector[3] a;", "a ~ normal(0, 1);", "joint constraint"),
+    "rows with one sum": (
+        "simplex[3] a;",
+        "a ~ normal(0, 1);",
+        "joint constraint",
+    ),
 }
 HALF = """functions { real half_lpdf(real s, real scale) {
   return normal_lpdf(s | 0, scale) + log(2);

@@ -13,6 +13,7 @@ from stan_density import stanli
 from test_user_sample import EIGHT_SCHOOLS, SCHOOLS, schools_log_evidence, write
 
 from harness.arrays import FloatArray
+from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
@@ -150,6 +151,53 @@ def test_a_bridge_that_no_path_contradicts_is_taken_alone(
     unsound, _ = pilots_evidence(schools, made, **{**SOUND, "nuts_is_sound": False})
     assert unsound is not None
     assert unsound.value > bridge.value
+
+
+NEAR = "a Gaussian fitted to draws of NUTS"
+
+
+@pytest.mark.parametrize(
+    ("search", "near", "constant", "rough"),
+    [
+        # Less than NUTS alone has seen of the whole: so the search has lost some of it.
+        (-1.6, -1.08, 0.0, True),
+        (-1.6 - 2.0, -1.08, 2.0, True),
+        # More: there may be a mode that NUTS misses.
+        (-0.4, -1.08, 0.0, False),
+        # If the bridge is alone, it may be the one that is wrong.
+        (-1.6, -1.35, 0.0, False),
+        (-1.6, None, 0.0, False),
+    ],
+)
+def test_a_search_that_loses_a_part_casts_no_doubt_on_nuts(
+    schools: Model,
+    draws: Mapping[str, FloatArray],
+    search: float,
+    near: float | None,
+    constant: float,
+    rough: bool,
+) -> None:
+    scouted = scout_program(schools, draws=draws, divergent=False, seed=3)
+    near_leg = {} if near is None else {NEAR: (LogEvidence(near, 0.02),)}
+    made = replace(
+        scouted,
+        estimates={
+            scouted.origin: (LogEvidence(search, 0.05),),
+            **near_leg,
+            BRIDGE: (LogEvidence(-1.0, 0.003),),
+        },
+        constant=LogEvidence(constant, 0.0),
+        failures={},
+    )
+    found, findings = pilots_evidence(schools, made, **SOUND)
+    said = [each.sentence for each in findings if "is too rough" in each.sentence]
+    assert bool(said) is rough
+    if rough:
+        assert found == pytest.approx((-1.0 - constant, 0.003))
+        assert all(each.severity == Severity.FINE for each in findings if "is too rough" in str(each))
+        assert not any("disagree" in each.sentence for each in findings)
+    _, findings = pilots_evidence(schools, made, **{**SOUND, "nuts_is_sound": False})
+    assert not any("is too rough" in each.sentence for each in findings)
 
 
 def test_pilots_that_miss_a_part_of_a_prior_do_not_give_its_integral() -> None:

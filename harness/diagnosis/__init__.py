@@ -54,6 +54,7 @@ __all__ = [
     "outer_tenths",
     "r_hat_finding",
     "remember",
+    "remembered",
 ]
 
 
@@ -73,7 +74,7 @@ def diagnose(fit: Fit) -> list[Finding]:
     chains = list(agreement(fit))
     apart = any(each.severity == Severity.PROBLEM for each in chains)
     findings = [
-        *_told(fit),
+        *remembered(fit),
         *chains,
         # Errors from chains that disagree are too small, so agreement within them says nothing.
         *(each for each in path(fit) if not apart or each.severity != Severity.FINE),
@@ -95,13 +96,13 @@ def remember(fit: Fit, findings: Iterable[Finding]) -> None:
 
     One that it has already is not repeated.
     """
-    told = dict.fromkeys([*_told(fit), *findings])
+    told = dict.fromkeys([*remembered(fit), *findings])
     fit.tree.attrs["findings"] = json.dumps(
         [(int(each.severity), each.sentence, each.what_to_try) for each in told]
     )
 
 
-def _told(fit: Fit) -> Iterable[Finding]:
-    """Yield findings that were made when the fit was made, which its draws alone do not show."""
+def remembered(fit: Fit) -> Iterable[Finding]:
+    """Yield what :func:`remember` has kept: findings that the draws alone do not show."""
     for severity, sentence, what_to_try in json.loads(fit.tree.attrs.get("findings", "[]")):
         yield Finding(Severity(severity), sentence, what_to_try)

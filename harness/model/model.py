@@ -81,6 +81,8 @@ class Model:
     questions
         Questions about the prior and the likelihood that the text of a user's program leaves
         open, as sentences that say how to settle them.
+    not_simulated
+        Parameters that the program which simulates a user's prior does not draw.
     no_gaussian_base
         Why its tempered programs take no Gaussian base; None if they take one.
     edited
@@ -126,6 +128,7 @@ class Model:
     tempered_whole: bool = False
     flat: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
+    not_simulated: tuple[str, ...] = ()
     no_gaussian_base: str | None = None
     edited: str | None = None
     log_density: LogDensity | None = field(default=None, compare=False, repr=False)

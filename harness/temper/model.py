@@ -115,6 +115,7 @@ def tempered_model(
         tempered_whole=what == "all",
         flat=any_form.flat,
         questions=any_form.questions,
+        not_simulated=() if simulation is None else simulation.left_out,
         no_gaussian_base=any_form.coordinates.reason,
         aliases=aliases,
         edited=None if given is None else given.form,

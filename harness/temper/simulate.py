@@ -5,6 +5,10 @@ known by then.  Where a constraint cuts a distribution, draws outside are drawn 
 prior only if the mass that is left does not depend on parameters: Stan does not divide by it, but
 for ``T[low, high]``.
 
+The text may not show how to draw a parameter without a constraint, for instance one that a
+conditional autoregression links.  It is left to :mod:`harness.user.gaussian_part`, if nothing that
+is drawn depends on it.
+
 What is decided here is decided by the text.  Whether the draws are those of the prior is checked
 when they have been drawn, because the program that is written also sums up the density that it
 draws from; see :mod:`harness.user.simulated`.
@@ -15,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from harness.temper.accumulate import rewritten_functions
 from harness.temper.classify import Classification, is_target_call
@@ -58,6 +63,7 @@ from harness.temper.tree import (
     tag,
     type_of,
     variables,
+    walk,
     written,
     written_by,
 )
@@ -83,12 +89,15 @@ class Simulation:
         Name of the generated quantity that is the log density of a draw, up to a constant.
     normalised
         Whether the constant is 0.
+    left_out
+        Parameters that are not drawn, and have no value.
     """
 
     text: str
     jacobian: str
     log_density: str
     normalised: bool
+    left_out: tuple[str, ...] = ()
 
 
 def write_simulation(syntax: Syntax, classification: Classification) -> Simulation:
@@ -118,6 +127,11 @@ class _Draw:
         """The draw itself; see :class:`_Mixture`."""
         return (self,)
 
+    @property
+    def reads(self) -> set[str]:
+        """Names in the distribution's arguments."""
+        return names(self.density.args[1:])
+
 
 @dataclass(frozen=True)
 class _Mixture:
@@ -139,6 +153,27 @@ class _Mixture:
         """The parameter that is drawn."""
         return self.parts[0].parameter
 
+    @property
+    def reads(self) -> set[str]:
+        """Names in the arguments of all densities."""
+        return set[str]().union(*(each.reads for each in self.parts))
+
+
+class _Unknown:
+    """A term of the prior that the text does not show how to draw from.
+
+    Parameters
+    ----------
+    term
+        The term.
+    error
+        Why not.
+    """
+
+    def __init__(self, term: Density | Node, error: NotSimulatedError | None = None) -> None:
+        self.nodes = term.args if isinstance(term, Density) else (term,)
+        self.error = error or NotSimulatedError("what is drawn depends on what is not")
+
 
 class _Simulator:
     def __init__(self, syntax: Syntax, classification: Classification) -> None:
@@ -148,6 +183,8 @@ class _Simulator:
         self._parameters = {each.name: each for each in parameters(syntax)}
         self._names = Names(names(tuple(syntax.blocks.values())))
         self._draws: dict[int, list[_Draw | _Mixture]] = {}
+        self._unknown: list[_Unknown] = []
+        self._left_out = set[str]()
         self._normalised = True
 
     def simulation(self) -> Simulation:
@@ -155,6 +192,7 @@ class _Simulator:
         body = (*blocks["transformedparameters"], *blocks["model"])
         for node in body:
             self._find(node, self._fixed)
+        self._leave_out()
         # Whoever runs it leaves out what the prior rejects.
         rejects = self._classification.rejects
         kept = needed(body, lambda node: id(node) in self._draws, rejects)
@@ -182,6 +220,9 @@ class _Simulator:
             kept,
         )
         writer.texts, writer.uses = texts, self._uses
+        for each in body:
+            for name in sorted(self._uses(each, kept).reads & self._left_out):
+                raise NotSimulatedError(f"what is drawn depends on {name}, which is not")
         rows = [
             *(f"{plain.sized(p.kind, 'Identity')} {p.name};" for p in self._parameters.values()),
             f"real {log_density} = 0;",
@@ -208,6 +249,7 @@ class _Simulator:
             ),
             log_density,
             self._normalised,
+            tuple(name for name in self._parameters if name in self._left_out),
         )
 
     def _prepared(self, used: tuple[Node, ...] | list[Node]) -> str:
@@ -231,7 +273,12 @@ class _Simulator:
         form = stmt(node)
         kind = tag(form)
         before = len(self._draws)
-        found = [each for term in self._untempered(node) for each in self._of_term(term, fixed)]
+        found: list[_Draw | _Mixture] = []
+        for term in self._untempered(node):
+            try:
+                found += self._of_term(term, fixed)
+            except NotSimulatedError as error:
+                self._unknown.append(_Unknown(term, error))
         if found:
             self._draws[id(node)] = found
         inner = fixed
@@ -253,6 +300,34 @@ class _Simulator:
         jumps = ("Break", "Continue", "Return", "ReturnVoid")
         if any(tag(stmt(each)) in jumps for each in all_statements((node,))):
             raise NotSimulatedError("a loop with a prior's statement may be left")
+
+    def _leave_out(self) -> None:
+        """Leave out what may be Gaussian given the rest: free parameters of terms that are unknown.
+
+        What is drawn from a density that depends on them is left out, too, if it is free.  An
+        unknown term of what is drawn may be a constant of theirs, so it does not count here.
+        """
+        drawn = {each.parameter.name for some in self._draws.values() for each in some}
+        free = {name for name, each in self._parameters.items() if _is_linear(each)}
+        for unknown in self._unknown:
+            self._left_out |= names(unknown.nodes) & free - drawn
+        if self._unknown and not self._left_out:
+            raise self._unknown[0].error
+        before = -1
+        while before != len(self._left_out):
+            before = len(self._left_out)
+            self._left_out |= {
+                each.parameter.name
+                for some in self._draws.values()
+                for each in some
+                if each.reads & self._left_out and each.parameter.name in free
+            }
+        for key, some in tuple(self._draws.items()):
+            undrawn = [each for each in some if each.parameter.name in self._left_out]
+            self._unknown += [_Unknown(part.density) for each in undrawn for part in each.parts]
+            self._draws[key] = [each for each in some if each not in undrawn]
+            if not self._draws[key]:
+                del self._draws[key]
 
     def _untempered(self, node: Node) -> Iterator[Density | Node]:
         """Yield what a statement adds to the prior: densities, or terms that are none."""
@@ -400,8 +475,9 @@ class _Simulator:
             if id(each) not in kept:
                 continue
             drawn = self._draws.get(id(each), [])
-            # What is drawn is named, but not read.
+            # What is drawn is named, but not read, and nothing reads terms that are unknown.
             places = {id(_base(part.variate)) for draw in drawn for part in draw.parts}
+            places |= self._in_unknown
             for part in own_nodes(each):
                 if has_field(part, "id_loc") and id(part) not in places:
                     reads.add(name_of(part))
@@ -411,10 +487,16 @@ class _Simulator:
             writes |= written_by(each)
         return Uses(frozenset(reads), frozenset(writes), frozenset(draws))
 
+    @cached_property
+    def _in_unknown(self) -> set[int]:
+        """Identities of all nodes in terms that are unknown."""
+        return {id(each) for unknown in self._unknown for each in walk(unknown.nodes)}
+
     # Parameters without a density
 
     def _undrawn(self) -> list[Parameter]:
         drawn = {each.parameter.name for some in self._draws.values() for each in some}
+        drawn |= self._left_out
         return [each for name, each in self._parameters.items() if name not in drawn]
 
     def _flat(self, parameter: Parameter, drawing: Drawing) -> str:
@@ -486,6 +568,11 @@ def _ends_before(own: End, other: End, sign: int) -> bool:
     if isinstance(own, str) or isinstance(other, str):
         return True
     return sign * own > sign * other
+
+
+def _is_linear(parameter: Parameter) -> bool:
+    """Whether Stan's unconstrained parameters are a linear function, at one scale, of it."""
+    return tag(parameter.transformation) in ("Identity", "SumToZero")
 
 
 def _bounds(parameter: Parameter) -> list[Node]:

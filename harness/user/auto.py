@@ -52,12 +52,12 @@ from harness.user.modes import (
     unweighed_modes,
 )
 from harness.user.near import near_target
+from harness.user.nuts_again import for_longer, with_smaller_steps
 from harness.user.prior import PRIOR
 from harness.user.program import Tempered
 from harness.user.result import UserFit
 from harness.user.rounds import has_enough_draws, severities
 from harness.user.scout import Scouted, scout_program
-from harness.user.smaller_steps import with_smaller_steps
 from harness.user.steps import IN_MODES_SHARE, LEAST_SHARE, MODES_SHARE, Steps
 
 _FORM: Tempered = "collapsed_tempering"
@@ -109,7 +109,7 @@ class _Auto:
             differ = self._steps.program.disagreement(self._steps.seed)
         if differ is not None:
             return UserFit(self._steps.finished(plain, [no_search(differ)]), "nuts")
-        plain = with_smaller_steps(self._steps, plain)
+        plain = for_longer(self._steps, with_smaller_steps(self._steps, plain))
         plain, in_one_copy = self._steps.in_all_copies(plain)
         draws = parameters_of(plain)
         try:

@@ -55,6 +55,9 @@ _BASE_DRAWS = 2
 _EVALUATIONS_A_DRAW = 16
 """Densities evaluated for each draw: at draws, proposals, reflections, and again for reshuffled
 blocks."""
+_MOST_DRAWS = 10_000
+"""Draws of which a bridge in time is built at most: more would only take longer, because fitting
+its proposals takes longer than the densities of a fast program."""
 _RESHUFFLES, _BLOCKS = 10, 10
 """Reshuffled bridges, and blocks of each chain."""
 _RESHUFFLED_DRAWS = 1000
@@ -215,7 +218,9 @@ class Bridge(NamedTuple):
 def bridged_in_time(
     density: LogDensity, draws: FloatArray, *, most_seconds: float, seed: int
 ) -> Bridge:
-    """Do as :func:`bridged` with as many of the draws as there is time for, roughly.
+    """Do as :func:`bridged` with as many of the draws as there is time for, roughly, and no more.
+
+    Nor does it use more than a precise estimate needs.
 
     Parameters
     ----------
@@ -242,7 +247,7 @@ def bridged_in_time(
     counting(draws[0])
     seconds = (time.perf_counter() - began) / count
     affordable = most_seconds / (seconds * _EVALUATIONS_A_DRAW)
-    thin = math.ceil(chains * count / affordable)
+    thin = math.ceil(chains * count / min(affordable, _MOST_DRAWS))
     return Bridge(bridged(counting, draws[:, ::thin], seed=seed), taken)
 
 

@@ -51,9 +51,14 @@ def pilots_evidence(
     near = _near(scouted, bridge=nuts_is_sound)
     if near and by_bridge:
         findings.append(bridge_of_draws(scouted.failures["near"]))
-    alone = _bridge_alone(scouted, search) if nuts_is_sound and near else None
-    if alone is not None:
-        return _with_constant(scouted, [], [alone]), findings
+    if nuts_is_sound and near:
+        rough = _too_rough(scouted, search)
+        if rough is not None:
+            search = []
+        alone = _bridge_alone(scouted, search)
+        if alone is not None:
+            told = [] if rough is None else [rough]
+            return _with_constant(scouted, [], [alone]), [*findings, *told]
     if not search and not near:
         # Several pilots may have failed for one reason.
         reasons = "; ".join(dict.fromkeys(scouted.failures.values()))
@@ -92,6 +97,32 @@ def pilots_evidence(
     return _with_constant(scouted, search, near), findings
 
 
+def _too_rough(scouted: Scouted, search: list[LogEvidence]) -> Finding | None:
+    """Report that the search's log Z is below that of the posterior's part which NUTS has seen.
+
+    The whole is no less than a part of it.  So the search has lost some of the posterior, and casts
+    no doubt on NUTS, if there are two estimates for that part, a bridge and paths, that agree.
+    """
+    bridge, near = _bridge(scouted), _near(scouted, bridge=False)
+    if not search or bridge is None or not near:
+        return None
+    by_search, by_paths = (evidence.combined_log_evidence(each).estimate for each in (search, near))
+    if not _agree(by_paths, bridge) or by_search.value > bridge.value - _MATTERS:
+        return None
+    return Finding(
+        Severity.FINE,
+        f"The path from {scouted.origin} is too rough for log Z: {by_search.text} is less than "
+        f"what NUTS has seen of the posterior integrates to, {bridge.text} by a bridge and "
+        f"{by_paths.text} by a path from a Gaussian.",
+    )
+
+
+def _agree(paths: LogEvidence, bridge: LogEvidence) -> bool:
+    """Whether log Z by paths differs from that by a bridge no more than their errors explain."""
+    gap = paths.minus(bridge)
+    return abs(gap.value) <= max(_ERRORS * gap.mcse, _CLOSE)
+
+
 def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | None:
     """Return log Z by a bridge from NUTS's draws, unless paths differ from it or are more precise.
 
@@ -99,20 +130,18 @@ def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | 
     are thousandths, and halves and reshuffled blocks of the draws confirm them.  Where paths differ
     by more than their errors explain, the bridge's error is such that it explains that.
     """
-    if BRIDGE not in scouted.estimates or scouted.constant is None:
+    bridge = _bridge(scouted)
+    if bridge is None:
         return None
-    (drawn,) = scouted.estimates[BRIDGE]
-    bridge = LogEvidence(drawn.value - scouted.constant.value, drawn.mcse)
     paths = [*search, *_near(scouted, bridge=False)]
     if not paths:
         return bridge
     by_paths = evidence.combined_log_evidence(paths).estimate
-    gap = by_paths.minus(bridge)
-    apart = abs(gap.value)
+    apart = abs(by_paths.value - bridge.value)
     # Where the likelihood is constant, for example, a path is exact.
     if apart > _MATTERS or by_paths.mcse < bridge.mcse:
         return None
-    if apart <= max(_ERRORS * gap.mcse, _CLOSE):
+    if _agree(by_paths, bridge):
         return bridge
     return LogEvidence(bridge.value, max(bridge.mcse, apart / _ERRORS))
 
@@ -122,14 +151,25 @@ def _near(scouted: Scouted, *, bridge: bool) -> list[LogEvidence]:
 
     A bridge sees no more than the draws, so it counts only if they are sound.
     """
-    if scouted.constant is None:
-        return []
     return [
-        LogEvidence(each.value - scouted.constant.value, each.mcse)
+        divided
         for origin, leg in scouted.estimates.items()
         if origin != scouted.origin and (bridge or origin != BRIDGE)
         for each in leg
+        if (divided := _divided(scouted, each)) is not None
     ]
+
+
+def _bridge(scouted: Scouted) -> LogEvidence | None:
+    """Return the bridge's estimate, divided by what the prior integrates to, if both are known."""
+    return None if scouted.by_bridge is None else _divided(scouted, scouted.by_bridge)
+
+
+def _divided(scouted: Scouted, integral: LogEvidence) -> LogEvidence | None:
+    """Divide an integral of the program's density by that of its prior, whose error is apart."""
+    if scouted.constant is None:
+        return None
+    return LogEvidence(integral.value - scouted.constant.value, integral.mcse)
 
 
 def _with_constant(

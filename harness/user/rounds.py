@@ -138,8 +138,13 @@ def severities(findings: Iterable[Finding]) -> tuple[int, ...]:
 
 def has_enough_draws(fit: Fit) -> bool:
     """Whether the chains agree and there are enough effective draws, without a doubt."""
-    doubts = [*agreement(fit), *effective_draws(fit)]
-    return all(each.severity == Severity.FINE for each in doubts)
+    return not doubts_about_draws(fit)
+
+
+def doubts_about_draws(fit: Fit) -> list[Finding]:
+    """Return what more draws may mend: chains do not agree, or effective draws are few."""
+    found = [*agreement(fit), *effective_draws(fit)]
+    return [each for each in found if each.severity > Severity.FINE]
 
 
 def _more_would_help(fit: Fit) -> bool:

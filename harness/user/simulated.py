@@ -16,6 +16,7 @@ from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.temper.model import CHANGE_OF_VARIABLES, PRIOR_SIMULATION
 from harness.temper.simulate import LOG_PRIOR
+from harness.user.gaussian_part import GaussianPart
 
 _MOST_BATCHES = 20
 """Batches of as many draws as are wanted, of which rejected ones are left out."""
@@ -31,7 +32,7 @@ class Simulated(NamedTuple):
     log_integral: LogEvidence | None
     """Log of the integral of the prior as the program writes it; None if it is not known."""
     evaluations: int
-    """Evaluations of the prior's density."""
+    """Evaluations of the prior's density, with or without its gradient."""
 
 
 def can_be_simulated(model: Model) -> bool:
@@ -41,6 +42,9 @@ def can_be_simulated(model: Model) -> bool:
 
 def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int) -> Simulated:
     """Simulate the prior of a tempered model, and check the draws.
+
+    Parameters that the simulation leaves out are drawn where the prior is Gaussian in them; see
+    :mod:`harness.user.gaussian_part`.
 
     The simulation sums up the log density of what it draws from.  If that is the prior, it differs
     from the prior's own density by the same number at all draws, up to rounding.  Draws where the
@@ -69,13 +73,15 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     """
     if not can_be_simulated(model):
         raise DataError(f"the prior of {model.name} cannot be simulated")
+    rng = np.random.default_rng([seed, 29])
+    part = GaussianPart(density, model.not_simulated, rng) if model.not_simulated else None
     program = model.program(PRIOR_SIMULATION)
     if density.engine == "stanli":
         stanli_source(program, model.data).instance()  # a library would have to be compiled
     simulation = BatchedDensity(program, model.data)
     change = BatchedDensity(model.program(CHANGE_OF_VARIABLES), model.data)
     kept, difference, size = [], [], []
-    tried = found = 0
+    tried = found = evaluations = 0
     while found < draws:
         if tried == _MOST_BATCHES * draws:
             raise SamplingError(
@@ -84,13 +90,18 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
         (own_seed,) = np.random.SeedSequence([seed, tried]).generate_state(1)
         made = simulation.constrain(np.empty((draws, 0)), seed=int(own_seed))
         log_simulated = _log_simulated(model, program, made)
-        points = density.unconstrain_draws(made)
+        points = density.unconstrain_draws(made | _zeros(model, made))
+        if part is not None:
+            points, log_density, spent = part.drawn(points, rng)
+            log_simulated += log_density
+            evaluations += spent
         written, jacobian = density.values(points), change.values(points)
         inside = written != -np.inf
         difference.append(written[inside] - jacobian[inside] - log_simulated[inside])
         size.append((1 + np.abs(written) + np.abs(jacobian))[inside])
         kept.append(points[inside])
         tried, found = tried + draws, found + int(inside.sum())
+        evaluations += draws
         if not (np.all(np.isfinite(points)) and np.all(np.isfinite(difference[-1]))):
             raise SamplingError(f"{program.name}: a draw has no value, or overflows")
     constants = np.concatenate(difference)
@@ -100,7 +111,12 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     share = found / tried
     integral = LogEvidence(middle + np.log(share), np.sqrt((1 - share) / found))
     known = LOG_PRIOR in model.aliases[PRIOR_SIMULATION]
-    return Simulated(np.concatenate(kept)[:draws], integral if known else None, tried)
+    return Simulated(np.concatenate(kept)[:draws], integral if known else None, evaluations)
+
+
+def _zeros(model: Model, made: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return zeros for the parameters that are not simulated."""
+    return {name: np.zeros_like(made[name]) for name in model.not_simulated if name in made}
 
 
 def _log_simulated(

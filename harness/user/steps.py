@@ -144,16 +144,18 @@ class Steps:
 
         return self._once("nuts", "nuts", program.identity(self.nuts, self.seed), run)
 
-    def plain_again(self, nuts: NutsSettings) -> Fit:
-        """Run plain NUTS once more, with other settings."""
+    def plain_again(self, nuts: NutsSettings, how: str) -> Fit:
+        """Run plain NUTS once more, with other settings; ``how`` says which in words."""
         program = self.program
 
         def run() -> Fit:
-            self.clock.say(f"plain NUTS with a target acceptance rate of {nuts.target_accept:g}")
+            self.clock.say(f"plain NUTS {how}")
             with self.clock.timed("nuts"):
                 return program.plain(nuts, self.seed)
 
-        return self._once("nuts-again", "nuts", program.identity(nuts, self.seed), run)
+        longer = nuts.draws > self.nuts.draws
+        stage: Stage = "nuts-longer" if longer else "nuts-again"
+        return self._once(stage, "nuts", program.identity(nuts, self.seed), run)
 
     def _once(self, stage: Stage, step: str, made_by: str, run: Callable[[], Fit]) -> Fit:
         """Return a run that an earlier call has kept; otherwise make it, and keep it.

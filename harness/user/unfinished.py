@@ -24,12 +24,16 @@ from harness.errors import StoreError
 from harness.fit import Fit, is_fit
 from harness.forms.common import PACKAGE
 
-Stage = Literal["nuts", "nuts-again", "tempered", "parallel", "parallel-near", "nested"]
-"""A run that a call makes: plain NUTS, the same with smaller steps, a tempered form, parallel
-tempering from the prior or with points near the target to start from, or nested sampling."""
+Stage = Literal[
+    "nuts", "nuts-again", "nuts-longer", "tempered", "parallel", "parallel-near", "nested"
+]
+"""A run that a call makes: plain NUTS, the same with smaller steps or for longer, a tempered form,
+parallel tempering from the prior or with points near the target to start from, or nested
+sampling."""
 _WORDS: Mapping[Stage, str] = {
     "nuts": "plain NUTS",
     "nuts-again": "plain NUTS with smaller steps",
+    "nuts-longer": "a longer run of plain NUTS",
     "tempered": "the tempered run",
     "parallel": "parallel tempering",
     "parallel-near": "parallel tempering",

@@ -1,8 +1,9 @@
-"""Plain NUTS runs again with smaller steps where transitions diverge, if that can help."""
+"""Plain NUTS runs again with smaller steps or for longer, if that can help."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from harness.errors import SamplingError
 from harness.fit import Fit
 from harness.user import sample
 from harness.user.clock import Clock
+from harness.user.nuts_again import TARGET_ACCEPT, for_longer, with_smaller_steps
 from harness.user.program import prepare
-from harness.user.smaller_steps import TARGET_ACCEPT, with_smaller_steps
+from harness.user.rounds import doubts_about_draws
 from harness.user.steps import Steps
 from harness.user.unfinished import Unfinished
 
@@ -34,7 +36,7 @@ model {
 }
 """
 NUTS = NutsSettings(chains=4, warmup=500, draws=500, parallel_chains=1)
-AGAIN = "ran once more with smaller steps"
+AGAIN = "Plain NUTS ran once more"
 
 
 @pytest.fixture
@@ -95,20 +97,52 @@ def test_a_run_that_is_no_better_or_fails_is_told(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = steps.plain()
-    count = int(plain.sample_stats["diverging"].sum())
+    count, before = int(plain.sample_stats["diverging"].sum()), plain.gradients
     # As many divergent transitions as before.
-    monkeypatch.setattr(steps, "plain_again", lambda nuts: steps.plain())
+    monkeypatch.setattr(steps, "plain_again", lambda nuts, how: steps.plain())
     assert with_smaller_steps(steps, plain) is plain
     (sentence,) = said(plain)
-    assert sentence.endswith(f"which did not help: {count} of 2,000 did.")
+    assert sentence.endswith(f"That did not help: {count} of 2,000 diverged.")
+    assert plain.gradients == 2 * before
 
-    def fail(nuts: NutsSettings) -> Fit:
+    def fail(nuts: NutsSettings, how: str) -> Fit:
         raise SamplingError("chain 1 ended")
 
     again = steps.plain()
     monkeypatch.setattr(steps, "plain_again", fail)
     assert with_smaller_steps(steps, again) is again
-    assert said(again)[-1].endswith("which did not help: chain 1 ended.")
+    assert said(again)[-1].endswith("That did not help: chain 1 ended.")
+
+
+def test_a_longer_run_takes_the_place_of_one_with_few_draws(tmp_path: Path) -> None:
+    path = tmp_path / "normal.stan"
+    path.write_text("parameters { vector[2] x; } model { x ~ normal(0, 1); }")
+    program = prepare(path, {}, "likelihood", (), "stanli", tempered="no")
+    short = replace(NUTS, warmup=200, draws=80)
+    with Unfinished(None) as unfinished, Clock(3, show=False) as clock:
+        steps = Steps(program, clock, short, 1, 2, 60.0, unfinished)
+        plain = steps.plain()
+        (doubt, *_) = doubts_about_draws(plain)
+        first = plain.gradients
+        longer = for_longer(steps, plain)
+        assert not doubts_about_draws(longer)
+        assert longer.posterior.sizes["draw"] == 8 * short.draws
+        assert longer.gradients > first + int(longer.sample_stats["n_steps"].sum())
+        (sentence,) = said(longer)
+        assert doubt.sentence.rstrip(".") in sentence
+        assert sentence.endswith("That helped: the chains agree and have enough draws.")
+        assert for_longer(steps, longer) is longer
+        # There is time for twice as long only, and then for none.
+        for share, times in ((3.0, 2), (1.9, None)):
+            steps.budget = 4 * share * steps.clock.seconds["nuts"]
+            kept = for_longer(steps, plain)
+            assert (kept is plain) == (times is None)
+            if times is not None:
+                assert kept.posterior.sizes["draw"] == times * short.draws
+        # Chains in different places lack more than draws.
+        steps.budget = 60.0
+        plain.tree["posterior"]["x"] = plain.posterior["x"] + 10 * plain.posterior["chain"]
+        assert for_longer(steps, plain) is plain
 
 
 def test_auto_keeps_both_runs_until_it_ends(tmp_path: Path) -> None:
