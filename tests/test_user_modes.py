@@ -271,6 +271,10 @@ def test_what_more_would_buy() -> None:
     pilots = prospect(drawn(), {"nuts": 8.0}, "nuts", 0.1)
     assert pilots.error_twice is None
     assert "is the pilots' and stays" in prospect_sentence(pilots)
+    bridge = prospect(drawn(), {"nuts": 8.0}, "nuts", 0.01)
+    assert prospect_sentence(bridge).endswith(
+        "log Z has an error of 0.010, by a bridge or by pilots."
+    )
     stuck = prospect(drawn(apart=10.0), {"nuts": 8.0}, "nuts", None)
     assert stuck.effective_twice is None
     assert "has hardly grown with the draws" in prospect_sentence(stuck)

@@ -194,7 +194,9 @@ def test_a_search_that_loses_a_part_casts_no_doubt_on_nuts(
     assert bool(said) is rough
     if rough:
         assert found == pytest.approx((-1.0 - constant, 0.003))
-        assert all(each.severity == Severity.FINE for each in findings if "is too rough" in str(each))
+        assert all(
+            each.severity == Severity.FINE for each in findings if "is too rough" in str(each)
+        )
         assert not any("disagree" in each.sentence for each in findings)
     _, findings = pilots_evidence(schools, made, **{**SOUND, "nuts_is_sound": False})
     assert not any("is too rough" in each.sentence for each in findings)

@@ -29,6 +29,8 @@ _GROWS = 1.5
 """Growth of the smallest number of effective draws, from half of the draws to all of them, below
 which more draws cannot be relied on to buy anything."""
 _FEWEST = 16
+_PRECISE = 0.05
+"""Error of log Z in nats below which a bridge may have made it, and no tempered run lowers it."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,8 @@ def prospect_sentence(found: Prospect) -> str:
             f"{told}; the error of log Z, {found.error:.3f}, is that of the masses of the modes, "
             "and stays."
         )
+    if found.error_twice is None and found.error <= _PRECISE:
+        return f"{told}; log Z has an error of {found.error:.3f}, by a bridge or by pilots."
     if found.error_twice is None:
         return (
             f"{told}; the error of log Z, {found.error:.3f}, is the pilots' and stays: a tempered "
