@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from posterior_fuzz import random_posterior
 from scipy import stats
 
 from harness.arrays import FloatArray
@@ -15,7 +16,9 @@ from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.errors import SamplingError
 from harness.fit import Fit, build_fit
+from harness.modes.climb import LONGEST_STEP, Box, climb
 from harness.temper import tempered_model
+from harness.user import other_modes as searching
 from harness.user import sample
 from harness.user.climb_starts import starting_points
 from harness.user.modes import found_by_climbs, still_elsewhere
@@ -132,6 +135,42 @@ def test_a_mode_without_draws_is_found_with_its_mass(
     points = mode.local.at(np.random.default_rng(3).standard_normal((4000, 3)))
     expected = 5 * sigma / np.hypot(5, sigma)
     assert points.std(axis=0) == pytest.approx(expected, rel=5 / np.sqrt(2 * 4000))
+
+
+def test_long_steps_lead_to_a_mode_that_short_ones_lead_away_from(tmp_path: Path) -> None:
+    """A funnel is wider than a Gaussian, so that it is uphill to it from everywhere else."""
+    posterior = random_posterior(12)
+    banana, funnel, gaussian = posterior.parts
+    assert (banana.kind, funnel.kind, gaussian.kind) == ("banana", "funnel", "gaussian")
+    path = tmp_path / "program.stan"
+    path.write_text(posterior.program)
+    model = tempered_model(path, posterior.data)
+    density = BatchedDensity(model.program("target"), model.data)
+    start = np.random.default_rng(3).normal(0, 2, (2000, 6))
+    scale = np.linalg.norm(funnel.root, axis=1)
+    box = Box(np.full(6, -np.inf), np.full(6, np.inf))
+    ends = []
+    for step in (LONGEST_STEP, searching._BOLD_STEP):
+        reached = climb(start, density, scale=scale, box=box, longest_step=step)
+        apart = np.linalg.solve(gaussian.root, (reached.points - gaussian.centre).T)
+        ends.append(int((reached.arrived & (np.abs(apart).max(axis=0) < 0.1)).sum()))
+    assert ends[1] > 10 * max(ends[0], 1), ends
+
+
+def test_climbs_go_on_where_there_are_several_modes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "_GRADIENTS", 1)
+    batch = searching._BATCH
+    both = draws_around(-4, 1)
+    both[:, ::2] = draws_around(4, 0.5)[:, ::2]
+    all_seen = climbed(tmp_path, WELLS, Wells().data, {"x": both})
+    assert all_seen.climbs == batch
+    # Climbs find a further mode, or chains are in different ones.
+    one_seen = climbed(tmp_path, WELLS, Wells().data, {"x": draws_around(-4, 1)})
+    assert one_seen.climbs > 10 * batch
+    apart = np.concatenate([draws_around(-4, 1)[:2], draws_around(4, 0.5)[2:]])
+    assert climbed(tmp_path, WELLS, Wells().data, {"x": apart}).climbs == one_seen.climbs
 
 
 def test_a_mode_with_draws_of_any_method_is_no_other_mode(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ _GAIN = 1e-3
 """Nats that a quadratic model must promise, or the climb starts anew with another model."""
 _GAINED = 0.01
 """A climb has arrived if it gains less than so many nats from one new start to the next."""
-_LONGEST_STEP = 0.5
+LONGEST_STEP = 0.5
 """Of a step, in scales and times the root of the dimension, so that no step crosses a barrier."""
 _LONGER = 8.0
 """How much longer steps may become after some that were cut short."""
@@ -98,7 +98,14 @@ class _Curvature:
         return along
 
 
-def climb(start: FloatArray, log_density: LogDensity, *, scale: FloatArray, box: Box) -> Climbed:
+def climb(
+    start: FloatArray,
+    log_density: LogDensity,
+    *,
+    scale: FloatArray,
+    box: Box,
+    longest_step: FloatArray | float = LONGEST_STEP,
+) -> Climbed:
     """Climb from each point by L-BFGS with short steps (Nocedal and Wright 2006, section 7.2).
 
     All climbs take their steps together, so each costs one call of the density.  A climb that would
@@ -114,9 +121,12 @@ def climb(start: FloatArray, log_density: LogDensity, *, scale: FloatArray, box:
         Size of each coordinate, within which the density changes by about a nat, shape (D,).
     box
         Where climbs end; the starting points are inside.
+    longest_step
+        How long steps may be at first, in scales and times the root of the dimension, shape (n,) or
+        one for all.
     """
     count, dimension = start.shape
-    longest = np.full(count, _LONGEST_STEP * np.sqrt(dimension))
+    longest = np.full(count, longest_step) * np.sqrt(dimension)
     most = _LONGER * longest
     curvature = _Curvature(count, dimension)
     points = start / scale

@@ -18,13 +18,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
+from harness import evidence
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity
+from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.errors import HarnessError
 from harness.evidence import LogEvidence
 from harness.model import Model
-from harness.modes.climb import Box, climb
+from harness.modes.climb import LONGEST_STEP, Box, climb
 from harness.modes.local_mass import LocalGaussian, local_gaussian, local_log_mass
 from harness.user.climb_starts import starting_points
 from harness.user.mode_alone import ModesAlone
@@ -38,7 +39,10 @@ _KNOWN = 8
 """Climbs from draws, whose ends are the modes that the draws know."""
 _BATCH = 256
 _GRADIENTS = 60_000
-"""Evaluations after which no further batch of climbs begins."""
+"""Evaluations after which no further batch of climbs begins where one mode is known."""
+_BOLD_STEP = 10 * LONGEST_STEP
+"""Longest step of every other climb: a mode far narrower than another is not where one goes uphill
+to by short steps, but may be where a long one leads."""
 _LONG = 150
 """Evaluations of a climb that takes long, by which the size of a batch is made to fit the time."""
 _BOUND_POINTS = 500
@@ -169,7 +173,9 @@ def other_modes(
         # In many dimensions a peak may be far from the draws, and what is around it negligible.
         log_mass = max(*(each.log_mass for each in known.values()), search.lower_bound(rng))
     origin, start = starting_points(model, density, draws, flat, seed)
-    peaks = search.peaks(start, most_seconds=most_seconds)
+    # A posterior with more than one mode may well have further ones.
+    several = evidence.largest_r_hat(points) > R_HAT_PROBLEM
+    peaks = search.peaks(start, bold=True, several=several, most_seconds=most_seconds)
     visited = search.visited.holds(peaks.points)
     new = np.flatnonzero(~visited)[:_EXAMINED]
     modes = [
@@ -305,18 +311,37 @@ class _Search:
         self(points)
         return max((time.perf_counter() - began) / len(points), 1e-9)
 
-    def peaks(self, start: FloatArray, *, most_seconds: float = np.inf) -> _Peaks:
-        """Climb from points (n, D), batch after batch, as long as there is time."""
+    def peaks(
+        self,
+        start: FloatArray,
+        *,
+        bold: bool = False,
+        several: bool = False,
+        most_seconds: float = np.inf,
+    ) -> _Peaks:
+        """Climb from points (n, D), batch after batch, as long as there is time.
+
+        ``bold`` gives every other climb longer steps.  The number of evaluations is limited unless
+        there are ``several`` modes, or climbs find a further one.
+        """
         began, before, made = time.perf_counter(), self.gradients, 0
         ends, heights, numbers = [np.empty((0, start.shape[1]))], [np.empty(0)], []
-        while made < len(start) and self.gradients - before < _GRADIENTS:
+        while made < len(start) and (several or self.gradients - before < _GRADIENTS):
             left = most_seconds - (time.perf_counter() - began)
             size = int(min(_BATCH, left / (_LONG * self._seconds_each)))
             if size < 1:
                 break
             batch = start[made : made + size]
-            climbed = climb(batch, self, scale=self.visited.spread, box=_everywhere(start.shape[1]))
+            steps = [LONGEST_STEP, _BOLD_STEP if bold else LONGEST_STEP]
+            climbed = climb(
+                batch,
+                self,
+                scale=self.visited.spread,
+                box=_everywhere(start.shape[1]),
+                longest_step=np.resize(steps, len(batch)),
+            )
             arrived = np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
+            several = several or not np.all(self.visited.holds(climbed.points[arrived]))
             ends.append(climbed.points[arrived])
             heights.append(climbed.height[arrived])
             numbers += [made + int(k) for k in arrived]
