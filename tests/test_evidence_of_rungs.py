@@ -136,6 +136,7 @@ def test_joined_estimates() -> None:
         (np.zeros((1, 2, 4)), np.zeros((2, 2, 4)), "shape"),
         (np.full((1, 2, 4), np.nan), np.zeros((1, 2, 4)), "no density there"),
         (np.full((1, 2, 4), -np.inf), np.zeros((1, 2, 4)), "no draw of rungs 0 and 1"),
+        (np.full((1, 2, 4), -1e4), np.full((1, 2, 4), 1e4), "rungs 0 and 1 have no draws"),
     ],
 )
 def test_unusable_ratios_are_refused(up: FloatArray, down: FloatArray, says: str) -> None:

@@ -78,7 +78,7 @@ def rung_evidence(
     ------
     DataError
         If shapes do not match, a difference is not a number or infinite the wrong way, or no draw
-        of a rung has density at its neighbour.
+        of a rung has density at its neighbour, or none that is not zero in floating point.
     """
     above, below = np.asarray(up, dtype=np.float64), np.asarray(down, dtype=np.float64)
     if above.ndim != 3 or above.shape != below.shape or above.size == 0:
@@ -102,6 +102,8 @@ def rung_evidence(
         log_ratio = balance(u, d)
         a, b = expit(u - log_ratio), expit(log_ratio - d)
         slope = float(np.mean(a * (1 - a)) + np.mean(b * (1 - b)))
+        if slope == 0:  # the neighbours are so far apart that rounding leaves nothing
+            raise DataError(f"rungs {k} and {k + 1} have no draws in common places")
         value["both"] += log_ratio
         series["both"] += (a - b) / slope
         if k == 0:
