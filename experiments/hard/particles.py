@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from harness.diagnosis import Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.fit import Fit
@@ -13,6 +11,7 @@ from harness.model import Model
 from harness.model.python_target import Target
 from harness.path import GaussianBase, PilotSettings
 from harness.samplers.sequential_monte_carlo import sequential_monte_carlo
+from harness.seeds import derived_seeds
 from harness.temper import What
 from harness.user.draw_prior import prior_draws
 from harness.user.legs import fitted_gaussian
@@ -67,7 +66,7 @@ def sample_by_particles(
     path = model.program("target").path
     tempered = prepare(path, model.data, what, (), "stanli", tempered="yes").model
     density = BatchedDensity(tempered.program("target"), tempered.data)
-    seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(2)]
+    seeds = derived_seeds(2, seed, 2)
     base, before, findings = _base(tempered, density, seeds[0])
     parameters = parameters_of(density, tempered.parameters)
     each = max(8, -(-particles // POPULATIONS))

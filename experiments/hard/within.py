@@ -22,6 +22,7 @@ from harness.engine.cores import at_most_cores
 from harness.fit import Fit
 from harness.forms.method import python_method
 from harness.model import Model
+from harness.seeds import derived_seeds
 from harness.user import UserFit, sample
 from harness.user.scout import BUDGET
 
@@ -145,7 +146,7 @@ def sample_within(
     HarnessError
         If there is no fit.
     """
-    first, second = (int(s) for s in np.random.SeedSequence([seed, 1]).generate_state(2))
+    first, second = derived_seeds(2, seed, 1)
     run = RUNS[row]
     began = time.process_time()
     with at_most_cores(1):

@@ -31,6 +31,7 @@ from harness.samplers.annealed_importance import annealed_importance, bidirectio
 from harness.samplers.gibbs_tempering import gibbs_tempering
 from harness.samplers.joint_hmc import joint_hmc
 from harness.samplers.simulated_tempering import simulated_tempering
+from harness.seeds import derived_seeds
 
 from .image_set import ImageSet, set_of
 
@@ -84,7 +85,7 @@ def sample_path_over_images(
     images = set_of(model)
     size = chains * int(settings.get("draws", 1000)) * images.decoder.dimension
     blocks = list(_blocks(len(images.image), size))
-    states = np.random.SeedSequence([seed, 6]).generate_state(len(blocks))
+    states = derived_seeds(len(blocks), seed, 6)
     found: list[_Block] = []
     for at, state in zip(blocks, states, strict=True):
         some = images.part(at)
@@ -94,7 +95,7 @@ def sample_path_over_images(
                 some.model(model.name),
                 some.base,
                 chains=chains * count,
-                seed=int(state),
+                seed=state,
                 **settings,
             )
         )
@@ -150,13 +151,13 @@ def sample_nuts_over_images(
     images = set_of(model)
     nuts = nuts or NutsSettings()
     compiled = compiled or compiled_variant(model, form.program)
-    states = np.random.SeedSequence([seed, 4]).generate_state(len(images.image))
+    states = derived_seeds(len(images.image), seed, 4)
     found: list[_Block] = []
     for number, state in enumerate(states):
         single, base = images.single(number, f"{model.name}-{number}")
-        starts = base.sample(np.random.default_rng([int(state), 5]), nuts.chains)
+        starts = base.sample(np.random.default_rng([state, 5]), nuts.chains)
         inits = [{"z": start.tolist()} for start in starts]
-        run = Run(seed=int(state), nuts=nuts, inits=inits, compiled=compiled)
+        run = Run(seed=state, nuts=nuts, inits=inits, compiled=compiled)
         fit = sample(single, form, TemperedPath(base=base), run)
         extended = fit.tree["extended"]
         weights = [extended[name].to_numpy()[None] for name in ("log_w1", "log_w0")]

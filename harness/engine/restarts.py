@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
-import numpy as np
-
 from harness.errors import SomeChainsError
+from harness.seeds import derived_seeds
 
 _TRIES = 3
 
@@ -41,12 +40,11 @@ def started_anew(run: Callable[[int], T], seed: int) -> Started[T]:
     SomeChainsError
         If some chains fail in three runs.
     """
-    others = np.random.SeedSequence([seed, 29]).generate_state(_TRIES - 1)
     failed = ""
-    for other in others:
+    for other in derived_seeds(_TRIES - 1, seed, 29):
         try:
             return Started(run(seed), failed)
         except SomeChainsError as error:
             failed = failed or error.why
-            seed = int(other)
+            seed = other
     return Started(run(seed), failed)

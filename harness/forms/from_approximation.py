@@ -40,6 +40,7 @@ from harness.path import (
     symmetrised_divergence,
 )
 from harness.path.data import TemperedPath
+from harness.seeds import derived_seeds
 
 Approximation = Literal["mean_field", "full_rank", "pathfinder", "laplace"]
 """How the first base is made: by one of two kinds of ADVI, by Pathfinder or by Laplace."""
@@ -168,14 +169,14 @@ def _advi_runs(
     """Return the runs of ADVI that finished; there is always at least one."""
     fits: list[Advi] = []
     failure: HarnessError | None = None
-    for own in np.random.SeedSequence([seed, 4]).generate_state(_ADVI_RUNS):
+    for own in derived_seeds(_ADVI_RUNS, seed, 4):
         try:
             fits.append(
                 advi(
                     model,
                     full_rank=approximation == "full_rank",
                     tolerance=_TOLERANCE,
-                    seed=int(own),
+                    seed=own,
                     compiled=compiled,
                 )
             )
@@ -234,7 +235,7 @@ class FromApproximation:
             )
         if run.compiled is None and run.engine != "stanli":
             run = replace(run, compiled=compiled_variant(model, form.program))
-        seeds = (int(s) for s in np.random.SeedSequence([run.seed, 2]).generate_state(99))
+        seeds = iter(derived_seeds(99, run.seed, 2))
         made = approximate(model, self.approximation, seed=next(seeds))
         density = target_density(model)
         base, gradients, seconds = made.base, made.gradients, made.seconds

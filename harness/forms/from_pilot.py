@@ -32,6 +32,7 @@ from harness.path import (
     starting_values,
 )
 from harness.path.data import TemperedPath
+from harness.seeds import derived_seed, derived_seeds
 
 _NEGLIGIBLE = 20.0
 """How much rarer than the others, in logs, a rung at 1 is if the ladder stops below it."""
@@ -81,7 +82,7 @@ def scout(
         For the same reasons as in :func:`harness.path.pilot`.
     """
     started = time.perf_counter()
-    first, second = (int(s) for s in np.random.SeedSequence([seed, 1]).generate_state(2))
+    first, second = derived_seeds(2, seed, 1)
     found = pilot(model, base, settings=settings, seed=first)
     gradients = found.gradients
     if refine:
@@ -180,8 +181,7 @@ class FromPilot:
             )
         gradients, seconds = 0, 0.0
         if isinstance(base, str):
-            (own_seed,) = (int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(1))
-            made = approximate(model, base, seed=own_seed)
+            made = approximate(model, base, seed=derived_seed(seed, 2))
             base, gradients, seconds = made.base, made.gradients, made.seconds
         scouted = scout(model, base, settings=self.settings, refine=self.refine, seed=seed)
         found = scouted.found

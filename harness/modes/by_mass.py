@@ -16,6 +16,7 @@ from scipy.stats import chi2
 from harness.arrays import FloatArray, LogDensity
 from harness.evidence import LogEvidence, normalised_weights, strata_errors
 from harness.modes.local_mass import local_gaussian, mass_around
+from harness.seeds import derived_seed
 
 _POINTS = 2000
 _QUANTILE, _COVERED, _FOREIGN = 0.999, 0.9, 0.02
@@ -82,7 +83,7 @@ def shares_by_mass(
         if not _looks_like(near, own, weight):
             continue
         # The same points around each peak would make the same error in each mass.
-        own_seed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+        own_seed = derived_seed(seed, number)
         mass = mass_around(local, log_density, count=_POINTS, seed=own_seed, within=reach)
         if mass is not None:
             inside = float(weight[near].sum())

@@ -38,6 +38,7 @@ from harness.model import Model
 from harness.model.coordinates import StanCoordinates, flatten
 from harness.path.gaussian import GaussianBase, gaussian_base
 from harness.path.moments import mixed_base, weighted_base, without_duplicates
+from harness.seeds import derived_seeds
 
 # Enough digits for every double to survive a file unchanged.
 _EXACT_DIGITS = 17
@@ -307,9 +308,9 @@ def local_fits(
     compiled = compiled or _compiled_target(model)
     fits: list[GaussianBase] = []
     failure: SamplingError | None = None
-    for state in np.random.SeedSequence(seed).generate_state(starts):
+    for own in derived_seeds(starts, seed):
         try:
-            fits.append(fitted(model, init_radius=init_radius, seed=int(state), compiled=compiled))
+            fits.append(fitted(model, init_radius=init_radius, seed=own, compiled=compiled))
         except SamplingError as error:  # this start leads to no fit
             failure = error
     if failure is not None and not fits:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from harness.fit import Fit
 from harness.forms.from_approximation import Approximation, approximate
 from harness.forms.method import Method
 from harness.model import Model
 from harness.samplers.annealed_importance import annealed_importance
+from harness.seeds import derived_seed
 
 
 def sample_annealed_importance_from_approximation(
@@ -42,8 +41,7 @@ def sample_annealed_importance_from_approximation(
     DataError, SamplingError
         For the same reasons as in both of these functions.
     """
-    (own,) = (int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(1))
-    made = approximate(model, approximation, seed=own)
+    made = approximate(model, approximation, seed=derived_seed(seed, 2))
     fit = annealed_importance(model, made.base, seed=seed, **settings)
     fit.tree.attrs |= {
         "gradients_pilot": made.gradients,

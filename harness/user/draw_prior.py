@@ -22,6 +22,7 @@ from harness.errors import FAILURES, HarnessError, SamplingError
 from harness.model import Model
 from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.tempering_run import TemperingRun, TemperingSettings
+from harness.seeds import derived_seed
 from harness.user.other_modes import OtherMode, other_modes
 from harness.user.prior import PRIOR, PriorDraws
 from harness.user.references import drawn_from, fitted_base
@@ -99,9 +100,8 @@ def _sampled_longer(
     found = _sampled(model, density, seed)
     if found.reliable or time.perf_counter() - began > most_seconds:
         return found
-    (again,) = np.random.SeedSequence([seed, 1]).generate_state(1)
     try:
-        longer = _sampled(model, density, int(again), times=_LONGER)
+        longer = _sampled(model, density, derived_seed(seed, 1), times=_LONGER)
     except SamplingError:
         return found
     better = longer if longer.r_hat < found.r_hat else found

@@ -28,6 +28,7 @@ from harness.files import write_text
 from harness.fit import PSEUDO_SAMPLE, Fit, build_fit, in_extended, target_draws
 from harness.fit.weighting import GENERATED
 from harness.model import Model
+from harness.seeds import derived_seeds
 
 ORIGINAL = "original"
 """Variant of a tempered model that is the user's program itself."""
@@ -228,7 +229,7 @@ def generate(
         By name, shape (chain, draw, ...).
     """
     chains = len(next(iter(draws.values())))
-    seeds = [int(s) for s in np.random.SeedSequence([seed, 3]).generate_state(chains)]
+    seeds = derived_seeds(chains, seed, 3)
     names = [name for name in model.parameters if name in draws]
     by_chain = [{name: draws[name][c] for name in names} for c in range(chains)]
     # The run itself has seeded transformed data with its own seed.

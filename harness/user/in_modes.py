@@ -32,6 +32,7 @@ from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable
 from harness.modes.words import CLIMBS, listed
 from harness.path import starting_values
+from harness.seeds import derived_seed
 from harness.user.compare import unconstrained
 from harness.user.in_which_mode import InWhichMode
 from harness.user.mode_alone import mass_by_bridge
@@ -283,8 +284,8 @@ class _Runs:
     ) -> _Run | set[int]:
         numbers = sorted(basin)
         told = f"mode{'s' * (len(numbers) > 1)} {listed(k + 1 for k in numbers)}"
-        seeds = np.random.SeedSequence([self._seed, 16, *numbers]).generate_state(1)
-        run = self._run(numbers, nuts, _NUTS_SHARE * most_seconds, int(seeds[0]))
+        seed = derived_seed(self._seed, 16, *numbers)
+        run = self._run(numbers, nuts, _NUTS_SHARE * most_seconds, seed)
         values = {name: run.variables[name] for name in self.density.shapes}
         points = unconstrained(values, 2, self.density)
         flat = self._peaked.of_draws(points).reshape(-1, points.shape[2])
@@ -303,7 +304,7 @@ class _Runs:
         if evidence.largest_r_hat(points) > R_HAT_PROBLEM:
             raise _DisagreeError(f"chains of NUTS disagree in {told}")
         log_mass, evaluations = mass_by_bridge(
-            self.density, points, most_seconds=_BRIDGE_SHARE * most_seconds, seed=int(seeds[0])
+            self.density, points, most_seconds=_BRIDGE_SHARE * most_seconds, seed=seed
         )
         if log_mass is None:
             raise SamplingError(f"no bridge tells the mass of {told}")

@@ -17,6 +17,7 @@ from harness.errors import DataError, SamplingError
 from harness.evidence import LogEvidence
 from harness.path import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
 from harness.path.pilot import fewest_particles
+from harness.seeds import derived_seeds
 
 POPULATIONS = 8
 _PARTICLES = 512
@@ -105,11 +106,11 @@ def run_leg(
         most_moves=_MOST_MOVES,
         most_seconds=most_seconds / len(bases),
     )
-    seeds = np.random.SeedSequence([seed, 5]).generate_state(len(bases))
+    seeds = derived_seeds(len(bases), seed, 5)
     pilots: list[Pilot] = []
     for base, own in zip(bases, seeds, strict=True):
         try:
-            pilots.append(pilot_of_density(density, base, settings=settings, seed=int(own)))
+            pilots.append(pilot_of_density(density, base, settings=settings, seed=own))
         except (DataError, SamplingError):
             if not pilots:  # one pilot that finished is worth more than none
                 raise

@@ -21,6 +21,7 @@ from harness.errors import HarnessError
 from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.path import starting_values
+from harness.seeds import derived_seed
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import unconstrained
 from harness.user.neighbourhood import Neighbourhood
@@ -130,7 +131,7 @@ class ModesAlone:
         """
         # With one seed, modes alike would have one error.
         self._sampled += 1
-        seed = int(np.random.SeedSequence([self._seed, self._sampled]).generate_state(1)[0])
+        seed = derived_seed(self._seed, self._sampled)
         draws = self._draws_of(points, seed)
         if draws is None:
             return None

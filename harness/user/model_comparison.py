@@ -21,6 +21,7 @@ from harness.errors import DataError
 from harness.evidence import BayesFactor, LogEvidence, ModelOdds
 from harness.forms.common import Engine
 from harness.progress import say
+from harness.seeds import derived_seeds
 from harness.user.data import read_data
 from harness.user.evidence_result import GivenEvidence
 from harness.user.given_evidence import Temper, evidence_from_fit
@@ -298,7 +299,7 @@ def compare_models(
     if sensitivity is not None:
         declaring = _declaring(sensitivity[0], paths, inputs)
         _check_values(sensitivity, given, where)
-    seeds = [int(s) for s in np.random.SeedSequence([seed, 31]).generate_state(len(paths))]
+    seeds = derived_seeds(len(paths), seed, 31)
 
     def one(index: int, changed: Mapping[str, Any]) -> ComparedModel:
         if progress:

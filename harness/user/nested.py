@@ -21,6 +21,7 @@ from harness.samplers.nested_particles import PriorAndLikelihood
 from harness.samplers.nested_run import NestedRun, NestedSettings, Summary, nested_run, summary
 from harness.samplers.nested_sampling import METHOD, run_attributes
 from harness.samplers.nested_volumes import weighted_chains
+from harness.seeds import derived_seeds
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.evidence import unknown_integral, written_prior
 from harness.user.prior import PRIOR, PriorDraws, known_integral, prior_attributes
@@ -89,7 +90,7 @@ def nested_sampling(
     began = time.perf_counter()
     refuse_without_prior(model)
     settings.refuse_too_few(model.dimension)
-    seeds = [int(each) for each in np.random.SeedSequence([seed, 14]).generate_state(3)]
+    seeds = derived_seeds(3, seed, 14)
     rng = np.random.default_rng(seeds[0])
     begin_round("draws of the prior")
     try:

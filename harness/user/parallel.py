@@ -29,6 +29,7 @@ from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
 from harness.samplers.tempering_run import TemperingRun, TemperingSettings
+from harness.seeds import derived_seeds
 from harness.user.bridged import bridged_in_time
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.evidence import (
@@ -116,7 +117,7 @@ class _Parallel:
         self._wanted = references
         self._near = near
         self._known = np.empty((0, model.dimension))
-        self._seeds = [int(s) for s in np.random.SeedSequence([seed, 9]).generate_state(4)]
+        self._seeds = derived_seeds(4, seed, 9)
         self._seed = seed
         self._threads = cores()
         self._density = BatchedDensity(model.program("target"), model.data, threads=self._threads)

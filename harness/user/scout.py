@@ -29,6 +29,7 @@ from harness.forms.continuous_tempering import ZERO_LIKELIHOOD, tempering_data
 from harness.forms.from_pilot import scouted_ladder
 from harness.model import Model
 from harness.path import GaussianBase, Pilot
+from harness.seeds import derived_seeds
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
@@ -242,7 +243,7 @@ class _Scout:
     ) -> None:
         self._model, self._draws, self._budget = model, draws, budget
         self._in_one_copy, self._divergent = in_one_copy, divergent
-        self._seeds = [int(s) for s in np.random.SeedSequence([seed, 2]).generate_state(6)]
+        self._seeds = derived_seeds(6, seed, 2)
         self._density = BatchedDensity(model.program("target"), model.data)
         self._short = ShortRuns(
             model,

@@ -14,6 +14,7 @@ from harness.engine.stanli_package import stanli_source
 from harness.errors import DataError, SamplingError
 from harness.evidence import LogEvidence
 from harness.model import Model
+from harness.seeds import derived_seed
 from harness.temper.model import CHANGE_OF_VARIABLES, PRIOR_SIMULATION
 from harness.temper.simulate import LOG_PRIOR
 from harness.user.gaussian_part import GaussianPart
@@ -87,8 +88,7 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
             raise SamplingError(
                 f"{program.name}: the prior rejects {1 - found / tried:.1%} of its draws"
             )
-        (own_seed,) = np.random.SeedSequence([seed, tried]).generate_state(1)
-        made = simulation.constrain(np.empty((draws, 0)), seed=int(own_seed))
+        made = simulation.constrain(np.empty((draws, 0)), seed=derived_seed(seed, tried))
         log_simulated = _log_simulated(model, program, made)
         points = density.unconstrain_draws(made | _zeros(model, made))
         if part is not None:

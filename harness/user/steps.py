@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
-
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, give_options, remember
 from harness.engine.compile import source_digest
@@ -22,6 +20,7 @@ from harness.modes import FoundModes, ModeTable
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
+from harness.seeds import derived_seed
 from harness.user.clock import Clock
 from harness.user.compare import Population
 from harness.user.evidence import open_questions, tempered_whole
@@ -274,9 +273,10 @@ class Steps:
             warmup = self.nuts.warmup
             if self.program.engine == "cmdstan":  # which keeps the metric
                 warmup = min(warmup, _ROUND_WARMUP)
-            (seed,) = np.random.SeedSequence([self.seed, 12, number]).generate_state(1)
             nuts = replace(self.nuts, warmup=warmup, draws=draws)
-            return self.program.continued(method, path, fit, nuts, int(seed))
+            return self.program.continued(
+                method, path, fit, nuts, derived_seed(self.seed, 12, number)
+            )
 
         made = in_rounds(
             first, again, first_seconds=took, most_seconds=most_seconds, seed=self.seed
