@@ -39,6 +39,8 @@ Kind = Literal["gaussian", "heavy", "banana", "funnel", "ring"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 BEND, NECK, RING, RING_WIDTH = 0.6, 0.5, 3.0, 0.25
 """Bend of bananas, slope of funnels, radius and width of rings."""
+_BUDGET = 20.0
+"""Seconds for a run, which leave some of them without a clear answer."""
 LOW, HIGH = -2.0, 5.0
 """Bounds of a parameter that has two."""
 _UNEQUAL = 0.3
@@ -325,6 +327,14 @@ class Outcome:
     weight_error: float
     said: str
 
+    @property
+    def numbers(self) -> str:
+        """What is off by how much, in words."""
+        return (
+            f"log Z {self.log_evidence:+.3f} ± {self.log_evidence_error:.3f}, "
+            f"a part {self.weight:+.3f} ± {self.weight_error:.3f}"
+        )
+
 
 ERRORS, CLOSE, CLOSE_WEIGHT = 4.0, 0.1, 0.05
 """An answer is right if it is off by so many errors, or by as little as does not matter."""
@@ -364,13 +374,24 @@ def run(posterior: Posterior, folder: Path, seed: int, **settings: Any) -> UserF
     return sample(path, posterior.data, seed=seed, engine="stanli", progress=False, **settings)
 
 
+def wrong_in_silence(seed: int, folder: Path, budget: float = _BUDGET) -> str | None:
+    """Run the program of a seed by ``auto``; say what is wrong and not reported as a problem."""
+    posterior = random_posterior(seed)
+    result = run(posterior, folder, seed, budget=budget)
+    found = judged(posterior, result)
+    if found.verdict != "silent":
+        return None
+    told = "\n".join(f"{each.severity.name} {each.sentence}" for each in result.diagnosis)
+    return f"by {result.method}, {found.numbers}\n{told}\n{posterior.words}\n{posterior.program}"
+
+
 def main() -> int:
     """Run some programs, and print a line for each."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("first", type=int)
     parser.add_argument("last", type=int)
     parser.add_argument("--method", default="auto")
-    parser.add_argument("--budget", type=float, default=20.0)
+    parser.add_argument("--budget", type=float, default=_BUDGET)
     asked = parser.parse_args()
     silent = 0
     for seed in range(asked.first, asked.last + 1):
@@ -387,10 +408,8 @@ def main() -> int:
             found = judged(posterior, result)
         silent += found.verdict == "silent"
         print(
-            f"{seed} {found.verdict}: log Z {found.log_evidence:+.3f} ± "
-            f"{found.log_evidence_error:.3f}, a part {found.weight:+.3f} ± "
-            f"{found.weight_error:.3f}; {result.method}, {time.perf_counter() - began:.0f} s; "
-            f"{found.said} [{posterior.words}]",
+            f"{seed} {found.verdict}: {found.numbers}; {result.method}, "
+            f"{time.perf_counter() - began:.0f} s; {found.said} [{posterior.words}]",
             flush=True,
         )
     return int(silent > 0)

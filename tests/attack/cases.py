@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
+import posterior_fuzz
 import survival_driver
 from survival_world import TinyWorld
 from test_attack_sample import REJECTS
@@ -20,11 +21,11 @@ from harness.plan import catalogue
 from harness.temper import tempered_model
 from harness.user import Method, sample
 
+from . import truths
 from .files import mutated_data, mutated_fit, mutated_program, mutated_store
 from .kills import killed_command
-from .truths import wrong_in_silence
 
-CASES = {"program": 110, "data": 70, "fit": 120, "store": 25, "kill": 30, "truth": 16}
+CASES = {"program": 110, "data": 70, "fit": 120, "store": 25, "kill": 30, "truth": 16, "parts": 10}
 """How many cases there are of each kind."""
 
 
@@ -38,7 +39,8 @@ def run_case(shared: Path, number: tuple[str, int]) -> tuple[str, int, str | Non
         "fit": lambda folder: mutated_fit(20_000 + seed, folder, shared / "fits"),
         "store": lambda folder: mutated_store(30_000 + seed, folder, source),
         "kill": lambda folder: killed_command(40_000 + seed, folder, source),
-        "truth": partial(wrong_in_silence, 50_000 + seed),
+        "truth": partial(truths.wrong_in_silence, 50_000 + seed),
+        "parts": partial(posterior_fuzz.wrong_in_silence, 60_000 + seed),
     }
     environment = dict(os.environ)
     with (
