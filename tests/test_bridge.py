@@ -14,6 +14,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import BridgeEstimate, LogEvidence
+from harness.user.bridged import Bridged
 
 LOG_Z = 3.0
 
@@ -198,3 +199,12 @@ def test_probabilities_of_models() -> None:
 def test_bad_prior_odds_are_refused(prior: list[float]) -> None:
     with pytest.raises(DataError, match="prior odds"):
         evidence.model_odds([LogEvidence(0.0, 0.1), LogEvidence(1.0, 0.1)], prior)
+
+
+@pytest.mark.parametrize(("error", "reliable"), [(0.1, True), (0.9, False), (np.nan, False)])
+def test_a_bridge_whose_error_is_large_or_unknown_cannot_be_relied_on(
+    error: float, reliable: bool
+) -> None:
+    half = BridgeEstimate(LogEvidence(-3.0, error), 5e-5, 5e-5, 0.0, 0.0, 0.9, 100.0, 0.5)
+    bridged = Bridged("gaussian", LogEvidence(-3.0, error), (half, half), 0.0)
+    assert (not bridged.problems()) == reliable

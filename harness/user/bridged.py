@@ -117,7 +117,7 @@ class Bridged:
                 f"proposal and posterior do not overlap: their overlap is {self.overlap:.2g}, "
                 f"below {LEAST_OVERLAP} (1 would be perfect)"
             )
-        if self.log_evidence.mcse > LARGEST_ERROR:
+        if not self.log_evidence.mcse <= LARGEST_ERROR:  # nor is one that is not a number
             found.append(
                 f"the error of log Z is {self.log_evidence.mcse:.2g} nats, and errors above "
                 f"{LARGEST_ERROR} are not reliable"
