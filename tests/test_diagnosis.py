@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.stats import norm
 
 from harness.arrays import FloatArray
 from harness.cli.sample import sample
 from harness.diagnosis import Finding, Severity, diagnose, give_options
 from harness.diagnosis.advice import OF_COMMAND, Advice
+from harness.diagnosis.step_size import least_acceptance
 from harness.errors import DataError
 from harness.evidence import inv_temp_log_conditionals, resample
 from harness.fit import Fit, build_fit, pooled
@@ -286,6 +288,42 @@ def test_what_the_sampler_says() -> None:
     finding = named(target_fit(draws, tree_depth=deep), "tree depth")
     assert finding.severity is Severity.WARNING
     assert "20 transitions" in finding.sentence
+
+
+def with_stats(fit: Fit, stats: xr.Dataset) -> None:
+    fit.tree["sample_stats"] = xr.DataTree(stats)
+
+
+@pytest.mark.parametrize(
+    ("near_target", "severity"),
+    [(0.7, Severity.FINE), (0.4, Severity.WARNING), (0.2, Severity.PROBLEM)],
+)
+def test_steps_that_are_too_long_near_the_target(near_target: float, severity: Severity) -> None:
+    fit = tempered_fit()
+    inv_temp = fit.tempered.inv_temp
+    hot = np.quantile(inv_temp, 0.9)
+    rate = np.where(inv_temp < hot, 0.9, near_target)
+    with_stats(fit, fit.sample_stats.assign(acceptance_rate=(("chain", "draw"), rate)))
+    finding = named(fit, "of a trajectory")
+    assert finding.severity is severity
+    least = least_acceptance(fit)
+    assert least is not None
+    # The quantile lies between two draws.
+    assert least.rate == pytest.approx(near_target, abs=0.9 / (CHAINS * DRAWS / 10))
+    assert least.lowest == inv_temp[inv_temp >= hot].min()
+    assert least.highest == inv_temp.max()
+
+
+def test_acceptance_rates_that_are_not_of_nuts_on_a_path_are_not_compared() -> None:
+    rate = {"acceptance_rate": np.full((CHAINS, DRAWS), 0.1)}
+    assert least_acceptance(target_fit(np.zeros((CHAINS, DRAWS)), **rate)) is None
+    fit = tempered_fit()
+    assert least_acceptance(fit) is None
+    rates = (("chain", "draw"), rate["acceptance_rate"])
+    with_stats(fit, fit.sample_stats.assign(acceptance_rate=rates))
+    assert least_acceptance(fit) is not None
+    with_stats(fit, fit.sample_stats.drop_vars("tree_depth"))  # a random walk accepts less
+    assert least_acceptance(fit) is None
 
 
 def test_effective_draws_of_slow_chains() -> None:

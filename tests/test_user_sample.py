@@ -441,6 +441,9 @@ def test_settings_of_nuts_reach_it(bimodal: tuple[Path, Path]) -> None:
         ("nuts", None, 0.8),
         ("nuts", 0.99, 0.99),
         ("pseudo_extended", None, 0.95),
+        ("collapsed_tempering", None, 0.95),
+        ("joint_tempering", None, 0.95),
+        ("joint_tempering", 0.7, 0.7),
     ]
     for method, given, expected in cases:
         result = sample(

@@ -121,7 +121,7 @@ def temper(
 @click.option(
     "--target-accept",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Acceptance rate that NUTS aims at.  [default: 0.8; pseudo_extended: 0.95]",
+    help="Acceptance rate that NUTS aims at.  [default: 0.8; on a tempered path: 0.95]",
 )
 @click.option("--max-treedepth", type=click.IntRange(1, 30), default=10, show_default=True)
 @click.option(

@@ -38,6 +38,7 @@ from harness.diagnosis.harmonic_mean import harmonic_mean_finding
 from harness.diagnosis.path import base_scores, largest_base_score, outer_tenths, path
 from harness.diagnosis.replicas import replicas
 from harness.diagnosis.sampler import sampler
+from harness.diagnosis.step_size import step_size
 from harness.fit import Fit
 
 __all__ = [
@@ -81,6 +82,7 @@ def diagnose(fit: Fit) -> list[Finding]:
         *replicas(fit),
         *effective_draws(fit),
         *sampler(fit),
+        *step_size(fit),
         Finding(
             Severity.FINE,
             "No check can see a mode that no chain has visited.",

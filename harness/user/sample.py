@@ -50,9 +50,6 @@ _STEPS: Mapping[Method, int] = {
     "nested_sampling": 6,
 }
 """The largest number of steps, 7 for a form; those that turn out not to be needed are skipped."""
-# Pseudo-samples move together and one of them is near the prior.  At Stan's .8 a step that suits
-# one diverges for another in the neck of a hierarchical prior, and log Z is too high without it.
-_TARGET_ACCEPT: Mapping[Method, float] = {"pseudo_extended": 0.95}
 
 
 @children_end_with_us()
@@ -101,8 +98,8 @@ def sample(
         ``parallel_tempering`` is an independent system of replicas, and one of ``nested_sampling``
         an independent population of a quarter as many particles as ``draws``; it has no warm-up.
     target_accept, max_treedepth
-        Of NUTS, as Stan has them.  If the first is not given it is Stan's .8, and .95 for
-        ``pseudo_extended``.
+        Of NUTS, as Stan has them.  If the first is not given it is Stan's .8, and .95 for the
+        tempered forms.
     num_pseudo_samples
         N of ``pseudo_extended``.
     explorer
@@ -168,7 +165,7 @@ def sample(
         )
     if not budget > 0:
         raise DataError(f"the budget must be more than 0 seconds; got {budget:g}")
-    given = NutsSettings(
+    nuts = NutsSettings(
         chains=chains,
         warmup=warmup,
         draws=draws,
@@ -196,9 +193,6 @@ def sample(
                         f"{tempered} has the form {program.edited_method}, not {method}"
                     )
                 method = program.edited_method
-            nuts = given
-            if target_accept is None and method in _TARGET_ACCEPT:
-                nuts = replace(given, target_accept=_TARGET_ACCEPT[method])
             points = num_pseudo_samples if method == "pseudo_extended" else 1
             nuts.refuse_too_large(points * program.numbers)
             with program.named_errors():

@@ -72,6 +72,13 @@ With four chains the probability of a mode then has a standard error of 0.018 or
 _ROUNDS_SHARE, _ROUNDS_ALONE = 0.25, 0.75
 """Share of what the pilots leave of the budget, for rounds in which a tempered run goes on: if
 parallel tempering may take over, and if nothing follows but the table of modes."""
+_PATH_ACCEPT = 0.95
+"""Acceptance rate that NUTS aims at on a path, unless somebody has chosen one.
+
+It is an average.  With Stan's 0.8 nearly all is accepted near the base, and on many wells
+(docs/hard/many_wells.md) 0.3 near the target.  Pseudo-samples move together, so that a step which
+suits one diverges for another in the neck of a hierarchical prior, and log Z is too high.
+"""
 _ROUND_WARMUP = 150
 """Most warm-up iterations of such a round, if they adapt the step size only."""
 _log = logging.getLogger(__name__)
@@ -238,7 +245,8 @@ class Steps:
             with self.clock.step("comparing densities", "check"):
                 self.refuse(program.tempered_disagreement(method, path, self.seed, self.num))
             with self.clock.step("the tempered run", "sampling"):
-                nuts = self.nuts if alone else program.affordable(self.nuts, left)
+                nuts = self._for_path
+                nuts = nuts if alone else program.affordable(nuts, left)
                 fit = program.tempered(method, path, starts, nuts, self.seed, self.num)
             remember(fit, shortened(nuts, self.nuts))
             return fit
@@ -263,6 +271,11 @@ class Steps:
         with self.clock.step("generated quantities", "generate"):
             return program.generated(fit, self.seed)
 
+    @property
+    def _for_path(self) -> NutsSettings:
+        """Settings of NUTS whose steps suit the target's end of a path, too."""
+        return self.nuts if self.chosen_steps else replace(self.nuts, target_accept=_PATH_ACCEPT)
+
     def _in_rounds(
         self, method: Tempered, path: FoundPath, first: Fit, took: float, most_seconds: float
     ) -> Fit:
@@ -273,7 +286,7 @@ class Steps:
             warmup = self.nuts.warmup
             if self.program.engine == "cmdstan":  # which keeps the metric
                 warmup = min(warmup, _ROUND_WARMUP)
-            nuts = replace(self.nuts, warmup=warmup, draws=draws)
+            nuts = replace(self._for_path, warmup=warmup, draws=draws)
             return self.program.continued(
                 method, path, fit, nuts, derived_seed(self.seed, 12, number)
             )
