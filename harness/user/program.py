@@ -24,6 +24,7 @@ from harness.engine.restarts import started_anew
 from harness.engine.short_nuts import affordable
 from harness.engine.stan_source import stan_instance
 from harness.engine.stanc import Declared, declarations
+from harness.engine.stanli_package import is_unsupported, what_is_unsupported
 from harness.engine.toolchain import require_cmdstan, require_stanc
 from harness.errors import (
     DataError,
@@ -130,12 +131,22 @@ class UserProgram:
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:
-        """Name the program in errors by its own name, not by that of a folder in the cache."""
+        """Name the program in errors by its own name, not by that of a folder in the cache.
+
+        If stanli does not support a form of it, say what to do.
+        """
         try:
             yield
         except HarnessError as error:
             variants = "|".join(each.stem for each in self.model.folder.glob("*.stan"))
             ours = rf"\b{self.model.folder.name}-({variants})\b"
+            form = re.search(rf"{ours}: ", str(error))
+            if form is not None and is_unsupported(str(error)):
+                said = what_is_unsupported(str(error)[form.end() :])
+                raise DataError(
+                    f"{self.path}: stanli does not support the form {form[1]} of this program; use "
+                    f"--engine cmdstan. It says: {said}"
+                ) from error
             named = re.sub(ours, lambda found: f"{self.path.name}, form {found[1]}", str(error))
             raise type(error)(named) from error
 

@@ -1,0 +1,45 @@
+"""Errors name the user's program, and not a form of it in the cache."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import DataError, SamplingError
+from harness.user.program import UserProgram, prepare
+
+PROGRAM = """data {
+  real y;
+}
+parameters {
+  real x;
+}
+model {
+  x ~ normal(0, 3);
+  y ~ normal(square(x), 1);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> UserProgram:
+    path = tmp_path_factory.mktemp("named") / "squares.stan"
+    path.write_text(PROGRAM, encoding="utf-8")
+    return prepare(path, {"y": 2.0}, "likelihood", (), "stanli", tempered="yes")
+
+
+def test_an_error_names_the_form(program: UserProgram) -> None:
+    own = program.model.program("collapsed_tempering").name
+    named = r"squares\.stan, form collapsed_tempering: too slow"
+    with pytest.raises(SamplingError, match=named), program.named_errors():
+        raise SamplingError(f"{own}: too slow")
+
+
+@pytest.mark.parametrize("form", ["collapsed_tempering", "collapsed_tempering_zero_likelihood"])
+def test_a_form_that_stanli_does_not_support_has_a_way_out(program: UserProgram, form: str) -> None:
+    own = program.model.program(form).name
+    with pytest.raises(DataError) as raised, program.named_errors():
+        raise DataError(f"{own}: stanli compile: an integer is not known at compile time")
+    assert str(raised.value) == (
+        f"{program.path}: stanli does not support the form {form} of this program; use --engine "
+        "cmdstan. It says: an integer is not known at compile time"
+    )
