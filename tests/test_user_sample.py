@@ -452,6 +452,7 @@ def test_settings_of_nuts_reach_it(bimodal: tuple[Path, Path]) -> None:
         nuts = result.fit.settings["nuts"]
         assert nuts["target_accept"] == expected
         assert nuts["max_treedepth"] == 7
+        assert not [each for each in result.diagnosis if "limited to a tree" in each.sentence]
 
 
 @pytest.mark.compiled

@@ -248,14 +248,16 @@ class Steps:
                 nuts = self._for_path
                 nuts = nuts if alone else program.affordable(nuts, left)
                 fit = program.tempered(method, path, starts, nuts, self.seed, self.num)
-            remember(fit, shortened(nuts, self.nuts))
+            remember(fit, shortened(nuts, self._for_path))
             return fit
 
         def run_in_rounds() -> Fit:
             before = self.clock.seconds.get("sampling", 0.0)
             # What goes on from the states of a run needs the path of that run.
             data = program.tempered_data(method, path, self.num)
-            made_by = program.identity(self.nuts, self.seed, form.program, data=data, **settings)
+            made_by = program.identity(
+                self._for_path, self.seed, form.program, data=data, **settings
+            )
             first = self._once("tempered", "sampling", made_by, run)
             took = self.clock.seconds["sampling"] - before
             program.compile([form.program], self.clock)
@@ -265,7 +267,7 @@ class Steps:
         # The path is left out: draws along another one, which pilots in a hurry may find, are draws
         # of the same program.
         rounds = method != "pseudo_extended"
-        made_by = program.identity(self.nuts, self.seed, form.program, **settings)
+        made_by = program.identity(self._for_path, self.seed, form.program, **settings)
         fit = self._once("tempered", "sampling", made_by, run_in_rounds if rounds else run)
         program.compile(originals, self.clock)
         with self.clock.step("generated quantities", "generate"):
