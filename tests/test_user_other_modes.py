@@ -16,7 +16,7 @@ from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.errors import SamplingError
 from harness.fit import Fit, build_fit
-from harness.modes.climb import LONGEST_STEP, Box, climb
+from harness.modes.climb import LONGEST_STEP, climb
 from harness.temper import tempered_model
 from harness.user import other_modes as searching
 from harness.user import sample
@@ -148,7 +148,7 @@ def test_long_steps_lead_to_a_mode_that_short_ones_lead_away_from(tmp_path: Path
     density = BatchedDensity(model.program("target"), model.data)
     start = np.random.default_rng(3).normal(0, 2, (2000, 6))
     scale = np.linalg.norm(funnel.root, axis=1)
-    box = Box(np.full(6, -np.inf), np.full(6, np.inf))
+    box = searching._everywhere(6)
     ends = []
     for step in (LONGEST_STEP, searching._BOLD_STEP):
         reached = climb(start, density, scale=scale, box=box, longest_step=step)

@@ -92,6 +92,22 @@ def checked_data(
     return {name: _checked(name, declared, given, where) for name, declared in inputs.items()}
 
 
+def unsupported(what: str, said: str) -> str:
+    """Say that stanli does not support a program or a form of it, and what to do.
+
+    Parameters
+    ----------
+    what
+        Which, in words.
+    said
+        What stanli says, for which :func:`~harness.engine.stanli_package.is_unsupported` holds.
+    """
+    return (
+        f"stanli does not support {what}; use --engine cmdstan. It says: "
+        f"{what_is_unsupported(said)}"
+    )
+
+
 def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str) -> int:
     """Let stanli, as the engine that runs NUTS, read the program and check its data.
 
@@ -123,10 +139,7 @@ def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str
     except DataError as error:
         said = str(error).removeprefix(f"{program.name}: ")
         if is_unsupported(said):
-            raise DataError(
-                f"{program.path}: stanli does not support this program; use --engine cmdstan. It "
-                f"says: {what_is_unsupported(said)}"
-            ) from error
+            raise DataError(f"{program.path}: {unsupported('this program', said)}") from error
         raise DataError(f"{where}: {said}") from error
     if not model.n_unconstrained:
         raise DataError(f"{program.path}: {NOTHING_TO_SAMPLE}")

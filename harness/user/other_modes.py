@@ -325,6 +325,7 @@ class _Search:
         there are ``several`` modes, or climbs find a further one.
         """
         began, before, made = time.perf_counter(), self.gradients, 0
+        steps = [LONGEST_STEP, _BOLD_STEP if bold else LONGEST_STEP]
         ends, heights, numbers = [np.empty((0, start.shape[1]))], [np.empty(0)], []
         while made < len(start) and (several or self.gradients - before < _GRADIENTS):
             left = most_seconds - (time.perf_counter() - began)
@@ -332,7 +333,6 @@ class _Search:
             if size < 1:
                 break
             batch = start[made : made + size]
-            steps = [LONGEST_STEP, _BOLD_STEP if bold else LONGEST_STEP]
             climbed = climb(
                 batch,
                 self,

@@ -24,7 +24,7 @@ from harness.engine.restarts import started_anew
 from harness.engine.short_nuts import affordable
 from harness.engine.stan_source import stan_instance
 from harness.engine.stanc import Declared, declarations
-from harness.engine.stanli_package import is_unsupported, what_is_unsupported
+from harness.engine.stanli_package import is_unsupported
 from harness.engine.toolchain import require_cmdstan, require_stanc
 from harness.errors import (
     DataError,
@@ -66,6 +66,7 @@ from harness.user.data import (
     accepted_by_stanli,
     checked_data,
     read_data,
+    unsupported,
 )
 from harness.user.generated import (
     ORIGINAL,
@@ -142,11 +143,9 @@ class UserProgram:
             ours = rf"\b{self.model.folder.name}-({variants})\b"
             form = re.search(rf"{ours}: ", str(error))
             if form is not None and is_unsupported(str(error)):
-                said = what_is_unsupported(str(error)[form.end() :])
-                raise DataError(
-                    f"{self.path}: stanli does not support the form {form[1]} of this program; use "
-                    f"--engine cmdstan. It says: {said}"
-                ) from error
+                what = f"the form {form[1]} of this program"
+                said = unsupported(what, str(error)[form.end() :])
+                raise DataError(f"{self.path}: {said}") from error
             named = re.sub(ours, lambda found: f"{self.path.name}, form {found[1]}", str(error))
             raise type(error)(named) from error
 
