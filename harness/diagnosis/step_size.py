@@ -73,16 +73,18 @@ def step_size(fit: Fit) -> Iterable[Finding]:
     least = least_acceptance(fit)
     if least is None:
         return
-    where = (
-        f"NUTS accepts {least.rate:.2f} of a trajectory on average where the inverse temperature "
-        f"is between {least.lowest:.2g} and {least.highest:.2g}"
-    )
+    low, high = f"{least.lowest:.2g}", f"{least.highest:.2g}"
+    part = f"where the inverse temperature is {low if low == high else f'between {low} and {high}'}"
+    accepts = f"NUTS accepts {least.rate:.2f} of a trajectory on average"
     if least.rate >= ACCEPTANCE_WARNING:
-        yield Finding(Severity.FINE, f"One step size suits the whole path: {where}, or more.")
+        yield Finding(
+            Severity.FINE,
+            f"One step size suits the whole path: {accepts} or more, and the least {part}.",
+        )
         return
     yield Finding(
         Severity.PROBLEM if least.rate < ACCEPTANCE_PROBLEM else Severity.WARNING,
         f"Steps are too long in a part of the path, so that log Z and its error may be wrong: "
-        f"{where}.",
+        f"{accepts} {part}.",
         advice_for(fit).sharp,
     )

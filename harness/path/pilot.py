@@ -142,6 +142,9 @@ class Pilot:
         Mean acceptance rate of the moves at each rung after the first, shape (K - 1,).
     gradients
         Number of evaluations of the target's density and gradient.
+    infinite
+        At how many of them the log density was +inf, because a term overflowed there or the density
+        has no upper bound.  These places count as outside the support.
     shapes
         Shape of each of the model's parameters, for starting values; None if the pilot was given a
         function.
@@ -156,6 +159,7 @@ class Pilot:
     population_log_weight: FloatArray
     acceptance: FloatArray
     gradients: int
+    infinite: int = 0
     shapes: Shapes | None = None
 
     @property
@@ -309,20 +313,26 @@ class _Path:
     def __init__(self, log_density: LogDensity, base: GaussianBase) -> None:
         self._log_density, self._log_values = log_density, values_of(log_density)
         self.base = base
-        self.gradients = 0
+        self.gradients = self.infinite = 0
 
     def target(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the target's log density and gradient; NaN counts as outside the support."""
         self.gradients += len(points)
         value, gradient = self._log_density(points)
-        value = _usable(value)
+        value = self._usable(value)
         usable = np.isfinite(value)[:, None] & np.isfinite(gradient)
         return value, np.where(usable, gradient, 0.0)
 
     def values(self, points: FloatArray) -> FloatArray:
         """Return the target's log density, in less time than with its gradient."""
         self.gradients += len(points)
-        return _usable(self._log_values(points))
+        return self._usable(self._log_values(points))
+
+    def _usable(self, value: FloatArray) -> FloatArray:
+        """Return log densities with -inf for NaN and for +inf, which is counted."""
+        self.infinite += int(np.count_nonzero(value == np.inf))
+        usable: FloatArray = np.where(value < np.inf, value, -np.inf)
+        return usable
 
     def log_ratio(self, points: FloatArray) -> FloatArray:
         """Return log gamma minus log zeta and log b, the path's derivative in beta."""
@@ -360,18 +370,6 @@ class _Rung:
         inside = np.isfinite(base)  # elsewhere every density of the path is zero
         weighted = np.where(inside, (1 - self._beta) * np.where(inside, base, 0.0), -np.inf)
         return self._beta * (value - self._path.base.log_zeta) + weighted, inside
-
-
-def _usable(value: FloatArray) -> FloatArray:
-    """Return log densities, NaN as -inf; +inf is refused."""
-    found = np.array(value, dtype=np.float64)
-    if np.any(found == np.inf):
-        raise DataError(
-            "the target's log density is +inf at a point that the pilot visited, because a "
-            "term overflows there or the density has no upper bound"
-        )
-    found[np.isnan(found)] = -np.inf
-    return found
 
 
 def _refuse(base: GaussianBase, settings: PilotSettings, dimension: int, name: str) -> None:
@@ -424,7 +422,7 @@ def _start(
         if found < _LEAST_OVERLAP * tried:
             raise DataError(
                 "hardly any of the base lies within the target's support (its log density is "
-                "-inf at almost every draw of the base); choose a base inside it"
+                "not finite at almost every draw of the base); choose a base inside it"
             )
     overlap = log_base_mass(np.concatenate(reached)[None])
     return np.concatenate(accepted)[: settings.particles], overlap
@@ -538,4 +536,5 @@ def _summary(
         population_log_weight=log_z[-1] - log_z[-1].max(),
         acceptance=np.array(acceptance),
         gradients=path.gradients,
+        infinite=path.infinite,
     )

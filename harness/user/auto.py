@@ -310,7 +310,8 @@ class _Auto:
         if found is not None:
             plain.tree.attrs |= {"log_evidence": found.value, "log_evidence_mcse": found.mcse}
         about = [*judged.findings, *judged.about_nuts]
-        return self._steps.finished(plain, [*about, *findings, *zero_likelihood(scouted)], scouted)
+        told = [*about, *findings, *zero_likelihood(scouted)]
+        return self._steps.finished(plain, told, scouted)
 
     def _chosen(
         self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement

@@ -36,6 +36,7 @@ from harness.user.program import UserProgram, prepare
 from harness.user.sample import sample
 from harness.user.scout import BUDGET, prior_constant
 from harness.user.symmetrise import InOneCopy, symmetrised
+from harness.user.undefined import about_undefined, undefined_near
 
 Temper = Literal["no", "auto"]
 """Whether a tempered run follows where the bridge cannot be trusted."""
@@ -43,8 +44,9 @@ Temper = Literal["no", "auto"]
 _NEGLIGIBLE_CONSTANT = 0.01
 _CONSTANT_SHARE = 0.25
 """Share of the budget for pilots that estimate the integral of the prior."""
-_COPIES_SECONDS, _CLIMBS_SECONDS = 4.0, 10.0
-"""Seconds for copies of the posterior, and for climbs that look for modes without draws."""
+_COPIES_SECONDS, _CLIMBS_SECONDS, _BESIDE_SECONDS = 4.0, 10.0, 1.0
+"""Seconds for copies of the posterior, for climbs that look for modes without draws, and for a look
+at places beside the draws."""
 _OWN_TERMS = re.compile(r"^\s*target\s*\+=(?!.*_(?:lpdf|lpmf|lupdf|lupmf|lcdf|lccdf)\s*\()")
 _DROPPING = re.compile(r"_lup[dm]f\s*\(")
 _SHOWN = 3
@@ -185,6 +187,9 @@ class _Estimation:
         with self._clock.step("mapping the draws", "map"):
             points = unconstrained(density, draws, given.source)
             self._refuse_others(density, points)
+            beside = undefined_near(density, points, most_seconds=_BESIDE_SECONDS, seed=self._seed)
+            for each in about_undefined(beside):
+                self._take(each, each.sentence)
         fit, in_one_copy = self._in_all_copies(given.as_fit(list(draws), model.data))
         self._diagnose(fit)
         bridges = None
@@ -278,14 +283,16 @@ class _Estimation:
                 )
             )
         for each in diagnose(fit):
-            if each.severity == Severity.PROBLEM:
-                # A better path is no help to draws that have none.
-                said = (
-                    each.sentence if each.what_to_try == advice_for(fit).better_path else str(each)
-                )
-                self._refusals.append(said.rstrip("."))
-            else:
-                self._findings.append(each)
+            # A better path is no help to draws that have none.
+            no_path = each.what_to_try == advice_for(fit).better_path
+            self._take(each, each.sentence if no_path else str(each))
+
+    def _take(self, finding: Finding, said: str) -> None:
+        """Take a finding; a problem is a refusal, in the words given."""
+        if finding.severity == Severity.PROBLEM:
+            self._refusals.append(said.rstrip("."))
+        else:
+            self._findings.append(finding)
 
     def _look_for_modes(
         self,

@@ -61,6 +61,11 @@ class Leg:
         """Gradient evaluations of all pilots."""
         return sum(each.gradients for each in self.pilots)
 
+    @property
+    def infinite(self) -> int:
+        """At how many of them the log density was +inf."""
+        return sum(each.infinite for each in self.pilots)
+
 
 def _offset(found: Pilot) -> float:
     """What a pilot's population weights are short of on the scale of log Z."""

@@ -201,6 +201,7 @@ def sample(
                     chosen_steps=target_accept is not None,
                 )
                 result = steps.with_modes(_by_method(steps, method, explorer, references))
+                steps.look_beside(result.fit)
         took = time.perf_counter() - began
         result = replace(result, timings={**clock.seconds, "total": took})
         if unfinished.taken_up:

@@ -119,6 +119,8 @@ class Scouted:
         Why a leg or the bridge failed, by name: ``search``, ``near``, ``constant``, ``bridge``.
     gradients, seconds
         Gradient evaluations and wall time.
+    infinite
+        Share of the points visited by the search at which the log density is +inf.
     """
 
     search: Population | None
@@ -133,6 +135,7 @@ class Scouted:
     seconds: float
     starts: Mapping[str, FloatArray]
     drifts: bool = False
+    infinite: float = 0.0
 
     @property
     def by_bridge(self) -> LogEvidence | None:
@@ -305,6 +308,7 @@ class _Scout:
             seconds=time.perf_counter() - began,
             starts={} if search is None else self._starts(search),
             drifts=self._drifts,
+            infinite=0.0 if search is None else search.infinite / search.gradients,
         )
 
     def _prior(self) -> PriorDraws | None:

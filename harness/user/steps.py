@@ -10,7 +10,9 @@ from typing import Any
 
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, give_options, remember
+from harness.engine.batched import BatchedDensity
 from harness.engine.compile import source_digest
+from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, ToolchainError
@@ -22,7 +24,7 @@ from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
 from harness.seeds import derived_seed
 from harness.user.clock import Clock
-from harness.user.compare import Population
+from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.evidence import open_questions, tempered_whole
 from harness.user.generated import ORIGINAL, absent, not_numbers
 from harness.user.in_modes import METHOD as IN_MODES
@@ -44,6 +46,7 @@ from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
 from harness.user.symmetrise import InOneCopy, symmetrised
+from harness.user.undefined import about_overflow, about_undefined, undefined_near
 from harness.user.unfinished import Stage, Unfinished
 from harness.user.weigh import (
     BY_MASSES,
@@ -59,9 +62,9 @@ MODES_SHARE, IN_MODES_SHARE = 0.1, 0.1
 LEAST_SHARE = 0.4
 """Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
 """
-_COPIES_SHARE, _CHECK_SHARE = 0.03, 0.1
-"""Shares of the budget in which it is looked for what leaves the density as it is, and for short
-runs that tell the masses of modes."""
+_COPIES_SHARE, _CHECK_SHARE, _BESIDE_SHARE = 0.03, 0.1, 0.01
+"""Shares of the budget in which it is looked for what leaves the density as it is, for short runs
+that tell the masses of modes, and for a look at places beside the draws."""
 _OUTSIDE = ("temper", "nuts", "compile")
 """Steps that the budget does not count: they take what they take."""
 _EFFECTIVE_ENOUGH, _ERROR_ENOUGH = 200, 0.05
@@ -445,6 +448,25 @@ class Steps:
         remember(result.fit, [each for each in told if each.sentence not in known])
         return result
 
+    def look_beside(self, fit: Fit) -> None:
+        """Add to a fit what the program says of places beside its draws that have no density."""
+        if self.program.why_not_tempered is not None:
+            return
+        try:
+            with self.clock.timed("beside"):
+                model = self.program.model
+                density = BatchedDensity(model.program("target"), model.data, threads=cores())
+                found = undefined_near(
+                    density,
+                    unconstrained(parameters_of(fit), 2, density),
+                    most_seconds=_BESIDE_SHARE * self.budget,
+                    seed=self.seed,
+                )
+        except Exception as error:  # the draws are there even so
+            _tolerate(error, "Places beside the draws could not be looked at.")
+            return
+        remember(fit, about_undefined(found))
+
     def _beside_masses(self, found: FoundModes) -> ModeTable:
         """Return the table of modes with their masses by short runs in each, if these succeed."""
         try:
@@ -533,7 +555,8 @@ class Steps:
     ) -> Fit:
         """Add to a fit what its draws do not show: programs, findings, the pilots' results."""
         program = self.program
-        remember(fit, [*findings, *self.of_program(fit)])
+        overflow = [] if scouted is None else about_overflow(scouted.infinite)
+        remember(fit, [*findings, *overflow, *self.of_program(fit)])
         give_options(fit)
         fit.tree.attrs |= {
             "model": program.path.stem,
