@@ -230,6 +230,30 @@ def test_ladders_become_even_where_the_barrier_is_known() -> None:
     assert 0.8 * rate < made.round_trips.mean() / made.scans < 1.1 * rate
 
 
+def test_a_chain_holds_the_draws_of_its_systems_one_after_the_other() -> None:
+    """The same seed makes the same systems, whether each is a chain of its own or not."""
+    known = one_dimensional_mixture()
+    settings: dict[str, Any] = {"warmup": 60, "draws": 80}
+    apart = run(known.target.log_density, [WIDE, NEAR], seed=3, chains=6, **settings)
+    settings["draws"] = 239  # of three systems, which make one draw more
+    joined = run(known.target.log_density, [WIDE, NEAR], seed=3, chains=2, systems=3, **settings)
+    assert (apart.systems, joined.systems) == (1, 3)
+    assert joined.points.shape == (2, 240, 1)
+    for name in ("points", "log_density", "acceptance"):
+        each = getattr(apart, name)
+        np.testing.assert_array_equal(
+            getattr(joined, name), np.stack([np.concatenate(each[:3]), np.concatenate(each[3:])])
+        )
+    assert joined.scans == apart.scans
+    np.testing.assert_array_equal(
+        joined.round_trips, apart.round_trips.reshape(2, 2, 3).sum(axis=2)
+    )
+    one, other = joined.ladders[0].evidence, apart.ladders[0].evidence
+    assert one is not None
+    assert other is not None
+    assert one.log_evidence == other.log_evidence
+
+
 def test_an_error_that_no_ladder_avoids_takes_no_rungs() -> None:
     """Where the target has no density, a draw of the base cannot swap upwards at any rung."""
     made = run(edged, [EDGED_BASE], seed=4, draws=600, warmup=300)
@@ -448,6 +472,7 @@ def test_the_last_round_goes_on_no_longer_than_there_is_time() -> None:
     ("settings", "says"),
     [
         ({"chains": 0}, "1 chain"),
+        ({"systems": 0}, "a system of replicas"),
         ({"draws": 3}, "4 draws"),
         ({"warmup": 2}, "warm-up"),
         ({"explorer": "walk"}, "explorer"),

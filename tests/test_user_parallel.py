@@ -100,7 +100,9 @@ def test_how_replicas_travel_is_reported(bimodal: UserFit, tmp_path: Path) -> No
         assert ladder["communication_barrier"] == pytest.approx(sum(ladder["swap_rejection"]))
     json.dumps(told, allow_nan=False)
     text = bimodal.as_text()
-    assert ", by parallel tempering\nLog evidence: " in text
+    systems = int(bimodal.fit.tree.attrs["systems"])
+    several = "" if systems == 1 else f", each chain by {systems} systems of replicas"
+    assert f", by parallel tempering{several}\nLog evidence: " in text
     assert f"Replicas: {sum(told['the prior']['round_trips']):,} round trips from the prior" in text
     bimodal.save(tmp_path / "fit.nc")
     kept = Fit.load(tmp_path / "fit.nc")

@@ -173,7 +173,7 @@ class _Tempering:
         """
         settings, made = self._settings, Round(replicas)
         while True:
-            length = number * settings.draws
+            length = number * settings.scans
             self._begin(f"{length:,} scans of {len(replicas.tuned.rungs)} rungs for draws")
             while len(made.scans) < length:
                 if len(made.scans) >= _FEWEST_DRAWS and self._late(1.0):
@@ -235,7 +235,7 @@ class _Tempering:
                     squares = share @ np.square(slope(places.gradients, powers))
                 tuned.scale[k] = 1 / root_or(squares, 1 / tuned.spread[k])
                 chosen[k] = places.take(
-                    self._rng.choice(len(share), size=self._settings.chains, p=share)
+                    self._rng.choice(len(share), size=self._settings.replicas, p=share)
                 )
         starts = [each for each in chosen if each is not None]
         return self._replicas(tuned, joined(starts))
@@ -357,15 +357,24 @@ class _Tempering:
                 )
             )
         # As many as were asked for, evenly, the last one included; all of them if time ran out.
-        every = max(1, len(made.scans) // settings.draws)
-        kept = slice(-1 - every * (min(settings.draws, len(made.scans)) - 1), None, every)
+        every = max(1, len(made.scans) // settings.scans)
+        kept = slice(-1 - every * (min(settings.scans, len(made.scans)) - 1), None, every)
+
+        trips = replicas.travels.round_trips.reshape(len(ladders), settings.chains, -1)
+
+        def by_chain(scans: Sequence[FloatArray]) -> FloatArray:
+            """Put the draws of a chain's systems one after the other."""
+            series = np.stack(scans, axis=1)
+            return series.reshape(settings.chains, -1, *series.shape[2:])
+
         return TemperingRun(
-            points=np.stack(made.points[kept], axis=1),
-            log_density=np.stack(made.log_density[kept], axis=1),
-            acceptance=np.stack([s.acceptance[rungs.target] for s in made.scans[kept]], axis=1),
+            points=by_chain(made.points[kept]),
+            systems=settings.systems,
+            log_density=by_chain(made.log_density[kept]),
+            acceptance=by_chain([s.acceptance[rungs.target] for s in made.scans[kept]]),
             divergent=float(made.divergent()[rungs.target]),
             ladders=tuple(ladders),
-            round_trips=replicas.travels.round_trips,
+            round_trips=trips.sum(axis=2),
             scans=len(made.scans),
             asked=settings.draws,
             warmup=warmup,

@@ -1,4 +1,11 @@
-"""Settings and result of non-reversible parallel tempering."""
+"""Settings and result of non-reversible parallel tempering.
+
+References
+----------
+Margossian, C. C., Hoffman, M. D., Sountsov, P., Riou-Durand, L., Vehtari, A. and Gelman, A. (2024).
+Nested R-hat: assessing the convergence of Markov chain Monte Carlo when running many short chains.
+Bayesian Analysis 19.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +66,14 @@ class TemperingSettings:
     Attributes
     ----------
     chains
-        Independent systems of replicas; each is a chain of draws.
+        Chains of draws.
     draws, warmup
         Draws to keep of each, one a scan of the last round, and scans before it.
+    systems
+        Independent systems of replicas for each chain, which holds their draws one after the other.
+        All systems move in the same calls of the density, so that several cost little more than one
+        where a density takes less time than what Python does around it; and R-hat compares chains
+        that are worth several systems (as in Margossian et al. 2024).
     explorer
         What moves replicas.
     most_leapfrog_steps
@@ -70,7 +82,7 @@ class TemperingSettings:
         Most rungs of each ladder.
     most_seconds
         Seconds of wall time after which no further scan is begun.  Until then rounds go on, twice
-        as long each, while there are too few round trips (:data:`FEW_TRIPS`, or none in a system),
+        as long each, while there are too few round trips (:data:`FEW_TRIPS`, or none in a chain),
         and then the last round goes on until the draws are enough.
     enough
         What draws are enough.
@@ -84,6 +96,7 @@ class TemperingSettings:
     chains: int = 4
     draws: int = 1000
     warmup: int = 1000
+    systems: int = 1
     explorer: Explorer = "auto"
     most_leapfrog_steps: int = 16
     most_rungs: int = 64
@@ -96,6 +109,8 @@ class TemperingSettings:
                 f"parallel tempering needs 1 chain, 4 draws and {SHORTEST_ROUND} scans of warm-up "
                 f"or more; got {self.chains}, {self.draws} and {self.warmup}"
             )
+        if self.systems < 1:
+            raise DataError(f"each chain needs a system of replicas or more; got {self.systems}")
         if self.explorer not in get_args(Explorer):
             known = ", ".join(get_args(Explorer))
             raise DataError(f"the explorer must be one of {known}; got '{self.explorer}'")
@@ -103,6 +118,16 @@ class TemperingSettings:
             raise DataError("parallel tempering needs a leapfrog step and three rungs or more")
         if not self.most_seconds > 0:
             raise DataError(f"the time is more than 0 seconds; got {self.most_seconds}")
+
+    @property
+    def replicas(self) -> int:
+        """Replicas at each rung: one of each system."""
+        return self.chains * self.systems
+
+    @property
+    def scans(self) -> int:
+        """Scans that make the draws asked for."""
+        return -(-self.draws // self.systems)
 
     def rounds(self) -> list[int]:
         """Return the scans of each round of warm-up: each about twice as long as the last."""
@@ -153,7 +178,9 @@ class TemperingRun:
     Attributes
     ----------
     points
-        Draws of the target, shape (chains, draws, D).
+        Draws of the target, shape (chains, draws, D); of a chain's systems one after the other.
+    systems
+        Systems of replicas for each chain.
     log_density
         The target's log density there, shape (chains, draws).
     acceptance
@@ -163,7 +190,8 @@ class TemperingRun:
     ladders
         What was found along each ladder.
     round_trips
-        From each reference to the target and on to a reference, shape (R, chains).
+        From each reference to the target and on to a reference, shape (R, chains): those of all
+        systems of a chain.
     scans
         Scans of the last round, all of which count for log Z and round trips.
     asked
@@ -177,6 +205,7 @@ class TemperingRun:
     """
 
     points: FloatArray
+    systems: int
     log_density: FloatArray
     acceptance: FloatArray
     divergent: float

@@ -60,6 +60,11 @@ _LEAST_SHARE = 0.5
 """Share of the time for the run itself, whatever its references take."""
 _BRIDGE_SHARE = 0.1
 """Share of the time for a bridge from its draws."""
+_SYSTEMS = (4, 2)
+_LONG_CALL, _USUAL_RUNGS = 800e-6, 30
+"""Seconds of a call of the density for replicas at so many rungs, up to which there are several
+systems of them: what Python does around a call takes 200 microseconds and more."""
+_ROWS_TIMED, _TIMES_TIMED = 256, 3
 _GAP_ERRORS, _GAP_MATTERS = 4.0, 0.3
 """Standard errors, and nats, by which two ladders' estimates of log Z differ if one is wrong."""
 
@@ -146,11 +151,12 @@ class _Parallel:
         spent = time.perf_counter() - began
         most = self._settings.most_seconds
         left = max((1 - _BRIDGE_SHARE) * most - spent, _LEAST_SHARE * most)
+        systems = self._systems(both[0][1])
         run = non_reversible_tempering(
             self._density,
             [reference for reference, _ in both],
             [points for _, points in both],
-            settings=replace(self._settings, most_seconds=left),
+            settings=replace(self._settings, most_seconds=left, systems=systems),
             fitted=lambda draws: reference(
                 refitted_base(draws, self._known, widened=NEAR[0], seed=self._seeds[2])
             ),
@@ -169,6 +175,18 @@ class _Parallel:
         fit.tree.attrs |= prior_attributes(constant)
         remember(fit, self._findings)
         return fit
+
+    def _systems(self, points: FloatArray) -> int:
+        """Return the systems of replicas for each chain: several where a density takes no time."""
+        some = np.resize(points, (_ROWS_TIMED, points.shape[1]))
+        took = []
+        for _ in range(_TIMES_TIMED):
+            began = time.perf_counter()
+            self._density(some)
+            took.append(time.perf_counter() - began)
+        self._gradients += _TIMES_TIMED * len(some)
+        call = min(took) / len(some) * _USUAL_RUNGS * self._settings.chains
+        return next((each for each in _SYSTEMS if each * call <= _LONG_CALL), 1)
 
     # References
 
@@ -348,6 +366,7 @@ def run_attributes(run: TemperingRun) -> dict[str, Any]:
     kept: dict[str, Any] = {
         "scans": run.scans,
         "scans_warmup": run.warmup,
+        "systems": run.systems,
         "divergent_at_target": run.divergent,
     }
     for number, (each, trips) in enumerate(zip(run.ladders, run.round_trips, strict=True)):
