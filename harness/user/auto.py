@@ -59,6 +59,7 @@ from harness.user.result import UserFit
 from harness.user.rounds import has_enough_draws, severities
 from harness.user.scout import Scouted, scout_program
 from harness.user.steps import IN_MODES_SHARE, LEAST_SHARE, MODES_SHARE, Steps
+from harness.user.undefined import about_overflow
 
 _FORM: Tempered = "collapsed_tempering"
 """The form that it goes on to."""
@@ -186,6 +187,7 @@ class _Auto:
         # The draws of any method have the program's prior, and are of this program.
         model = self._steps.program.model
         lasting = [*judged.accepted, *about_improper_prior(model)]
+        lasting += about_overflow(scouted.infinite)
         if scouted.drifts:
             lasting += about_drifting_prior(model)
         lasting += self._steps.of_program(found.fit)
