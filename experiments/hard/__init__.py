@@ -40,6 +40,6 @@ EXPERIMENT = Experiment(
     tables=tables,
     figures=figures,
     claims=claims,
-    processor_seconds={"smoke": 60, "quick": 1600, "paper": 640_000},
+    processor_seconds={"smoke": 60, "quick": 1600, "paper": 980_000},
     on_request=True,
 )

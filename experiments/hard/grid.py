@@ -122,7 +122,7 @@ QUICK_ROWS = ("nuts", "auto", "collapsed", "joint", "pe-5", "pt-2", "smc", "nest
 SIZES: dict[Profile, Size] = {
     "smoke": Size(("radiata-pine-density", "product"), ("nuts", "pt-2"), 2, 2.0, None),
     "quick": Size(QUICK_TARGETS, QUICK_ROWS, 5, 8.0, None),
-    "paper": Size(None, None, 20, 60.0, 5e6),
+    "paper": Size(None, None, 20, 120.0, 5e6),
 }
 
 

@@ -3,6 +3,9 @@
 A short trial shows what a draw costs; then the whole run follows, with draws for what is left.  The
 trial counts.  If what is left buys no run twice as long, the trial is the run.
 
+``auto`` and parallel tempering keep to a budget of seconds by themselves, plain NUTS at the
+beginning of ``auto`` excepted, whose time a trial of NUTS alone foretells.
+
 The seconds that there are, or those that the trial says the evaluations take, are also the budget
 of ``harness sample``, since parallel tempering goes on until its draws are enough.  That budget is
 in wall time, so a busy machine changes answers.
@@ -37,6 +40,10 @@ TRIAL_WARMUP, TRIAL_DRAWS = 300, 150
 MOST_WARMUP = 1000
 MOST_DRAWS = 4000
 """Of each chain."""
+_USUAL_DRAWS = 1000
+"""Draws of each chain where the method keeps to a budget by itself, as users ask for."""
+_NUTS_SHARE = 0.3
+"""Most of the seconds that plain NUTS may take at the beginning of ``auto``."""
 _DRAWS_A_PARTICLE = 2
 """Iterations that other methods are asked for, over particles of tempered SMC."""
 _DRAWS_A_LIVE_POINT = 40
@@ -150,6 +157,9 @@ def sample_within(
     run = RUNS[row]
     began = time.process_time()
     with at_most_cores(1):
+        if seconds is not None and options.get("method") in ("auto", "parallel_tempering"):
+            made = _within_its_own(model, seconds, options, first, second)
+            return _charged(made, time.process_time() - began, model, trial_only=False)
         budget = Spent(seconds or math.inf, evaluations or math.inf)
         time_there_is = min(budget.seconds, _TRIAL_SECONDS)
         trial = Asked(TRIAL_WARMUP, TRIAL_DRAWS, first, _stop(budget), time_there_is)
@@ -164,7 +174,28 @@ def sample_within(
             time_there_is = min(left.seconds, rate * left.evaluations, BUDGET)
             asked = Asked(warmup, draws, second, _stop(left), time_there_is)
             made.append(run(model, asked, options))
-    return _charged(made, time.process_time() - began, model)
+    return _charged(made, time.process_time() - began, model, trial_only=len(made) == 1)
+
+
+def _within_its_own(
+    model: Model, seconds: float, options: Mapping[str, Any], first: int, second: int
+) -> list[Made]:
+    """Run a method that keeps to a budget by itself, after a trial of plain NUTS if it makes one.
+
+    Its budget is what plain NUTS leaves of the seconds.
+    """
+    warmup, draws, budget = MOST_WARMUP, _USUAL_DRAWS, seconds
+    made: list[Made] = []
+    if options["method"] == "auto":
+        began = time.process_time()
+        asked = Asked(TRIAL_WARMUP, TRIAL_DRAWS, first)
+        made.append(_by_user(model, asked, {**options, "method": "nuts"}))
+        trial = time.process_time() - began
+        whole = trial * (warmup + draws) / (TRIAL_WARMUP + TRIAL_DRAWS)
+        share = min(1.0, _NUTS_SHARE * seconds / whole)
+        warmup, draws = int(share * warmup), int(share * draws)
+        budget = max(seconds - trial - share * whole, _NUTS_SHARE * seconds)
+    return [*made, _by_user(model, Asked(warmup, draws, second, budget=budget), options)]
 
 
 def _stop(budget: Spent) -> Spent:
@@ -291,7 +322,7 @@ RUNS: Mapping[str, Callable[[Model, Asked, Mapping[str, Any]], Made]] = {
 }
 
 
-def _charged(made: list[Made], seconds: float, model: Model) -> Fit:
+def _charged(made: list[Made], seconds: float, model: Model, *, trial_only: bool) -> Fit:
     """Return the last fit with the cost of everything, and the target's name."""
     fit = made[-1].fit
     attrs = fit.tree.attrs
@@ -310,7 +341,7 @@ def _charged(made: list[Made], seconds: float, model: Model) -> Fit:
         "seconds_modes": 0.0,
         "gradients_modes": 0,
         "evaluations": sum(each.evaluations for each in made),
-        "trial_only": int(len(made) == 1),
+        "trial_only": int(trial_only),
     }
     return fit
 
