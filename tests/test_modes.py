@@ -392,6 +392,36 @@ def test_climbs_reach_the_top() -> None:
     np.testing.assert_allclose(found.height, gaussian(found.points)[0])
 
 
+def test_climbs_need_not_make_sure_of_a_top_that_is_known() -> None:
+    """Of one of two Gaussians; climbs to the other one go on to its top."""
+    evaluations, top = 0, np.array([-4.0, 0, 0])
+
+    def two(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nonlocal evaluations
+        evaluations += len(x)
+        apart = x[:, None] - np.stack([top, -top])
+        each = -0.5 * np.square(apart).sum(axis=2)
+        share = np.exp(each - np.logaddexp(*each.T)[:, None])
+        return np.logaddexp(*each.T), -np.einsum("nk,nkd->nd", share, apart)
+
+    def is_end(points: FloatArray, height: FloatArray) -> npt.NDArray[np.bool_]:
+        near: npt.NDArray[np.bool_] = np.linalg.norm(points - top, axis=1) < 0.1
+        assert height.shape == near.shape
+        return near
+
+    start = np.random.default_rng(3).normal(0, 5, (100, 3))
+    box = Box(np.full(3, -np.inf), np.full(3, np.inf))
+    known = climb(start, two, scale=np.ones(3), box=box, is_end=is_end)
+    with_known, evaluations = evaluations, 0
+    alone = climb(start, two, scale=np.ones(3), box=box)
+    assert with_known < 0.9 * evaluations
+    assert known.arrived.all()
+    there = alone.points[:, 0] < 0
+    assert 20 < there.sum() < 80
+    np.testing.assert_array_equal(known.points[~there], alone.points[~there])
+    assert np.linalg.norm(known.points[there] - top, axis=1).max() < 0.1
+
+
 def test_mass_around_a_peak() -> None:
     """Of a correlated Gaussian, and of a gamma distribution's logarithm, which is skewed."""
     covariance = np.array([[2.0, 0.9], [0.9, 0.5]])

@@ -23,6 +23,7 @@ from harness.user import sample
 from harness.user.climb_starts import starting_points
 from harness.user.modes import found_by_climbs, still_elsewhere
 from harness.user.other_modes import OtherModes, other_modes
+from harness.user.peaked_lengths import PeakedLengths
 from harness.user.steps import Steps
 
 WELLS = """data {
@@ -155,6 +156,31 @@ def test_long_steps_lead_to_a_mode_that_short_ones_lead_away_from(tmp_path: Path
         apart = np.linalg.solve(gaussian.root, (reached.points - gaussian.centre).T)
         ends.append(int((reached.arrived & (np.abs(apart).max(axis=0) < 0.1)).sum()))
     assert ends[1] > 10 * max(ends[0], 1), ends
+
+
+def test_known_ends_save_steps_and_hide_no_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same climbs, with and without what earlier ones found."""
+    path = tmp_path / "program.stan"
+    posterior = random_posterior(12)
+    path.write_text(posterior.program)
+    density = BatchedDensity(tempered_model(path, posterior.data).program("target"), posterior.data)
+    rng = np.random.default_rng(3)
+    draws = np.stack([posterior.parts[0].centre + rng.normal(0, 0.5, (200, 6)) for _ in range(4)])
+    start = rng.normal(0, 2, (4 * searching._BATCH, 6))
+    found = []
+    for most in (0, searching._ENDS):
+        monkeypatch.setattr(searching, "_ENDS", most)
+        search = searching._Search(PeakedLengths(density), draws, ())
+        peaks = search.peaks(start, bold=True, several=True)
+        found.append((peaks, search.gradients))
+    (without, more), (known, fewer) = found
+    assert fewer < 0.9 * more
+    assert known.climbs == without.climbs
+    apart = np.linalg.norm(known.points[:, None] - without.points, axis=2)
+    assert apart.min(axis=0).max() < 0.1
+    assert apart.min(axis=1).max() < 0.1
 
 
 def test_climbs_go_on_where_there_are_several_modes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,10 @@ _STALE, _SHORTEST = 0.01, 1e-9
 _STEEP = 0.9  # share of the slope that is left after a step that was too short (Wolfe)
 _TINY = 1e-100  # of squares, which must not vanish
 _ENOUGH = 1e-4  # share of the promised gain that a step must bring (Armijo)
+
+
+IsEnd = Callable[[FloatArray, FloatArray], npt.NDArray[np.bool_]]
+"""Whether points (n, D) with log densities (n,) are at a maximum that is known."""
 
 
 class Climbed(NamedTuple):
@@ -105,6 +110,7 @@ def climb(
     scale: FloatArray,
     box: Box,
     longest_step: FloatArray | float = LONGEST_STEP,
+    is_end: IsEnd | None = None,
 ) -> Climbed:
     """Climb from each point by L-BFGS with short steps (Nocedal and Wright 2006, section 7.2).
 
@@ -124,6 +130,9 @@ def climb(
     longest_step
         How long steps may be at first, in scales and times the root of the dimension, shape (n,) or
         one for all.
+    is_end
+        Tells where a climb has arrived at a maximum that is known, which saves the steps that would
+        make sure of it.
     """
     count, dimension = start.shape
     longest = np.full(count, longest_step) * np.sqrt(dimension)
@@ -187,6 +196,11 @@ def climb(
         points[moved], height[moved] = proposed[better], new_height[better]
         slope[moved] = new_slope[better]
         ended = (better & (at_edge < 1)) | (length[active] < _SHORTEST)
+        if is_end is not None:
+            known = better & ~ended
+            known[known] = is_end(proposed[known] * scale, new_height[known])
+            arrived[active[known]] = True
+            ended |= known
         active = active[~ended]
     return Climbed(points * scale, height, arrived)
 

@@ -33,7 +33,7 @@ NEGLIGIBLE, MATTERS = 1e-3, 0.01
 _NEGLIGIBLE_MASS = 1e-3
 """Mass of a mode without draws, as a share of that of the largest one with draws, below which it is
 left out."""
-_CLIMBS_SHARE = 0.2
+_CLIMBS_SHARE = 0.4
 """Share of the time after which no climbs begin that look for modes without draws."""
 _ALONE_SHARE = 0.2
 """Share of the time for each run that samples a mode by itself, and for each bridge."""

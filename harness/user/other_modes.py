@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from harness import evidence
@@ -54,6 +55,8 @@ _ALONE_SHARE = 0.2
 """Share of the time for each run that samples a mode by itself."""
 _SAME = 0.1
 """Distance below which two ends are one peak, in standard deviations of the draws."""
+_ENDS = 64
+"""Highest ends of earlier climbs at which later ones need not make sure that they have arrived."""
 _SHOWN = 3
 
 
@@ -298,6 +301,7 @@ class _Search:
         flat = points.reshape(-1, points.shape[2])
         self._density, self.gradients = density, 0
         self.visited = Neighbourhood(flat, others)
+        self._ends = np.empty((0, flat.shape[1])), np.empty(0)
         self._seconds_each = self._time(flat[:: max(1, len(flat) // 16)][:16])
 
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -339,16 +343,33 @@ class _Search:
                 scale=self.visited.spread,
                 box=_everywhere(start.shape[1]),
                 longest_step=np.resize(steps, len(batch)),
+                is_end=self._is_end,
             )
             arrived = np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
             several = several or not np.all(self.visited.holds(climbed.points[arrived]))
             ends.append(climbed.points[arrived])
             heights.append(climbed.height[arrived])
+            self._know(climbed.points[arrived], climbed.height[arrived])
             numbers += [made + int(k) for k in arrived]
             made += len(batch)
         points, height = np.concatenate(ends), np.concatenate(heights)
         kept = self._distinct(points, height)
         return _Peaks(points[kept], np.array(numbers, dtype=np.intp)[kept], made)
+
+    def _know(self, points: FloatArray, height: FloatArray) -> None:
+        """Take in where climbs ended; of the different ends the highest are kept."""
+        points = np.concatenate([self._ends[0], points])
+        height = np.concatenate([self._ends[1], height])
+        kept = self._distinct(points, height)[:_ENDS]
+        self._ends = points[kept], height[kept]
+
+    def _is_end(self, points: FloatArray, height: FloatArray) -> npt.NDArray[np.bool_]:
+        """Whether points are at an end of earlier climbs and no higher: so as one peak with it."""
+        ends, heights = self._ends
+        apart = cdist(self.visited.whitened(points), self.visited.whitened(ends))
+        same = (apart < _SAME) & (height[:, None] <= heights)
+        at_end: npt.NDArray[np.bool_] = np.any(same, axis=1)
+        return at_end
 
     def examined(self, peaks: FloatArray, *, most_seconds: float) -> dict[int, LocalGaussian]:
         """Return the Gaussians that fit at peaks (n, D), by row, as long as there is time.
