@@ -13,14 +13,15 @@ from test_diagnosis import DRAWS, tempered_fit
 from test_fit import make_fit
 from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth, check_evidence, write
 
-from harness.diagnosis import diagnose
+from harness.diagnosis import Finding, Severity, diagnose
 from harness.engine.compile import compile_programs
 from harness.engine.nuts import NutsSettings, run_nuts
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import SamplingError
+from harness.evidence import LogEvidence
 from harness.fit import Fit, continued
 from harness.user import sample
-from harness.user.rounds import MOST_ROUNDS, Rounds, in_rounds, severities
+from harness.user.rounds import MOST_ROUNDS, Rounds, doubt, in_rounds, severities
 
 assert stanli is not None
 
@@ -175,3 +176,18 @@ def test_cmdstan_goes_on_with_the_metric(tmp_path: Path) -> None:
     assert len(result.fit.settings["rounds"]) > 1
     log_evidence, _ = bimodal_truth()
     check_evidence(result, log_evidence, 0.3)
+
+
+def test_of_fits_with_as_many_doubts_the_more_precise_one_is_better() -> None:
+    fine, warning, problem = (Finding(each, "") for each in sorted(Severity))
+    rough, precise = LogEvidence(1.0, 0.2), LogEvidence(2.0, 0.1)
+    ordered = [
+        doubt([fine], None),
+        doubt([warning, fine], precise),
+        doubt([fine, fine, warning], rough),
+        doubt([warning], None),
+        doubt([warning, warning], precise),
+        doubt([problem], precise),
+    ]
+    assert ordered == sorted(ordered)
+    assert len(set(ordered)) == len(ordered)

@@ -56,7 +56,7 @@ from harness.user.nuts_again import for_longer, with_smaller_steps
 from harness.user.prior import PRIOR
 from harness.user.program import Tempered
 from harness.user.result import UserFit
-from harness.user.rounds import has_enough_draws, severities
+from harness.user.rounds import doubt, has_enough_draws, severities
 from harness.user.scout import Scouted, scout_program
 from harness.user.steps import IN_MODES_SHARE, LEAST_SHARE, MODES_SHARE, Steps
 from harness.user.undefined import about_overflow
@@ -233,7 +233,7 @@ class _Auto:
             seen = self._seen = seen_by_replicas(compared, sound=sound, genuine=genuine)
         if seen is not None and sound:
             return replace(other, nuts=plain, tempered=tempered).adding(seen)
-        if severities(others) >= severities(troubles):
+        if doubt(others, other.log_evidence) >= doubt(troubles, found.log_evidence):
             kept = found if seen is None else found.adding(seen)
             return kept.adding(no_relief(others[0].sentence))
         return replace(other, nuts=plain, tempered=tempered).adding(

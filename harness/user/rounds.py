@@ -6,6 +6,7 @@ alone leave fewer doubts: then the run had not settled before.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +20,7 @@ from harness.diagnosis import Finding, Severity, diagnose, outer_tenths
 from harness.diagnosis.agreement import agreement, effective_draws
 from harness.diagnosis.path import ROUND_TRIPS_WARNING
 from harness.errors import FAILURES, one_line
+from harness.evidence import LogEvidence
 from harness.fit import Fit, continued
 
 MOST_ROUNDS = 8
@@ -134,6 +136,18 @@ def severities(findings: Iterable[Finding]) -> tuple[int, ...]:
     """Return how many findings there are of each severity above fine, the worst first."""
     counted = Counter(each.severity for each in findings)
     return tuple(counted[each] for each in sorted(Severity, reverse=True) if each > Severity.FINE)
+
+
+def doubt(
+    findings: Iterable[Finding], log_evidence: LogEvidence | None
+) -> tuple[tuple[int, ...], float]:
+    """Return what orders fits, the best first.
+
+    That is how many findings they have of each severity, the worst first; of fits that have as
+    many, it is the standard error of log Z, infinite if there is none.
+    """
+    error = math.inf if log_evidence is None else log_evidence.mcse
+    return severities(findings), error
 
 
 def has_enough_draws(fit: Fit) -> bool:
