@@ -352,3 +352,29 @@ def test_runs_whose_draws_share_ancestors_tell_the_error_by_their_spread() -> No
     expected = 4.303 / 1.960 * means.std(axis=0, ddof=1) / np.sqrt(3)
     assert between_runs(series) == pytest.approx(expected, rel=1e-3)
     assert np.array_equal(between_runs(series[:1]), [0, 0])
+
+
+def test_the_spread_of_independent_systems_shows_in_errors() -> None:
+    """Of 16 chains that change between 0 and 1 once in 60 draws, joined to four.
+
+    The mean square of z is 1 where errors are right: the tails of what few changes tell make it
+    larger, and the more so if it is not known where one chain ends and the next begins.
+    """
+    rng = np.random.default_rng(11)
+    z = []
+    for _ in range(300):
+        states = (
+            np.cumsum(rng.random((16, 250)) < 1 / 60, axis=1) + rng.integers(2, size=(16, 1))
+        ) % 2
+        joined = states.reshape(4, 1000).astype(float)
+        both = [expectation(joined), expectation(joined, systems=4)]
+        assert both[0].value == both[1].value
+        assert both[1].mcse >= between_runs(states.astype(float))
+        assert both[1].mcse >= expectation(states).mcse
+        z.append([(float(each.value) - 0.5) / float(each.mcse) for each in both])
+    blind, seeing = np.mean(np.square(z), axis=0)
+    assert seeing < 0.9 * blind
+    assert seeing < 1.5
+    # Nothing changes where a run has no four draws, or runs are not equally long.
+    assert expectation(joined, systems=300) == expectation(joined)
+    assert expectation(joined, systems=3) == expectation(joined)

@@ -48,6 +48,7 @@ from harness.evidence.diagnostics import (
 )
 from harness.evidence.estimates import (
     Estimate,
+    apart,
     between_runs,
     effective_number,
     expectation,
@@ -108,6 +109,7 @@ __all__ = [
     "RungEvidence",
     "Share",
     "TwoSidedLogEvidence",
+    "apart",
     "autocorrelation_times",
     "bayes_factor",
     "between_runs",

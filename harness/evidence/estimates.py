@@ -75,7 +75,7 @@ def effective_number(log_weight: npt.ArrayLike) -> FloatArray:
     return effective
 
 
-def expectation(values: npt.ArrayLike) -> Estimate:
+def expectation(values: npt.ArrayLike, *, systems: int = 1) -> Estimate:
     """Return the mean of a series over chains and draws, with its Monte Carlo standard error.
 
     For a pseudo-extended run, ``values`` are h_t = sum_i w_ti f(x_ti).  By Theorem 2.1 of the paper
@@ -86,6 +86,9 @@ def expectation(values: npt.ArrayLike) -> Estimate:
     ----------
     values
         Shape (chains, draws, ...).
+    systems
+        Independent runs whose draws each chain has one after the other.  The error is then at least
+        what the spread of their means shows.
 
     Returns
     -------
@@ -98,8 +101,23 @@ def expectation(values: npt.ArrayLike) -> Estimate:
             f"an expectation needs axes (chains, draws, ...) and 4 draws or more; "
             f"got shape {series.shape}"
         )
-    mcse = array_stats.mcse(series, chain_axis=0, draw_axis=1, method="mean")
-    return Estimate(series.mean(axis=(0, 1)), np.asarray(mcse, dtype=np.float64))
+    runs = apart(series, systems)
+    mcse = array_stats.mcse(runs, chain_axis=0, draw_axis=1, method="mean")
+    error = np.asarray(mcse, dtype=np.float64)
+    if len(runs) > len(series):
+        error = np.maximum(error, between_runs(runs))
+    return Estimate(series.mean(axis=(0, 1)), error)
+
+
+def apart(series: FloatArray, systems: int) -> FloatArray:
+    """Return the runs that chains (chains, draws, ...) have one after the other, each as a chain.
+
+    The chains stay as they are if a run has no four draws, or not as many as the others.
+    """
+    chains, draws = series.shape[:2]
+    if systems == 1 or draws % systems or draws < 4 * systems:
+        return series
+    return series.reshape(chains * systems, draws // systems, *series.shape[2:])
 
 
 def probability_error(share: float, mcse: float, effective: float) -> float:

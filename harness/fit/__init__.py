@@ -17,7 +17,7 @@ from harness.fit.build import (
     weigh_modes,
     with_parameters,
 )
-from harness.fit.fit import CHAINS_INTERACT, SEPARATE, Fit, is_fit
+from harness.fit.fit import CHAINS_INTERACT, SEPARATE, SYSTEMS, Fit, is_fit
 from harness.fit.parts import chain_evidence_attributes, chains_of, part_of
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws
 from harness.fit.weighting import Weighting, in_extended, target_draws
@@ -26,6 +26,7 @@ __all__ = [
     "CHAINS_INTERACT",
     "PSEUDO_SAMPLE",
     "SEPARATE",
+    "SYSTEMS",
     "Fit",
     "TemperedDraws",
     "Weighting",

@@ -33,6 +33,10 @@ SEPARATE = "chains_are_separate_runs"
 """Attribute, 1 or missing, of a fit whose draws depend on each other within a chain in no order, as
 particles with common ancestors do."""
 
+SYSTEMS = "systems"
+"""Attribute of a fit whose chains have the draws of so many independent runs one after the other; 1
+if it is missing."""
+
 _DAMAGED = (
     *(OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError, IndexError),
     *(OverflowError, RecursionError, MemoryError),
@@ -180,6 +184,11 @@ class Fit:
         return bool(self.tree.attrs.get(SEPARATE, 0))
 
     @property
+    def systems(self) -> int:
+        """Independent runs, as of systems of replicas, that each chain has one after the other."""
+        return int(self.tree.attrs.get(SYSTEMS, 1))
+
+    @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the target's parameters; ``posterior`` may also hold functions of them."""
         return tuple(json.loads(self.tree.attrs.get("parameters", "[]"))) or tuple(
@@ -314,7 +323,9 @@ class Fit:
                 self._values(f), self.log_weight, separate=self.chains_are_separate_runs
             )
         series = self.series(f).to_numpy()
-        return evidence.expectation(_ensemble_mean(series) if self.chains_interact else series)
+        if self.chains_interact:
+            return evidence.expectation(_ensemble_mean(series))
+        return evidence.expectation(series, systems=self.systems)
 
     def effective_draws(self, f: Callable[[xr.Dataset], xr.DataArray]) -> FloatArray:
         """Estimate how many independent draws of the target give E_target[f] as precisely.
@@ -335,7 +346,7 @@ class Fit:
         log_weight = self.log_weight
         if self.weighting == "within draws":
             log_weight = log_weight - np.logaddexp.reduce(log_weight, axis=-1, keepdims=True)
-        own = self.weighed_modes is not None or self.chains_are_separate_runs
+        own = self.weighed_modes is not None or self.chains_are_separate_runs or self.systems > 1
         estimate = self.expectation(f) if own else None
         return evidence.effective_draws(self._values(f), log_weight, estimate)
 

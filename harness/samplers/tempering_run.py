@@ -234,5 +234,6 @@ class TemperingRun:
             return False
         if wanted.effective <= 0:
             return True
-        even = np.zeros(self.points.shape[:2])
-        return bool(np.nanmin(evidence.effective_draws(self.points, even)) >= wanted.effective)
+        runs = evidence.apart(self.points, self.systems)
+        even = np.zeros(runs.shape[:2])
+        return bool(np.nanmin(evidence.effective_draws(runs, even)) >= wanted.effective)

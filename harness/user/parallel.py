@@ -23,7 +23,7 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import DataError, SamplingError
 from harness.evidence import LogEvidence
-from harness.fit import Fit, build_fit, evidence_attributes
+from harness.fit import SYSTEMS, Fit, build_fit, evidence_attributes
 from harness.model import Model
 from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.parallel_tempering import METHOD
@@ -366,7 +366,7 @@ def run_attributes(run: TemperingRun) -> dict[str, Any]:
     kept: dict[str, Any] = {
         "scans": run.scans,
         "scans_warmup": run.warmup,
-        "systems": run.systems,
+        SYSTEMS: run.systems,
         "divergent_at_target": run.divergent,
     }
     for number, (each, trips) in enumerate(zip(run.ladders, run.round_trips, strict=True)):

@@ -250,7 +250,7 @@ class UserFit:
         chains, draws = (self.posterior.sizes[axis] for axis in ("chain", "draw"))
         shown_method = _SHOWN.get(self.method, self.method.replace("_", " "))
         spread = f", spread over {self.copies:,} copies of the posterior" if self.copies > 1 else ""
-        systems = int(self.fit.tree.attrs.get("systems", 1))
+        systems = self.fit.systems
         several = f", each chain by {systems} systems of replicas" if systems > 1 else ""
         lines += ["", f"Draws: {chains} x {draws:,}, by {shown_method}{several}{spread}"]
         found = self.log_evidence
