@@ -92,10 +92,12 @@ def sample(
         How it is sampled; see :data:`Method`.
     seed
         Seed, 0 to 2^32 - 1.  The same seed gives the same result unless a pilot or parallel
-        tempering runs out of time.
+        tempering runs out of time, or a density takes so much longer or less that the latter has
+        another number of systems of replicas.
     chains, warmup, draws
         Number of chains, and of warm-up iterations and draws in each.  A chain of
-        ``parallel_tempering`` is an independent system of replicas, and one of ``nested_sampling``
+        ``parallel_tempering`` is of one or more independent systems of replicas (several where a
+        density takes next to no time, one after the other), and one of ``nested_sampling``
         an independent population of a quarter as many particles as ``draws``; it has no warm-up.
     target_accept, max_treedepth
         Of NUTS, as Stan has them.  If the first is not given it is Stan's .8, and .95 for the
