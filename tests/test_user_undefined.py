@@ -13,6 +13,7 @@ from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
 from harness.user import sample
+from harness.user.sample import Method
 from harness.user.undefined import Undefined, about_undefined, undefined_near
 
 assert stanli is not None
@@ -65,7 +66,7 @@ def test_the_tail_of_a_truncation_underflows(tmp_path: Path) -> None:
 
 
 def test_the_share_is_that_of_places_beyond_an_edge(tmp_path: Path) -> None:
-    """All places beyond the edge count, and no other: the same places without the edge say so.
+    """All places beyond the edge count, whether +inf, no number or rejected, and no other.
 
     Draws are those of a half normal, and places are made by the same seed whatever the density.
     """
@@ -91,13 +92,15 @@ def test_few_draws_have_no_places_beside_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["auto", "parallel_tempering", "nested_sampling"])
-def test_no_method_leaves_out_most_of_a_posterior_in_silence(method: str, tmp_path: Path) -> None:
+def test_no_method_leaves_out_most_of_a_posterior_in_silence(
+    method: Method, tmp_path: Path
+) -> None:
     """The mean of mu is -4.6 by quadrature on the log scale, and 0.7 without what underflows."""
     path = tmp_path / "program.stan"
     path.write_text(TRUNCATED, encoding="utf-8")
     result = sample(
         *(path, {"N": len(Y), "y": Y}),
-        method=method,  # type: ignore[arg-type]
+        method=method,
         engine="stanli",
         budget=8,
         seed=1,

@@ -312,8 +312,7 @@ class _Auto:
         if found is not None:
             plain.tree.attrs |= {"log_evidence": found.value, "log_evidence_mcse": found.mcse}
         about = [*judged.findings, *judged.about_nuts]
-        told = [*about, *findings, *zero_likelihood(scouted)]
-        return self._steps.finished(plain, told, scouted)
+        return self._steps.finished(plain, [*about, *findings, *zero_likelihood(scouted)], scouted)
 
     def _chosen(
         self, plain: Fit, fit: Fit, scouted: Scouted, judged: Judgement

@@ -301,7 +301,8 @@ class _Search:
         flat = points.reshape(-1, points.shape[2])
         self._density, self.gradients = density, 0
         self.visited = Neighbourhood(flat, others)
-        self._ends = np.empty((0, flat.shape[1])), np.empty(0)
+        self._ends, self._heights = np.empty((0, flat.shape[1])), np.empty(0)
+        self._whitened_ends = self._ends
         self._seconds_each = self._time(flat[:: max(1, len(flat) // 16)][:16])
 
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -358,16 +359,16 @@ class _Search:
 
     def _know(self, points: FloatArray, height: FloatArray) -> None:
         """Take in where climbs ended; of the different ends the highest are kept."""
-        points = np.concatenate([self._ends[0], points])
-        height = np.concatenate([self._ends[1], height])
+        points = np.concatenate([self._ends, points])
+        height = np.concatenate([self._heights, height])
         kept = self._distinct(points, height)[:_ENDS]
-        self._ends = points[kept], height[kept]
+        self._ends, self._heights = points[kept], height[kept]
+        self._whitened_ends = self.visited.whitened(self._ends)
 
     def _is_end(self, points: FloatArray, height: FloatArray) -> npt.NDArray[np.bool_]:
         """Whether points are at an end of earlier climbs and no higher: so as one peak with it."""
-        ends, heights = self._ends
-        apart = cdist(self.visited.whitened(points), self.visited.whitened(ends))
-        same = (apart < _SAME) & (height[:, None] <= heights)
+        apart = cdist(self.visited.whitened(points), self._whitened_ends)
+        same = (apart < _SAME) & (height[:, None] <= self._heights)
         at_end: npt.NDArray[np.bool_] = np.any(same, axis=1)
         return at_end
 
