@@ -130,7 +130,7 @@ def fitted_proposal(draws: FloatArray, log_density: LogDensity | None = None) ->
     SamplingError
         If a coordinate does not move, or the draws are not finite.
     """
-    fit, judge = _held_out(draws)
+    fit, judge = held_out(draws)
     flat = draws.reshape(-1, draws.shape[2])
     if not np.all(np.isfinite(flat)):
         raise SamplingError("a proposal cannot be fitted to draws that are not finite")
@@ -227,7 +227,7 @@ def fitted_mixture(draws: FloatArray, seed: int, *, parts: Sequence[int] = PARTS
 def _chosen_mixture(draws: FloatArray, seed: int, parts: Sequence[int]) -> Mixture | None:
     dimension = draws.shape[2]
     draws = draws[:, :: -(-draws.shape[0] * draws.shape[1] // _MOST_POINTS)]
-    fit, judge = _held_out(draws)
+    fit, judge = held_out(draws)
     most = len(fit) // (_DRAWS_A_PART * dimension)
     if most < parts[0]:
         return None
@@ -261,8 +261,19 @@ def _chosen_mixture(draws: FloatArray, seed: int, parts: Sequence[int]) -> Mixtu
     return Mixture(found.weight, turned)
 
 
-def _held_out(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the first two thirds of each chain, and the rest, both flat."""
+def held_out(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the first two thirds of each chain, and the rest, both flat.
+
+    Parameters
+    ----------
+    draws
+        Shape (chains, draws, D).
+
+    Raises
+    ------
+    DataError
+        If there are too few draws.
+    """
     judged = draws.shape[1] // _JUDGES
     dimension = draws.shape[2]
     if judged < 1 or draws.shape[0] * (draws.shape[1] - judged) < 4:

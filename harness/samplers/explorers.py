@@ -26,6 +26,7 @@ JITTER = 0.3
 DIVERGENT = 1000.0
 """Error of the energy from which a trajectory counts as divergent, as for Stan's NUTS."""
 _MOST_WIDTHS = 16
+Flags = npt.NDArray[np.bool_]
 
 
 class Moved(NamedTuple):
@@ -44,7 +45,7 @@ class Moved(NamedTuple):
 
     places: Places
     acceptance: FloatArray
-    divergent: npt.NDArray[np.bool_]
+    divergent: Flags
 
 
 class _There(NamedTuple):
@@ -114,11 +115,13 @@ def slice_sweep(
     *,
     width: FloatArray,
     rng: np.random.Generator,
+    along: Flags | None = None,
+    most_widths: int = _MOST_WIDTHS,
 ) -> Places:
     """Update each coordinate of each of n points once by slice sampling, in random order.
 
-    The interval is stepped out at random from either end, at most 16 widths in all, and shrunk
-    until a point on the slice is found (Neal 2003, figures 3 and 5).
+    The interval is stepped out at random from either end, and shrunk until a point on the slice is
+    found (Neal 2003, figures 3 and 5).
 
     Parameters
     ----------
@@ -126,10 +129,25 @@ def slice_sweep(
         As for :func:`hmc`.
     width
         First width of the interval in each coordinate, shape (n, D).
+    along
+        Which coordinates of each point are updated, shape (n, D); by default all.
+    most_widths
+        Largest interval, in widths.
     """
     points, values = places.points.copy(), places.values.copy()
     for axis in rng.permutation(points.shape[1]):
-        _along(densities, points, values, powers, int(axis), width[:, axis], rng)
+        rows = np.arange(len(points)) if along is None else np.flatnonzero(along[:, axis])
+        if rows.size:
+            points[rows], values[rows] = slice_along_axis(
+                densities,
+                points[rows],
+                values[rows],
+                powers[rows],
+                axis=int(axis),
+                width=width[rows, axis],
+                most_widths=most_widths,
+                rng=rng,
+            )
     there = densities(points)
     moved = places.copy()
     # Where a gradient is not finite, as on a bound that rounding reached, a value may be.
@@ -138,26 +156,48 @@ def slice_sweep(
     return moved
 
 
-def _along(
+def slice_along_axis(
     densities: Densities,
     points: FloatArray,
     values: FloatArray,
     powers: FloatArray,
+    *,
     axis: int,
     width: FloatArray,
+    most_widths: int,
     rng: np.random.Generator,
-) -> None:
-    """Move points along one axis, in place, by log densities without gradients."""
-    start = points.copy()
+) -> tuple[FloatArray, FloatArray]:
+    """Update one coordinate of each of n points by slice sampling, without gradients.
+
+    Parameters
+    ----------
+    densities, powers, rng
+        As for :func:`hmc`.
+    points, values
+        Points (n, D), and their log densities (n, 1 + R).
+    axis
+        Index of the coordinate.
+    width
+        First width of each interval, shape (n,).
+    most_widths
+        Largest interval, in widths.
+
+    Returns
+    -------
+    tuple of FloatArray
+        The points, and their log densities, in arrays of their own.
+    """
+    moved, there_values = points.copy(), values.copy()
     level = log_height(values, powers) - rng.standard_exponential(len(width))
 
-    def on_slice(rows: Rows, shift: FloatArray) -> tuple[_There, npt.NDArray[np.bool_]]:
-        there = start[rows]
+    def on_slice(rows: Rows, shift: FloatArray) -> tuple[_There, Flags]:
+        there = points[rows]
         there[:, axis] += shift
         found = densities.values(there)
         return _There(there, found), log_height(found, powers[rows]) >= level[rows]
 
     def move(rows: Rows, there: _There, found: Rows) -> None:
-        points[rows], values[rows] = there.points[found], there.values[found]
+        moved[rows], there_values[rows] = there.points[found], there.values[found]
 
-    slice_along_lines(on_slice, move, width, _MOST_WIDTHS, rng)
+    slice_along_lines(on_slice, move, width, most_widths, rng)
+    return moved, there_values

@@ -37,6 +37,7 @@ import numpy as np
 from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError, SamplingError
 from harness.evidence import normalised_weights
+from harness.samplers.hops import Hops, Trials
 from harness.samplers.kernels import StepSizes
 from harness.samplers.ladders import (
     communication_barrier,
@@ -145,6 +146,7 @@ class _Tempering:
         for done, length in enumerate(lengths, 1):
             self._begin(f"tuning: {length} scans of {len(replicas.tuned.rungs)} rungs")
             made = self._tuning_round(replicas, length)
+            self._try_hops(replicas, made)
             scans += len(made.scans)
             if done > _ROUNDS_TO_FIT and self._second_is_longer(made):
                 self._use(self._references[:1], replicas)
@@ -218,7 +220,9 @@ class _Tempering:
             step_size=np.full(count, dimension**-0.25),
             sliced=np.full(count, self._settings.explorer == "slice"),
             also_sliced=np.full(count, self._settings.explorer == "both"),
+            hops=Hops.none(count, dimension),
         )
+        self._trials = Trials(dimension, self._rng)
         chosen: list[Places | None] = [None] * count
         for j, places in enumerate(drawn):
             own = places.values[:, j + 1]
@@ -272,6 +276,20 @@ class _Tempering:
         tuned.step_size = sizes.tuned(rung)
         return made
 
+    def _try_hops(self, replicas: Replicas, made: Round) -> None:
+        """Try slices that are as wide as all draws, and note where they lead across valleys."""
+        tuned, scans = replicas.tuned, len(made.scans)
+        number = self._trials.affordable(scans, _evaluations(replicas, made))
+        if scans < FEWEST_FOR_SCALE or number < 1:
+            return
+        reach = np.repeat(made.reach(tuned.spread), replicas.chains, axis=0)
+        powers = np.repeat(tuned.rungs.powers, replicas.chains, axis=0)
+        replicas.places, hopped = self._trials.made(
+            self._densities, replicas.places, powers, reach=reach, number=number
+        )
+        at_rung = hopped.reshape(len(tuned.rungs), replicas.chains, -1).any(axis=1)
+        tuned.hops = tuned.hops.seen(at_rung)
+
     def _fit_reference(self, replicas: Replicas, made: Round) -> None:
         """Fit the second reference to the target's draws, if there are enough of them."""
         draws = np.stack(made.points, axis=1)
@@ -314,6 +332,8 @@ class _Tempering:
             old.also_sliced = old.also_sliced | (made.divergent(later=True) > MOST_DIVERGENT)
         rejection = made.avoidable_rejection()
         ladders, nearest, spread, scale, step, sliced, also = [], [], [], [], [], [], []
+        hops, reach = [], []
+        width = made.reach(old.spread)
         for j, ladder in enumerate(old.rungs.ladders[: len(self._references)]):
             own = old.rungs.of_ladder(j, rejection)
             barrier = communication_barrier(own)
@@ -326,6 +346,8 @@ class _Tempering:
             nearest.append(of[near])
             sliced.append(old.sliced[of[near]])
             also.append(old.also_sliced[of[near]])
+            hops.append(old.hops.along[of[near]])
+            reach.append(_between(at, barrier, width[of]))
             spread.append(_between(at, barrier, old.spread[of]))
             scale.append(_between(at, barrier, old.scale[of]))
             step.append(_between(at, barrier, old.step_size[of, None])[:, 0])
@@ -334,7 +356,10 @@ class _Tempering:
             return np.concatenate([each[0], *(part[-2::-1] for part in each[1:])])
 
         kept = (arranged(each) for each in (spread, scale, step, sliced, also))
-        tuned = Tuned(Rungs(ladders), *kept)
+        evaluations = _evaluations(replicas, made)
+        tuned = Tuned(
+            Rungs(ladders), *kept, Hops.within(arranged(hops), arranged(reach), evaluations)
+        )
         rows = arranged(nearest)[:, None] * replicas.chains + np.arange(replicas.chains)
         return self._replicas(tuned, replicas.places.take(rows.ravel()))
 
@@ -383,6 +408,11 @@ class _Tempering:
             seconds_warmup=before[1],
             seconds=self._elapsed - before[1],
         )
+
+
+def _evaluations(replicas: Replicas, made: Round) -> float:
+    """Return the evaluations of a replica in a scan of a round, but for hops."""
+    return replicas.evaluations / (len(made.scans) * len(replicas.places.points))
 
 
 def _between(at: FloatArray, barrier: FloatArray, values: FloatArray) -> FloatArray:

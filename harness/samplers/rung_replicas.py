@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.samplers.explorers import Moved, hmc, slice_sweep
+from harness.samplers.hops import Hops
 from harness.samplers.rung_path import Densities, Places, Reference, Rungs, log_height
 from harness.samplers.swaps import Travels, even_odd_swaps
 
@@ -49,6 +50,8 @@ class Tuned:
         Whether slice sampling replaces Hamiltonian Monte Carlo, shape (K,).
     also_sliced
         Whether it follows Hamiltonian Monte Carlo, shape (K,).
+    hops
+        Coordinates along which wide slices lead from mode to mode.
     """
 
     rungs: Rungs
@@ -57,6 +60,7 @@ class Tuned:
     step_size: FloatArray
     sliced: npt.NDArray[np.bool_]
     also_sliced: npt.NDArray[np.bool_]
+    hops: Hops
 
 
 class Scan(NamedTuple):
@@ -93,6 +97,11 @@ class Replicas:
         Most leapfrog steps of a trajectory.
     rng
         Source of randomness.
+
+    Attributes
+    ----------
+    evaluations
+        Points at which densities were evaluated so far, but for hops.
     """
 
     def __init__(
@@ -113,12 +122,17 @@ class Replicas:
         self._densities, self._references = densities, references
         self._every, self._most, self._rng = slices_every, most_leapfrog_steps, rng
         self._scans = 0
+        self.evaluations = 0
 
     def scan(self) -> Scan:
         """Draw from references, move every replica at its rung, then swap neighbours."""
-        chains, rungs = self.chains, self.tuned.rungs
+        chains, rungs, hops = self.chains, self.tuned.rungs, self.tuned.hops
+        before = self._densities.evaluations
         self._refresh()
         acceptance, divergent = self._explore()
+        self.evaluations += self._densities.evaluations - before
+        if hops.due(self._scans):
+            hops.sweep(self._densities, self.places, rungs, self._rng)
         moved = self.places
         up, down = neighbours(moved, rungs)
         swaps = even_odd_swaps(up - down, self._scans % 2, self._rng)

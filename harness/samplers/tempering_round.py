@@ -41,6 +41,7 @@ class Round:
         self._sum: FloatArray = np.zeros(self._centre[:, 0].shape)
         self._squares: FloatArray = np.zeros(self._centre[:, 0].shape)
         self._slopes: FloatArray = np.zeros(self._centre[:, 0].shape)
+        self._low = self._high = self._centre[:, 0]
         self._powers = np.repeat(rungs.powers, chains, axis=0)
         self.scans: list[Scan] = []
         self.points: list[FloatArray] = []
@@ -49,7 +50,10 @@ class Round:
 
     def add(self, scan: Scan) -> None:
         """Take in a scan."""
-        deviation = scan.places.points.reshape(self._shape) - self._centre
+        at = scan.places.points.reshape(self._shape)
+        deviation = at - self._centre
+        self._low = np.minimum(self._low, at.min(axis=1))
+        self._high = np.maximum(self._high, at.max(axis=1))
         self._sum += deviation.sum(axis=1)
         self._squares += np.square(deviation).sum(axis=1)
         gradient = slope(scan.places.gradients, self._powers).reshape(self._shape)
@@ -105,6 +109,11 @@ class Round:
         if count < FEWEST_FOR_SCALE:
             return otherwise
         return 1 / root_or(self._slopes / count, 1 / otherwise)
+
+    def reach(self, otherwise: FloatArray) -> FloatArray:
+        """Ranges of the draws at each rung, shape (K, D); those given where none is above zero."""
+        reach = self._high - self._low
+        return np.where(np.isfinite(reach) & (reach > 0), reach, otherwise)
 
     def evidence(self, ladder: int, reference: Reference) -> RungEvidence | None:
         """Log of the target's normalising constant over that of a ladder's reference."""

@@ -2,7 +2,9 @@
 
 Three proposals are tried: a Gaussian; the same with the posterior reflected at its mean, which
 removes its skewness (Warp-III); and a mixture of Gaussians where the draws ask for more than one.
-Each is fitted twice, to either half of every chain, and bridges to the half that it has not seen.
+Where none of them is precise, a Gaussian copula is the fourth, with margins of any shape: each of
+many parameters may have two values, say.  Each proposal is fitted twice, to either half of every
+chain, and bridges to the half that it has not seen.
 
 References
 ----------
@@ -17,7 +19,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -29,14 +32,20 @@ from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError, SamplingError
 from harness.evidence import BridgeEstimate, LogEvidence, Reshuffled
 from harness.path import GaussianBase
+from harness.path.copula import Copula, fitted_copula
 from harness.path.proposals import PARTS, Mixture, fitted_mixture, fitted_proposal
 
-Proposal = Literal["gaussian", "warp3", "mixture"]
+Proposal = Literal["gaussian", "warp3", "mixture", "copula"]
 LABELS: dict[Proposal, str] = {
     "gaussian": "Gaussian proposal",
     "warp3": "Warp-III",
     "mixture": "mixture proposal",
+    "copula": "Gaussian copula",
 }
+_USUAL: tuple[Proposal, ...] = ("gaussian", "warp3", "mixture")
+_ELSE: tuple[Proposal, ...] = ("copula",)
+_PRECISE = 0.02
+"""Standard error in nats, of a bridge without problems, at which no copula is tried."""
 
 LARGEST_K = 0.7
 """Above it the mean of the bridge's terms is not reliable (Vehtari et al. 2024)."""
@@ -270,20 +279,11 @@ class _Bridging:
             )
 
     def bridges(self) -> Bridges:
-        count = self._draws.shape[1]
-        first, second = np.arange(count // 2), np.arange(count // 2, count)
         rng = np.random.default_rng([self._seed, 11])
-        estimates: dict[Proposal, list[BridgeEstimate]] = {}
-        for fit, use in ((first, second), (second, first)):
-            for proposal, estimate in self._both_kinds(fit, use, rng, mixture=True).items():
-                estimates.setdefault(proposal, []).append(estimate)
-        each = []
-        for proposal, found in estimates.items():
-            if len(found) == 2:
-                joined = evidence.joined_halves(found[0], found[1], self._fitted(proposal))
-                each.append(
-                    Bridged(proposal, joined.log_evidence, (found[0], found[1]), joined.score)
-                )
+        each = self._of_halves(_USUAL, rng)
+        if not any(one.log_evidence.mcse <= _PRECISE and not one.problems() for one in each):
+            with suppress(SamplingError):  # of scores that lie in a plane
+                each += self._of_halves(_ELSE, rng)
         chosen = min(each, key=lambda one: (bool(one.problems()), one.log_evidence.mcse))
         problems = chosen.problems()
         reshuffled = None
@@ -297,63 +297,87 @@ class _Bridging:
                 )
         return Bridges(tuple(each), chosen, reshuffled, tuple(problems))
 
+    def _of_halves(
+        self, proposals: Collection[Proposal], rng: np.random.Generator
+    ) -> list[Bridged]:
+        """Return the bridges by those proposals that could be fitted to either half."""
+        count = self._draws.shape[1]
+        first, second = np.arange(count // 2), np.arange(count // 2, count)
+        estimates: dict[Proposal, list[BridgeEstimate]] = {}
+        for fit, use in ((first, second), (second, first)):
+            for proposal, estimate in self._estimates(proposals, fit, use, rng).items():
+                estimates.setdefault(proposal, []).append(estimate)
+        each = []
+        for proposal, found in estimates.items():
+            if len(found) == 2:
+                joined = evidence.joined_halves(found[0], found[1], self._fitted(proposal))
+                each.append(
+                    Bridged(proposal, joined.log_evidence, (found[0], found[1]), joined.score)
+                )
+        return each
+
     def _fitted(self, proposal: Proposal) -> float:
-        """How many numbers of a proposal count; a mixture has two parts or more."""
+        """How many numbers of a proposal count; mixtures and margins have two parts or more."""
         dimension = int(self._draws.shape[2])
         covariance = dimension * (dimension + 1) / 2
         return {
             "gaussian": covariance + dimension,
             "warp3": covariance,
             "mixture": 2 * (covariance + dimension),
+            "copula": covariance + 5 * dimension,
         }[proposal]
 
-    def _both_kinds(
+    def _estimates(
         self,
+        proposals: Collection[Proposal],
         fit: FloatArray,
         use: FloatArray,
         rng: np.random.Generator,
         *,
-        mixture: bool,
-        only: Proposal | None = None,
+        again: bool = False,
         thin: int = 1,
     ) -> dict[Proposal, BridgeEstimate]:
-        """Return the bridges to the draws ``use`` from proposals fitted to the draws ``fit``."""
+        """Return the bridges to the draws ``use`` from proposals fitted to the draws ``fit``.
+
+        ``again`` stands for reshuffled draws: they take as many draws of the proposal as there are,
+        and need no search for a mixture's number of parts.
+        """
         fitted, used = self._draws[:, fit], self._draws[:, use[::thin]]
         known = self._log_density[:, use[::thin]]
-        gaussian = fitted_proposal(fitted, self._density)
-        number = max(_BASE_DRAWS * known.size, 4) if only is None else known.size
+        number = known.size if again else max(_BASE_DRAWS * known.size, 4)
         found: dict[Proposal, BridgeEstimate] = {}
-        if only in (None, "gaussian", "warp3"):
+        if "gaussian" in proposals or "warp3" in proposals:
+            gaussian = fitted_proposal(fitted, self._density)
             base = gaussian.sample(rng, number)
             at_base, of_base = self._value(base), gaussian.log_density(base)
             of_used = gaussian.log_density(used)
-            if only in (None, "gaussian"):
+            if "gaussian" in proposals:
                 found["gaussian"] = evidence.bridge_sampling(known - of_used, at_base - of_base)
-            if only in (None, "warp3"):
+            if "warp3" in proposals:
                 found["warp3"] = evidence.bridge_sampling(
                     self._reflected(gaussian, used, known) - of_used,
                     self._reflected(gaussian, base, at_base) - of_base,
                 )
-        if mixture:
-            # Reshuffled draws need no search for the number of parts.
-            numbers = PARTS if only is None else self._parts
-            parts = fitted_mixture(fitted, self._seed, parts=numbers)
+        if "mixture" in proposals:
+            parts = fitted_mixture(fitted, self._seed, parts=self._parts if again else PARTS)
             if parts is not None:
                 self._parts = (len(parts.parts),)
-                found["mixture"] = self._by_mixture(parts, used, known, number, rng)
+                found["mixture"] = self._from(parts, used, known, number, rng)
+        if "copula" in proposals:
+            found["copula"] = self._from(fitted_copula(fitted), used, known, number, rng)
         return found
 
-    def _by_mixture(
+    def _from(
         self,
-        parts: Mixture,
+        proposal: Mixture | Copula,
         used: FloatArray,
         known: FloatArray,
         number: int,
         rng: np.random.Generator,
     ) -> BridgeEstimate:
-        base = parts.sample(rng, number)
+        base = proposal.sample(rng, number)
         return evidence.bridge_sampling(
-            known - parts.log_density(used), self._value(base) - parts.log_density(base)
+            known - proposal.log_density(used), self._value(base) - proposal.log_density(base)
         )
 
     def _reflected(self, centre: GaussianBase, points: FloatArray, known: FloatArray) -> FloatArray:
@@ -376,9 +400,7 @@ class _Bridging:
             order = rng.permutation(_BLOCKS)
             fit, use = (blocks[np.sort(half)].ravel() for half in (order[::2], order[1::2]))
             try:
-                found = self._both_kinds(
-                    fit, use, rng, mixture=proposal == "mixture", only=proposal, thin=thin
-                )
+                found = self._estimates((proposal,), fit, use, rng, again=True, thin=thin)
             except (DataError, SamplingError):
                 continue
             if proposal in found:

@@ -1,0 +1,38 @@
+"""Wells with two sides, of density exp(a / 2 + 6 a^2 - a^4), and as many Gaussian coordinates."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.integrate import quad
+
+from harness.arrays import FloatArray
+
+
+def one_well(a: FloatArray) -> FloatArray:
+    return np.asarray(0.5 * a + 6 * a**2 - a**4)
+
+
+_HEIGHT = quad(lambda a: math.exp(0.5 * a + 6 * a**2 - a**4), -5, 5, points=[-1.7, 1.75])[0]
+P_RIGHT = quad(lambda a: math.exp(0.5 * a + 6 * a**2 - a**4), 0, 5, points=[1.75])[0] / _HEIGHT
+
+
+def log_z(pairs: int) -> float:
+    """Log integral of so many wells and as many standard Gaussian coordinates, unnormalised."""
+    return pairs * (math.log(_HEIGHT) + 0.5 * math.log(2 * math.pi))
+
+
+def wells(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log density and gradient; the first half of the coordinates are wells."""
+    a, b = np.split(points, 2, axis=1)
+    value = one_well(a).sum(axis=1) - 0.5 * np.square(b).sum(axis=1)
+    return value, np.concatenate([0.5 + 12 * a - 4 * a**3, -b], axis=1)
+
+
+def exact_draws(rng: np.random.Generator, count: int, pairs: int) -> FloatArray:
+    """Draw by inversion on a fine grid, shape (count, 2 pairs)."""
+    grid = np.linspace(-4, 4, 100_001)
+    below = np.cumsum(np.exp(one_well(grid)))
+    a = np.interp(rng.random((count, pairs)), below / below[-1], grid)
+    return np.concatenate([a, rng.standard_normal((count, pairs))], axis=1)
