@@ -148,6 +148,19 @@ def slice_sweep(
                 most_widths=most_widths,
                 rng=rng,
             )
+    return arrived(densities, places, points, powers)
+
+
+def arrived(densities: Densities, places: Places, points: FloatArray, powers: FloatArray) -> Places:
+    """Return places at new points (n, D), or where they were if there is no density with gradient.
+
+    Parameters
+    ----------
+    densities, places, powers
+        As for :func:`hmc`.
+    points
+        Where slices led, by log densities without gradients.
+    """
     there = densities(points)
     moved = places.copy()
     # Where a gradient is not finite, as on a bound that rounding reached, a value may be.

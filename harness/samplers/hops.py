@@ -1,11 +1,14 @@
 """Hops of replicas from mode to mode along a coordinate, by slices wide enough for all of them.
 
-Where many parameters have two values each, as positions of wells or ambiguous dates have, modes are
-too many for a mixture of Gaussians to have a part in each, and replicas get from one to another only
-along the ladder.  But a slice along one coordinate that is as wide as all draws leads there at once.
-Such slices are tried in warm-up, at the end of each round, and made from then on along those
-coordinates, and at those rungs, where some crossed a valley that is too deep for Hamiltonian Monte
-Carlo.
+Where many parameters have two values each, as the sides of wells or ambiguous dates, modes are too
+many for a mixture of Gaussians to have a part in each, and replicas get from one to another only
+along the ladder.  But a slice along one coordinate that is as wide as all draws leads there at
+once.  Such slices are tried after each round of warm-up, one coordinate after the other.  Where one
+crosses a valley too deep for Hamiltonian Monte Carlo, they are made from then on.
+
+References
+----------
+Neal, R. M. (2003). Slice sampling. Annals of Statistics 31, 705-767.
 """
 
 from __future__ import annotations
@@ -13,24 +16,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from harness.arrays import FloatArray
-from harness.samplers.explorers import Flags, slice_along_axis, slice_sweep
+from harness.samplers.explorers import Flags, arrived, slice_along_axis, slice_sweep
 from harness.samplers.rung_path import Densities, Places, Rungs, log_height
 
 _RANGES = 1.5
-"""Width of a slice, in ranges of the draws: a mode at the other end is mostly inside."""
+"""Width of a slice, in ranges of the draws, so that a mode at the other end is mostly inside."""
 _DEEP = 3.0
-"""Depth of a valley below the lower of its sides, in nats."""
+"""Depth of a valley below the lower of its sides, in nats: a trajectory crosses it in 1 of 70."""
 _BETWEEN = np.array([0.25, 0.5, 0.75])
 """Where the density between two places is looked at."""
 _EVALUATIONS = 10
 """Evaluations of a slice, roughly."""
-_SHARE = 0.5
-"""Evaluations of sweeps, as a share of all else."""
-_TRIAL_SHARE = 0.25
-"""Evaluations of trials, as a share of the round's."""
+_SHARE, _TRIAL_SHARE = 0.5, 0.25
+"""Evaluations of sweeps, and of trials after a round, as shares of all else."""
 _MOST_SWEEPS = 4
 """Trials of each coordinate after a round."""
 
@@ -82,7 +82,7 @@ class Hops:
         """Move replicas, in place; those at the same rung are next to each other."""
         chains = len(places.points) // len(rungs)
         rung = np.repeat(np.arange(len(rungs)), chains)
-        rows = np.flatnonzero(self.along.any(axis=1)[rung])
+        rows = np.flatnonzero(np.asarray(self.along.any(axis=1))[rung])
         rung = rung[rows]
         moved = slice_sweep(
             densities,
@@ -104,7 +104,7 @@ class Hops:
 
 
 class Trials:
-    """Trials of wide slices, one coordinate after the other.
+    """Trials of wide slices, all coordinates equally often.
 
     Parameters
     ----------
@@ -120,7 +120,15 @@ class Trials:
         self._order: list[int] = []
 
     def affordable(self, scans: int, evaluations: float) -> int:
-        """How many coordinates are tried after so many scans with evaluations of each replica."""
+        """Return how many coordinates to try after a round.
+
+        Parameters
+        ----------
+        scans
+            Scans of the round.
+        evaluations
+            Evaluations of a replica in each.
+        """
         number = int(_TRIAL_SHARE * scans * evaluations / (_EVALUATIONS + len(_BETWEEN)))
         return min(number, _MOST_SWEEPS * self._dimension)
 
@@ -133,7 +141,7 @@ class Trials:
         reach: FloatArray,
         number: int,
     ) -> tuple[Places, Flags]:
-        """Move n points along so many coordinates; return where they are, and which hopped.
+        """Move n points along so many coordinates, one after the other.
 
         Parameters
         ----------
@@ -142,7 +150,7 @@ class Trials:
         reach
             Range of the draws at each point's rung, shape (n, D).
         number
-            How many coordinates; all are tried equally often in the end.
+            How many coordinates.
 
         Returns
         -------
@@ -150,10 +158,10 @@ class Trials:
             Where the points are then, and the coordinates along which each has crossed a valley,
             shape (n, D).
         """
-        points, values = places.points.copy(), places.values.copy()
+        points, values = places.points, places.values
         hopped = np.zeros(points.shape, dtype=np.bool_)
         for axis in self._next(number):
-            before = points, log_height(values, powers)
+            start, height = points, log_height(values, powers)
             points, values = slice_along_axis(
                 densities,
                 points,
@@ -164,13 +172,9 @@ class Trials:
                 most_widths=1,
                 rng=self._rng,
             )
-            sides = np.minimum(before[1], log_height(values, powers))
-            hopped[:, axis] |= sides - _lowest(densities, before[0], points, powers) > _DEEP
-        there = densities(points)
-        usable = np.isfinite(log_height(there.values, powers))
-        moved = places.copy()
-        moved.put(usable, there.take(np.flatnonzero(usable)))
-        return moved, hopped
+            lower = np.minimum(height, log_height(values, powers))
+            hopped[:, axis] |= lower - _lowest(densities, start, points, powers) > _DEEP
+        return arrived(densities, places, points, powers), hopped
 
     def _next(self, number: int) -> list[int]:
         while len(self._order) < number:

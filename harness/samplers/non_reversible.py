@@ -1,8 +1,9 @@
 """Non-reversible parallel tempering from one reference or from two, tuned in rounds.
 
 A replica stands at every rung between a reference and the target.  In a scan each replica moves at
-its rung (:mod:`harness.samplers.explorers`), draws of a reference that can be drawn from replacing
-the replica there, and then neighbours swap, even pairs and odd pairs in turn.  Rounds of scans,
+its rung (:mod:`harness.samplers.explorers`, :mod:`harness.samplers.hops`), draws of a reference
+that can be drawn from replacing the replica there, and then neighbours swap, even pairs and odd
+pairs in turn.  Rounds of scans,
 each twice as long as the last, tune the ladder to equal rejection, the number of its rungs to the
 communication barrier, and step sizes and scales at each rung to its own draws.  The draws of the
 last round, in which nothing changes, are those that count.
@@ -287,8 +288,8 @@ class _Tempering:
         replicas.places, hopped = self._trials.made(
             self._densities, replicas.places, powers, reach=reach, number=number
         )
-        at_rung = hopped.reshape(len(tuned.rungs), replicas.chains, -1).any(axis=1)
-        tuned.hops = tuned.hops.seen(at_rung)
+        by_rung = hopped.reshape(len(tuned.rungs), replicas.chains, -1)
+        tuned.hops = tuned.hops.seen(np.asarray(by_rung.any(axis=1)))
 
     def _fit_reference(self, replicas: Replicas, made: Round) -> None:
         """Fit the second reference to the target's draws, if there are enough of them."""
@@ -355,10 +356,14 @@ class _Tempering:
         def arranged(each: list[Any]) -> Any:
             return np.concatenate([each[0], *(part[-2::-1] for part in each[1:])])
 
-        kept = (arranged(each) for each in (spread, scale, step, sliced, also))
-        evaluations = _evaluations(replicas, made)
         tuned = Tuned(
-            Rungs(ladders), *kept, Hops.within(arranged(hops), arranged(reach), evaluations)
+            Rungs(ladders),
+            spread=arranged(spread),
+            scale=arranged(scale),
+            step_size=arranged(step),
+            sliced=arranged(sliced),
+            also_sliced=arranged(also),
+            hops=Hops.within(arranged(hops), arranged(reach), _evaluations(replicas, made)),
         )
         rows = arranged(nearest)[:, None] * replicas.chains + np.arange(replicas.chains)
         return self._replicas(tuned, replicas.places.take(rows.ravel()))
@@ -378,6 +383,7 @@ class _Tempering:
                     tuned.step_size[of],
                     tuned.sliced[of],
                     tuned.also_sliced[of],
+                    tuned.hops.along[of],
                     made.evidence(j, self._references[j]),
                 )
             )

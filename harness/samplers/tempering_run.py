@@ -153,6 +153,8 @@ class LadderFound:
         Whether slice sampling has replaced Hamiltonian Monte Carlo there, shape (K,).
     also_sliced
         Whether slice sampling has followed Hamiltonian Monte Carlo there, shape (K,).
+    hops
+        Along which coordinates wide slices have led from mode to mode there, shape (K, D).
     evidence
         Log of the target's normalising constant over the reference's; None if no draw of a rung has
         density at its neighbour.
@@ -163,6 +165,7 @@ class LadderFound:
     step_size: FloatArray
     sliced: npt.NDArray[np.bool_]
     also_sliced: npt.NDArray[np.bool_]
+    hops: npt.NDArray[np.bool_]
     evidence: RungEvidence | None
 
     @property

@@ -379,6 +379,7 @@ def run_attributes(run: TemperingRun) -> dict[str, Any]:
             f"step_size{of}": each.step_size,
             f"sliced{of}": each.sliced.astype(np.int64),
             f"also_sliced{of}": each.also_sliced.astype(np.int64),
+            f"hops{of}": each.hops.sum(axis=1),
         }
         if each.evidence is not None:
             for side in ("forward", "backward"):

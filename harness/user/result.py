@@ -151,16 +151,16 @@ class UserFit:
         """How parallel tempering's replicas travelled, by the reference that they came from.
 
         Round trips of each chain, the communication barrier Lambda, and of each ladder the inverse
-        temperatures, the rates at which neighbours rejected swaps, step sizes, and whether (1)
-        slice sampling has replaced or followed the steps, from the reference to the target.  Empty
-        for every other method.
+        temperatures, the rates at which neighbours rejected swaps, step sizes, whether (1) slice
+        sampling has replaced or followed the steps, and along how many coordinates wide slices led
+        from mode to mode, from the reference to the target.  Empty for every other method.
         """
         attrs = self.fit.tree.attrs
         if "round_trips" not in attrs:
             return {}
         parts = (
             *("round_trips", "communication_barrier", "ladder", "swap_rejection"),
-            *("step_size", "sliced", "also_sliced"),
+            *("step_size", "sliced", "also_sliced", "hops"),
         )
         names = json.loads(attrs["references"])  # one or two
         return {
@@ -348,6 +348,9 @@ def _ladder(reference: str, found: Mapping[str, Any]) -> str:
     ]
     steps = f"; step sizes {min(step):.2g} to {max(step):.2g}" if step else ""
     slices = f"; slice sampling at {sliced} rungs" if sliced else ""
+    hops = max(found["hops"], default=0)
+    if hops:
+        slices += f"; coordinates with hops between modes: {hops}"
     return (
         f"{sum(found['round_trips']):,} round trips from {reference}; barrier "
         f"{found['communication_barrier']:.2f} over {len(found['ladder'])} rungs; swaps rejected "
