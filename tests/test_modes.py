@@ -112,6 +112,22 @@ def test_two_modes_have_their_shares(dimension: int) -> None:
     assert sum(each.probability for each in table.modes) == pytest.approx(1)
 
 
+def test_errors_of_probabilities_know_of_systems() -> None:
+    """Eight systems, two a chain, of which each stays where it is: their spread is the error."""
+    inside = np.array([[1, 0], [1, 1], [0, 0], [1, 0]], dtype=np.float64).repeat(50, axis=1)
+    points = np.random.default_rng(1).standard_normal((4, 100, 1))
+    visits = Visits("parallel_tempering", points, np.zeros((4, 100)), systems=2)
+    found = visits.probability(inside)
+    assert float(found.value) == 0.5
+    least = np.sqrt(8 / 7 * 0.25 / 8)  # of eight means, each 0 or 1, half of them
+    assert float(found.mcse) > least
+    kept = visits.thinned(80)  # every fifth: ten of each system
+    assert (kept.every, kept.systems) == (5, 2)
+    assert float(kept.probability(inside[:, ::5]).mcse) > least
+    # Every third would put a system's draws among the other's.
+    assert visits.thinned(150).systems == 1
+
+
 def test_three_modes_of_different_widths() -> None:
     rng = np.random.default_rng(2)
     what = ([0.5, 0.3, 0.2], [[0, 0], [8, 0], [0, 12]], [1.0, 0.3, 2.0])

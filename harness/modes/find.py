@@ -65,6 +65,8 @@ class Visits:
         The method made so many draws for each of these.
     separate
         Whether each chain's draws depend on each other in no order.
+    systems
+        Independent runs that each chain has one after the other, all draws alike in weight.
     """
 
     method: str
@@ -73,6 +75,7 @@ class Visits:
     chain: bool = False
     every: int = 1
     separate: bool = False
+    systems: int = 1
 
     def thinned(self, most: int) -> Visits:
         """Return every k-th draw of each chain, at most so many in all."""
@@ -82,6 +85,7 @@ class Visits:
             points=self.points[:, ::step],
             log_weight=self.log_weight[:, ::step],
             every=step * self.every,
+            systems=systems_left(self.systems, self.log_weight.shape[1], step),
         )
 
     @property
@@ -98,6 +102,8 @@ class Visits:
         if self.log_weight.ndim == 3:
             weight = normalised_weights(self.log_weight)
             return evidence.expectation((weight * inside).sum(axis=2))
+        if self.systems > 1:
+            return evidence.expectation(inside, systems=self.systems)
         return evidence.weighted_expectation(inside, self.log_weight, separate=self.separate)
 
 
@@ -108,6 +114,14 @@ def thinning(shape: Sequence[int], most: int) -> int:
     """
     step = max(1, -(-int(np.prod(shape)) // most))
     return max(1, min(step, shape[1] // 8))
+
+
+def systems_left(systems: int, draws: int, step: int) -> int:
+    """Return the systems of a chain's draws if every ``step``-th is kept; 1 if they no longer show.
+
+    They do as long as a draw is kept at the same place of each.
+    """
+    return systems if draws % systems == 0 and (draws // systems) % step == 0 else 1
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable, Visits, find_modes
-from harness.modes.find import MOST_FINAL, MOST_OTHER, thinning
+from harness.modes.find import MOST_FINAL, MOST_OTHER, systems_left, thinning
 from harness.modes.words import CLIMBS, listed, method_name
 from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
@@ -166,6 +166,7 @@ def _of_fit(fit: Fit, density: PeakedLengths, most: int) -> Visits:
         chain=method == "nuts" and COPIES not in fit.tree.attrs,
         every=every,
         separate=fit.chains_are_separate_runs,
+        systems=systems_left(fit.systems, fit.posterior.sizes["draw"], every),
     )
 
 
