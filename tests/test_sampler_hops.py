@@ -91,6 +91,21 @@ def test_trials_see_no_hop_in_long_tails_nor_along_a_ridge() -> None:
     assert not hopped.any()
 
 
+def test_slices_that_are_far_too_wide_end_and_leave_the_target_invariant() -> None:
+    """After 60 shrinks a point stays: from 1e30 widths to one takes about 140 of them."""
+    rng = np.random.default_rng(7)
+    densities, places = at_wells(rng, 4000)
+    everywhere = np.ones((1, 2 * PAIRS), dtype=np.bool_)
+    rungs = Rungs([[0, 1]])
+    both = densities(np.concatenate([BASE.sample(rng, 4000), places.points]))
+    hops = Hops(np.concatenate([~everywhere, everywhere]), np.full((2, 2 * PAIRS), 1e30))
+    hops.sweep(densities, both, rungs, rng)
+    shares = (both.points[4000:, :PAIRS] > 0).mean(axis=0)
+    error = np.sqrt(wells.P_RIGHT * (1 - wells.P_RIGHT) / 4000)
+    assert np.all(np.abs(shares - wells.P_RIGHT) < 4 * error)
+    assert (both.points[4000:] == places.points).mean() > 0.99
+
+
 def test_all_coordinates_are_tried_equally_often() -> None:
     trials = Trials(5, np.random.default_rng(4))
     chosen = [axis for number in (3, 1, 4, 2) for axis in trials._next(number)]

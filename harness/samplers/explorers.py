@@ -25,8 +25,25 @@ JITTER = 0.3
 """A step size is drawn between 1 - JITTER and 1 + JITTER times its rung's."""
 DIVERGENT = 1000.0
 """Error of the energy from which a trajectory counts as divergent, as for Stan's NUTS."""
-_MOST_WIDTHS = 16
 Flags = npt.NDArray[np.bool_]
+
+
+class Bounds(NamedTuple):
+    """Bounds of a slice update.
+
+    Attributes
+    ----------
+    most_widths
+        Largest interval, in widths.
+    most_shrinks
+        After so many a point stays where it is; None for no bound.
+    """
+
+    most_widths: int
+    most_shrinks: int | None
+
+
+_USUAL = Bounds(16, None)
 
 
 class Moved(NamedTuple):
@@ -116,7 +133,7 @@ def slice_sweep(
     width: FloatArray,
     rng: np.random.Generator,
     along: Flags | None = None,
-    most_widths: int = _MOST_WIDTHS,
+    bounds: Bounds = _USUAL,
 ) -> Places:
     """Update each coordinate of each of n points once by slice sampling, in random order.
 
@@ -131,8 +148,8 @@ def slice_sweep(
         First width of the interval in each coordinate, shape (n, D).
     along
         Which coordinates of each point are updated, shape (n, D); by default all.
-    most_widths
-        Largest interval, in widths.
+    bounds
+        Bounds of each update.
     """
     points, values = places.points.copy(), places.values.copy()
     for axis in rng.permutation(points.shape[1]):
@@ -145,7 +162,7 @@ def slice_sweep(
                 powers[rows],
                 axis=int(axis),
                 width=width[rows, axis],
-                most_widths=most_widths,
+                bounds=bounds,
                 rng=rng,
             )
     return arrived(densities, places, points, powers)
@@ -177,7 +194,7 @@ def slice_along_axis(
     *,
     axis: int,
     width: FloatArray,
-    most_widths: int,
+    bounds: Bounds,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
     """Update one coordinate of each of n points by slice sampling, without gradients.
@@ -192,8 +209,8 @@ def slice_along_axis(
         Index of the coordinate.
     width
         First width of each interval, shape (n,).
-    most_widths
-        Largest interval, in widths.
+    bounds
+        Bounds of the update.
 
     Returns
     -------
@@ -212,5 +229,7 @@ def slice_along_axis(
     def move(rows: Rows, there: _There, found: Rows) -> None:
         moved[rows], there_values[rows] = there.points[found], there.values[found]
 
-    slice_along_lines(on_slice, move, width, most_widths, rng)
+    slice_along_lines(
+        on_slice, move, width, bounds.most_widths, rng, most_shrinks=bounds.most_shrinks
+    )
     return moved, there_values

@@ -18,11 +18,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.samplers.explorers import Flags, arrived, slice_along_axis, slice_sweep
+from harness.samplers.explorers import Bounds, Flags, arrived, slice_along_axis, slice_sweep
 from harness.samplers.rung_path import Densities, Places, Rungs, log_height
 
 _RANGES = 1.5
 """Width of a slice, in ranges of the draws, so that a mode at the other end is mostly inside."""
+_BOUNDS = Bounds(1, 60)
+"""Such a slice is not stepped out.  Draws of a heavy tail may reach so far that it would take
+hundreds of steps to shrink."""
 _DEEP = 3.0
 """Depth of a valley below the lower of its sides, in nats: a trajectory crosses it in 1 of 70."""
 _BETWEEN = np.array([0.25, 0.5, 0.75])
@@ -91,7 +94,7 @@ class Hops:
             width=_RANGES * self.reach[rung],
             rng=rng,
             along=self.along[rung],
-            most_widths=1,
+            bounds=_BOUNDS,
         )
         places.put(rows, moved)
 
@@ -169,7 +172,7 @@ class Trials:
                 powers,
                 axis=axis,
                 width=_RANGES * reach[:, axis],
-                most_widths=1,
+                bounds=_BOUNDS,
                 rng=self._rng,
             )
             lower = np.minimum(height, log_height(values, powers))

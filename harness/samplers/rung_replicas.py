@@ -125,7 +125,7 @@ class Replicas:
         self.evaluations = 0
 
     def scan(self) -> Scan:
-        """Draw from references, move every replica at its rung, then swap neighbours."""
+        """Draw from references, move every replica at its rung, hop, then swap neighbours."""
         chains, rungs, hops = self.chains, self.tuned.rungs, self.tuned.hops
         before = self._densities.evaluations
         self._refresh()

@@ -111,9 +111,11 @@ class Round:
         return 1 / root_or(self._slopes / count, 1 / otherwise)
 
     def reach(self, otherwise: FloatArray) -> FloatArray:
-        """Ranges of the draws at each rung, shape (K, D); those given where none is above zero."""
-        reach = self._high - self._low
-        return np.where(np.isfinite(reach) & (reach > 0), reach, otherwise)
+        """Ranges of the draws at each rung, shape (K, D); those given where they are of no use."""
+        with np.errstate(over="ignore"):
+            reach = self._high - self._low
+            usable = np.isfinite(2 * reach) & (reach > 0)
+        return np.where(usable, reach, otherwise)
 
     def evidence(self, ladder: int, reference: Reference) -> RungEvidence | None:
         """Log of the target's normalising constant over that of a ladder's reference."""
