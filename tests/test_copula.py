@@ -8,9 +8,11 @@ import math
 import numpy as np
 import pytest
 import wells
+from calibration import few_and_many, mean_square_bounds
 from scipy.integrate import trapezoid
 from scipy.stats import ks_1samp, lognorm, norm
 
+from harness import evidence
 from harness.arrays import FloatArray
 from harness.errors import SamplingError
 from harness.path.copula import fitted_copula
@@ -98,6 +100,25 @@ def test_a_bridge_to_wells_is_precise() -> None:
     assert found.log_evidence.mcse < 0.03
     assert abs(found.log_evidence.value - wells.log_z(16)) < 4 * found.log_evidence.mcse
     assert all(each.problems() for each in found.each if each.proposal != "copula")
+
+
+@few_and_many(40, 200)
+def test_errors_of_its_bridge_are_honest(runs: int) -> None:
+    """Where sides of wells persist for ten draws, in the fit and in what it is used on."""
+    z = np.empty(runs)
+    for seed in range(runs):
+        rng = np.random.default_rng([seed, 10])
+        fit, used = wells.slow_chains(rng, (8, 300), 0.9).reshape(2, 4, 300, 8)
+        proposal = fitted_copula(fit)
+        base = proposal.sample(rng, 2400)
+        known = wells.wells(used.reshape(-1, 8))[0].reshape(4, 300)
+        found = evidence.bridge_sampling(
+            known - proposal.log_density(used),
+            wells.wells(base)[0] - proposal.log_density(base),
+        ).log_evidence
+        z[seed] = (found.value - wells.log_z(4)) / found.mcse
+    low, high = mean_square_bounds(runs)
+    assert low < np.square(z).mean() < high
 
 
 def test_no_copula_is_fitted_where_another_bridge_is_precise() -> None:

@@ -36,3 +36,23 @@ def exact_draws(rng: np.random.Generator, count: int, pairs: int) -> FloatArray:
     below = np.cumsum(np.exp(one_well(grid)))
     a = np.interp(rng.random((count, pairs)), below / below[-1], grid)
     return np.concatenate([a, rng.standard_normal((count, pairs))], axis=1)
+
+
+def slow_chains(rng: np.random.Generator, shape: tuple[int, int], keep: float) -> FloatArray:
+    """Draw chains (chains, draws, 8) of four wells whose sides persist from draw to draw.
+
+    A side is kept with this probability, and otherwise drawn anew.
+    """
+    chains, count = shape
+    pairs = 4
+    anew = rng.random((count, chains, pairs)) < P_RIGHT
+    kept = rng.random((count, chains, pairs)) < keep
+    right = anew.copy()
+    for t in range(1, count):
+        right[t] = np.where(kept[t], right[t - 1], anew[t])
+    pool = exact_draws(rng, 40 * count, 1)[:, 0]
+    a = np.where(
+        right, rng.choice(pool[pool > 0], right.shape), rng.choice(pool[pool <= 0], right.shape)
+    )
+    both = np.concatenate([a, rng.standard_normal(right.shape)], axis=2)
+    return both.swapaxes(0, 1)
