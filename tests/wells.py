@@ -14,13 +14,22 @@ def one_well(a: FloatArray) -> FloatArray:
     return np.asarray(0.5 * a + 6 * a**2 - a**4)
 
 
-_HEIGHT = quad(lambda a: math.exp(0.5 * a + 6 * a**2 - a**4), -5, 5, points=[-1.7, 1.75])[0]
-P_RIGHT = quad(lambda a: math.exp(0.5 * a + 6 * a**2 - a**4), 0, 5, points=[1.75])[0] / _HEIGHT
+def _height(a: float) -> float:
+    return math.exp(one_well(np.asarray(a)))
+
+
+_AREA = quad(_height, -5, 5, points=[-1.7, 1.75])[0]
+P_RIGHT = quad(_height, 0, 5, points=[1.75])[0] / _AREA
+
+GRID = np.linspace(-4, 4, 100_001)
+BELOW = np.cumsum(np.exp(one_well(GRID)))
+BELOW /= BELOW[-1]
+"""Distribution function of one well on the grid."""
 
 
 def log_z(pairs: int) -> float:
     """Log integral of so many wells and as many standard Gaussian coordinates, unnormalised."""
-    return pairs * (math.log(_HEIGHT) + 0.5 * math.log(2 * math.pi))
+    return pairs * (math.log(_AREA) + 0.5 * math.log(2 * math.pi))
 
 
 def wells(points: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -32,9 +41,7 @@ def wells(points: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def exact_draws(rng: np.random.Generator, count: int, pairs: int) -> FloatArray:
     """Draw by inversion on a fine grid, shape (count, 2 pairs)."""
-    grid = np.linspace(-4, 4, 100_001)
-    below = np.cumsum(np.exp(one_well(grid)))
-    a = np.interp(rng.random((count, pairs)), below / below[-1], grid)
+    a = np.interp(rng.random((count, pairs)), BELOW, GRID)
     return np.concatenate([a, rng.standard_normal((count, pairs))], axis=1)
 
 

@@ -20,9 +20,8 @@ import numpy.typing as npt
 from scipy.special import log_ndtr, ndtri_exp
 
 from harness.arrays import FloatArray
-from harness.errors import SamplingError
 from harness.path.gaussian import GaussianBase
-from harness.path.proposals import fitted_proposal, held_out
+from harness.path.proposals import finite, fitted_proposal, held_out, moving
 
 _PARTS = (1, 2, 3, 4, 6)
 """Numbers of parts that are tried for each margin."""
@@ -138,12 +137,8 @@ def fitted_copula(draws: FloatArray) -> Copula:
         If a coordinate does not move, or the draws are not finite.
     """
     fit, judge = held_out(draws)
-    flat = draws.reshape(-1, draws.shape[2])
-    if not np.all(np.isfinite(flat)):
-        raise SamplingError("a proposal cannot be fitted to draws that are not finite")
-    if not np.all(flat.std(axis=0) > 0):
-        raise SamplingError("a proposal cannot be fitted to draws that do not move")
-    edges = _edges(flat)
+    flat = finite(draws)
+    edges = _edges(flat, moving(flat.std(axis=0)))
     chosen = _best(_binned(fit, edges), _binned(judge, edges))
     everything = _binned(flat, edges)
     fits = {number: _fitted(everything, number) for number in set(chosen.tolist())}
@@ -164,10 +159,10 @@ def _best(fit: _Binned, judge: _Binned) -> npt.NDArray[np.intp]:
     return chosen
 
 
-def _edges(points: FloatArray) -> FloatArray:
+def _edges(points: FloatArray, spread: FloatArray) -> FloatArray:
     """Return edges of bins, shape (bins + 1, D): narrow in the middle, and wide in long tails."""
     low, middle, high = np.quantile(points, [0.25, 0.5, 0.75], axis=0)
-    scale = np.where(high > low, high - low, points.std(axis=0))
+    scale = np.where(high > low, high - low, spread)
     turned = np.arcsinh((points - middle) / scale)
     share = np.linspace(0, 1, _BINS + 1)[:, None]
     inner = turned.min(axis=0) + share * np.ptp(turned, axis=0)

@@ -131,9 +131,7 @@ def fitted_proposal(draws: FloatArray, log_density: LogDensity | None = None) ->
         If a coordinate does not move, or the draws are not finite.
     """
     fit, judge = held_out(draws)
-    flat = draws.reshape(-1, draws.shape[2])
-    if not np.all(np.isfinite(flat)):
-        raise SamplingError("a proposal cannot be fitted to draws that are not finite")
+    flat = finite(draws)
     share, score = _shrunk(fit, judge)
     root: FloatArray | None = None
     dimension = flat.shape[1]
@@ -281,11 +279,36 @@ def held_out(draws: FloatArray) -> tuple[FloatArray, FloatArray]:
     return draws[:, :-judged].reshape(-1, dimension), draws[:, -judged:].reshape(-1, dimension)
 
 
-def _moments(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return mean, standard deviations and correlations."""
-    mean, spread = points.mean(axis=0), points.std(axis=0, ddof=1)
+def finite(draws: FloatArray) -> FloatArray:
+    """Return draws (chains, draws, D) as points (n, D).
+
+    Raises
+    ------
+    SamplingError
+        If one of them is not finite.
+    """
+    flat = draws.reshape(-1, draws.shape[2])
+    if not np.all(np.isfinite(flat)):
+        raise SamplingError("a proposal cannot be fitted to draws that are not finite")
+    return flat
+
+
+def moving(spread: FloatArray) -> FloatArray:
+    """Return standard deviations of draws, shape (D,).
+
+    Raises
+    ------
+    SamplingError
+        If one of them is zero.
+    """
     if not np.all(spread > 0):
         raise SamplingError("a proposal cannot be fitted to draws that do not move")
+    return spread
+
+
+def _moments(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean, standard deviations and correlations."""
+    mean, spread = points.mean(axis=0), moving(points.std(axis=0, ddof=1))
     scaled = (points - mean) / spread
     correlation: FloatArray = scaled.T @ scaled / (len(points) - 1)
     return mean, spread, correlation

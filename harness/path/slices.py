@@ -27,7 +27,7 @@ import numpy.typing as npt
 from harness.arrays import FloatArray, LogDensity, LogValues, values_of
 
 _MOST_WIDTHS = 8
-_MOST_SHRINKS = 60
+MOST_SHRINKS = 60
 """Beyond which an interval has shrunk to the point itself, in double precision."""
 
 Rows = npt.NDArray[np.intp]
@@ -88,7 +88,7 @@ def _along(
         moved[rows] = there[found]
 
     width = np.ones(len(points))
-    slice_along_lines(on_slice, move, width, _MOST_WIDTHS, rng, most_shrinks=_MOST_SHRINKS)
+    slice_along_lines(on_slice, move, width, _MOST_WIDTHS, rng, most_shrinks=MOST_SHRINKS)
     return moved
 
 

@@ -18,14 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
-from harness.path.slices import slice_along_lines
+from harness.path.slices import Flags, slice_along_lines
 from harness.samplers.rung_path import Densities, Places, Rows, log_height, slope
 
 JITTER = 0.3
 """A step size is drawn between 1 - JITTER and 1 + JITTER times its rung's."""
 DIVERGENT = 1000.0
 """Error of the energy from which a trajectory counts as divergent, as for Stan's NUTS."""
-Flags = npt.NDArray[np.bool_]
 
 
 class Bounds(NamedTuple):

@@ -18,12 +18,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.samplers.explorers import Bounds, Flags, arrived, slice_along_axis, slice_sweep
+from harness.path.slices import MOST_SHRINKS, Flags
+from harness.samplers.explorers import Bounds, arrived, slice_along_axis, slice_sweep
 from harness.samplers.rung_path import Densities, Places, Rungs, log_height
 
 _RANGES = 1.5
 """Width of a slice, in ranges of the draws, so that a mode at the other end is mostly inside."""
-_BOUNDS = Bounds(1, 60)
+_BOUNDS = Bounds(1, MOST_SHRINKS)
 """Such a slice is not stepped out.  Draws of a heavy tail may reach so far that it would take
 hundreds of steps to shrink."""
 _DEEP = 3.0
@@ -162,9 +163,10 @@ class Trials:
             shape (n, D).
         """
         points, values = places.points, places.values
+        height = log_height(values, powers)
         hopped = np.zeros(points.shape, dtype=np.bool_)
         for axis in self._next(number):
-            start, height = points, log_height(values, powers)
+            start, before = points, height
             points, values = slice_along_axis(
                 densities,
                 points,
@@ -175,7 +177,8 @@ class Trials:
                 bounds=_BOUNDS,
                 rng=self._rng,
             )
-            lower = np.minimum(height, log_height(values, powers))
+            height = log_height(values, powers)
+            lower = np.minimum(before, height)
             hopped[:, axis] |= lower - _lowest(densities, start, points, powers) > _DEEP
         return arrived(densities, places, points, powers), hopped
 

@@ -332,9 +332,8 @@ class _Tempering:
             old.sliced = old.sliced | poor
             old.also_sliced = old.also_sliced | (made.divergent(later=True) > MOST_DIVERGENT)
         rejection = made.avoidable_rejection()
-        ladders, nearest, spread, scale, step, sliced, also = [], [], [], [], [], [], []
-        hops, reach = [], []
-        width = made.reach(old.spread)
+        ladders, nearest, spread, scale, step, reach = [], [], [], [], [], []
+        ranges = made.reach(old.spread)
         for j, ladder in enumerate(old.rungs.ladders[: len(self._references)]):
             own = old.rungs.of_ladder(j, rejection)
             barrier = communication_barrier(own)
@@ -345,10 +344,7 @@ class _Tempering:
             near = np.abs(at[:, None] - barrier).argmin(axis=1)
             near[1:] = np.maximum(near[1:], 1)  # a reference's state may have no density elsewhere
             nearest.append(of[near])
-            sliced.append(old.sliced[of[near]])
-            also.append(old.also_sliced[of[near]])
-            hops.append(old.hops.along[of[near]])
-            reach.append(_between(at, barrier, width[of]))
+            reach.append(_between(at, barrier, ranges[of]))
             spread.append(_between(at, barrier, old.spread[of]))
             scale.append(_between(at, barrier, old.scale[of]))
             step.append(_between(at, barrier, old.step_size[of, None])[:, 0])
@@ -356,16 +352,17 @@ class _Tempering:
         def arranged(each: list[Any]) -> Any:
             return np.concatenate([each[0], *(part[-2::-1] for part in each[1:])])
 
+        like = arranged(nearest)
         tuned = Tuned(
             Rungs(ladders),
             spread=arranged(spread),
             scale=arranged(scale),
             step_size=arranged(step),
-            sliced=arranged(sliced),
-            also_sliced=arranged(also),
-            hops=Hops.within(arranged(hops), arranged(reach), _evaluations(replicas, made)),
+            sliced=old.sliced[like],
+            also_sliced=old.also_sliced[like],
+            hops=Hops.within(old.hops.along[like], arranged(reach), _evaluations(replicas, made)),
         )
-        rows = arranged(nearest)[:, None] * replicas.chains + np.arange(replicas.chains)
+        rows = like[:, None] * replicas.chains + np.arange(replicas.chains)
         return self._replicas(tuned, replicas.places.take(rows.ravel()))
 
     def _found(

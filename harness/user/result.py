@@ -348,13 +348,12 @@ def _ladder(reference: str, found: Mapping[str, Any]) -> str:
     ]
     steps = f"; step sizes {min(step):.2g} to {max(step):.2g}" if step else ""
     slices = f"; slice sampling at {sliced} rungs" if sliced else ""
-    hops = max(found["hops"], default=0)
-    if hops:
-        slices += f"; coordinates with hops between modes: {hops}"
+    most = max(found["hops"], default=0)
+    hops = f"; coordinates with hops between modes: {most}" if most else ""
     return (
         f"{sum(found['round_trips']):,} round trips from {reference}; barrier "
         f"{found['communication_barrier']:.2f} over {len(found['ladder'])} rungs; swaps rejected "
-        f"{min(rejection):.2f} to {max(rejection):.2f}{steps}{slices}"
+        f"{min(rejection):.2f} to {max(rejection):.2f}{steps}{slices}{hops}"
     )
 
 
