@@ -11,7 +11,9 @@ from harness.errors import DataError
 
 
 def test_all_cores_or_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    # Of a larger machine: a process may be bound to some of its cores.
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 2, 5, 7}, raising=False)
     assert cores() == 4
     with at_most_cores(2):
         assert cores() == 2
@@ -23,6 +25,7 @@ def test_all_cores_or_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_machine_has_less_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: None)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert cores() == 1
     with pytest.raises(DataError, match="got 0"), at_most_cores(0):
         pass

@@ -1,4 +1,4 @@
-"""How many cores a run may use: all of the machine's, or fewer where several runs share it."""
+"""How many cores a run may use: all that its process has, or fewer where several runs share."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ _MOST: ContextVar[int | None] = ContextVar("most_cores", default=None)
 
 def cores() -> int:
     """Return the number of threads that compute at once in a run: 1 or more."""
-    found, most = os.cpu_count() or 1, _MOST.get()
+    found, most = _of_process(), _MOST.get()
     return found if most is None else min(found, most)
+
+
+def _of_process() -> int:
+    """Return the cores that the process may use: where that is known, not all of the machine's."""
+    if hasattr(os, "sched_getaffinity"):  # on Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import numpy as np
 from harness import evidence
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import FAILURES, HarnessError, SamplingError
@@ -80,7 +81,7 @@ def prior_draws(model: Model, seed: int, *, most_seconds: float = _MOST_SECONDS)
     SamplingError
         If NUTS does not run on the prior.
     """
-    density = BatchedDensity(model.program(PRIOR), model.data)
+    density = BatchedDensity(model.program(PRIOR), model.data, threads=cores())
     try:
         made = simulated_prior(model, density, CHAINS * _DRAWS, seed)
     except HarnessError as error:

@@ -7,13 +7,12 @@ from harness.diagnosis import Finding, Severity
 from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.user.scout import BRIDGE, Scouted
+from harness.user.settled import agree, explaining
 
 _DISAGREE = 1e-3
 """Probability that sound legs differ by as much, below which they disagree."""
 _MATTERS = 0.3
 """Difference in nats that is worth reporting."""
-_ERRORS, _CLOSE = 3.0, 0.1
-"""Difference of a bridge from paths, in standard errors and in nats, up to which they agree."""
 _NEGLIGIBLE_CONSTANT = 0.05
 _PROPER = "Give every parameter a proper prior, or do not compare log Z between models."
 
@@ -107,7 +106,7 @@ def _too_rough(scouted: Scouted, search: list[LogEvidence]) -> Finding | None:
     if not search or bridge is None or not near:
         return None
     by_search, by_paths = (evidence.combined_log_evidence(each).estimate for each in (search, near))
-    if not _agree(by_paths, bridge) or by_search.value > bridge.value - _MATTERS:
+    if not agree(by_paths, bridge) or by_search.value > bridge.value - _MATTERS:
         return None
     return Finding(
         Severity.FINE,
@@ -115,12 +114,6 @@ def _too_rough(scouted: Scouted, search: list[LogEvidence]) -> Finding | None:
         f"what NUTS has seen of the posterior integrates to, {bridge.text} by a bridge and "
         f"{by_paths.text} by a path from a Gaussian.",
     )
-
-
-def _agree(paths: LogEvidence, bridge: LogEvidence) -> bool:
-    """Whether log Z by paths differs from that by a bridge no more than their errors explain."""
-    gap = paths.minus(bridge)
-    return abs(gap.value) <= max(_ERRORS * gap.mcse, _CLOSE)
 
 
 def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | None:
@@ -141,9 +134,7 @@ def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | 
     # Where the likelihood is constant, for example, a path is exact.
     if apart > _MATTERS or by_paths.mcse < bridge.mcse:
         return None
-    if _agree(by_paths, bridge):
-        return bridge
-    return LogEvidence(bridge.value, max(bridge.mcse, apart / _ERRORS))
+    return bridge if agree(by_paths, bridge) else explaining(bridge, by_paths)
 
 
 def _near(scouted: Scouted, *, bridge: bool) -> list[LogEvidence]:

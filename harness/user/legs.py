@@ -7,7 +7,7 @@ two legs differ in that as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,8 +82,9 @@ def run_leg(
     origin: str,
     most_seconds: float,
     seed: int,
+    enough: Callable[[Leg], bool] | None = None,
 ) -> Leg:
-    """Run a pilot from each of some bases.
+    """Run a pilot from each of some bases, one after the other.
 
     Parameters
     ----------
@@ -97,6 +98,8 @@ def run_leg(
         Seconds of wall time of all pilots together, after which they give up.
     seed
         Seed; each pilot's own is derived from it.
+    enough
+        Whether those pilots that have run are enough; by default all of them run.
 
     Raises
     ------
@@ -119,6 +122,8 @@ def run_leg(
         except (DataError, SamplingError):
             if not pilots:  # one pilot that finished is worth more than none
                 raise
+        if enough is not None and enough(Leg(origin, tuple(pilots))):
+            break
     return Leg(origin, tuple(pilots))
 
 

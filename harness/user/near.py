@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.errors import HarnessError
 from harness.model import Model
@@ -64,7 +65,7 @@ def near_target(
         By parameter, shape (n, ...); None if nothing is known besides NUTS's draws: parallel
         tempering then makes short runs of NUTS of its own.
     """
-    density = BatchedDensity(model.program("target"), model.data)
+    density = BatchedDensity(model.program("target"), model.data, threads=cores())
     near = points_of_search(scouted, draws, judged)
     if near is not None:
         near = _with_walks(near, model, density, draws, most_seconds, seed)
@@ -83,7 +84,7 @@ def in_other_modes(
     draws
         By parameter, shape (chains, draws, ...).
     """
-    density = BatchedDensity(model.program("target"), model.data)
+    density = BatchedDensity(model.program("target"), model.data, threads=cores())
     return _with_elsewhere(None, elsewhere, density, draws, seed)
 
 

@@ -22,6 +22,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING
 from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
 from harness.errors import FAILURES, SamplingError, one_line
 from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
 from harness.forms.common import variant_data
@@ -35,6 +36,7 @@ from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.legs import Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, known_integral
+from harness.user.settled import settles
 from harness.user.short import ShortRuns
 from harness.user.symmetrise import InOneCopy
 
@@ -247,7 +249,7 @@ class _Scout:
         self._model, self._draws, self._budget = model, draws, budget
         self._in_one_copy, self._divergent = in_one_copy, divergent
         self._seeds = derived_seeds(6, seed, 2)
-        self._density = BatchedDensity(model.program("target"), model.data)
+        self._density = BatchedDensity(model.program("target"), model.data, threads=cores())
         self._short = ShortRuns(
             model,
             self._density,
@@ -259,16 +261,16 @@ class _Scout:
         self._drifts = False
         self._failures: dict[str, str] = {}
         self._estimates: dict[str, tuple[LogEvidence, ...]] = {}
+        self._prior: PriorDraws | None = None
+        self._settled = False
 
     def scouted(self) -> Scouted:
         began = time.perf_counter()
-        prior: PriorDraws | None = None
-        constant: LogEvidence | None = LogEvidence(0.0, 0.0)
         search: Leg | None = None
         path: FoundPath | None = None
         origin = "the prior" if starts_from_prior(self._model) else "a wide Gaussian"
         try:
-            prior = self._prior()
+            prior = self._prior = self._drawn_prior()
             if prior is not None:
                 positive = self._likelihood_above_zero(prior)
                 halves = (slice(None, None, 2), slice(1, None, 2))
@@ -282,6 +284,7 @@ class _Scout:
                 origin=origin,
                 most_seconds=(_SEARCH_ALONE if self._draws is None else _SEARCH) * self._budget,
                 seed=self._seeds[1],
+                enough=self._settles,
             )
             self._remember(search)
             base = None if prior is not None else search.pilots[0].base
@@ -291,9 +294,8 @@ class _Scout:
                     path = replace(path, reached=self._reached(prior, path.found))
         except FAILURES as error:
             self._failures["search"] = one_line(error).rstrip(".")
-        if prior is not None:
-            constant = self._constant(prior)
-        near = self._near()
+        constant = self._constant
+        near = None if self._settled else self._near()
         chosen = self._values(search), self._values(near)
         return Scouted(
             search=chosen[0],
@@ -302,7 +304,7 @@ class _Scout:
             origin=origin,
             estimates=self._estimates,
             constant=constant,
-            prior=prior,
+            prior=self._prior,
             failures=self._failures,
             gradients=self._gradients + self._short.gradients,
             seconds=time.perf_counter() - began,
@@ -311,7 +313,7 @@ class _Scout:
             infinite=0.0 if search is None else search.infinite / search.gradients,
         )
 
-    def _prior(self) -> PriorDraws | None:
+    def _drawn_prior(self) -> PriorDraws | None:
         """Return draws of the prior; None if the search starts from a wide Gaussian."""
         if not starts_from_prior(self._model):
             return None
@@ -336,18 +338,37 @@ class _Scout:
         variant = ZERO_LIKELIHOOD
         data = tempering_data(self._model, None, found.base.log_zeta, scouted_ladder(found))
         everything = variant_data(self._model, variant, data | {"ladder": 1})
-        density = BatchedDensity(self._model.program(variant), everything)
+        density = BatchedDensity(self._model.program(variant), everything, threads=cores())
         chains, draws, dimension = prior.points.shape
         value = density(prior.points.reshape(-1, dimension))[0]
         self._gradients += len(value)
         return log_base_mass(np.isfinite(value).reshape(chains, draws))
 
-    def _constant(self, prior: PriorDraws) -> LogEvidence | None:
-        """Return the log of the integral of the prior as the program writes it."""
+    def _settles(self, search: Leg) -> bool:
+        """Whether the search's pilots agree with NUTS and with a bridge from its draws."""
+        reliable = self._prior is None or self._prior.reliable
+        if self._draws is None or self._divergent or not reliable:
+            return False
+        bridge, constant = self._bridge, self._constant
+        found = self._values(search)
+        if bridge is None or constant is None or found is None:
+            return False
+        paths = evidence.combined_log_evidence(search.estimates).estimate
+        whole = LogEvidence(bridge.value - constant.value, bridge.mcse)
+        self._settled = settles(compare(self._draws, found), paths, whole)
+        if self._settled:
+            self._remember_bridge()
+        return self._settled
+
+    @cached_property
+    def _constant(self) -> LogEvidence | None:
+        """Log of the integral of the prior as the program writes it; None if it is not known."""
+        if self._prior is None:
+            return LogEvidence(0.0, 0.0)
         try:
             found = prior_constant(
                 self._model,
-                prior,
+                self._prior,
                 most_seconds=_OTHER * self._budget,
                 seed=self._seeds[3],
             )
@@ -369,21 +390,22 @@ class _Scout:
             )
         except FAILURES as error:
             self._failures["near"] = one_line(error).rstrip(".")
-            self._bridge()
+            self._remember_bridge()
             return None
         self._remember(leg)
         if not self._divergent:
-            self._bridge()
+            self._remember_bridge()
         return leg
 
-    def _bridge(self) -> None:
-        """Estimate log Z by bridge sampling from NUTS's draws.
+    @cached_property
+    def _bridge(self) -> LogEvidence | None:
+        """Log Z by bridge sampling from NUTS's draws; None if that is not reliable.
 
         It takes a fraction of a leg's gradients and works in more dimensions.  But it needs chains
         that agree, and sees nothing of what lies around the draws.
         """
         if self._draws is None:
-            return
+            return None
         chains = len(next(iter(self._draws.values())))
         in_one_copy = self._in_one_copy
         try:
@@ -392,7 +414,7 @@ class _Scout:
             else:
                 points = in_one_copy.points
             if evidence.largest_r_hat(points) > R_HAT_WARNING:
-                return
+                return None
             bridges, evaluations = bridged_in_time(
                 self._density if in_one_copy is None else in_one_copy,
                 points,
@@ -401,11 +423,16 @@ class _Scout:
             )
         except FAILURES as error:
             self._failures["bridge"] = one_line(error).rstrip(".")
-            return
+            return None
         self._gradients += evaluations
-        if bridges.sound:
-            whole = bridges if in_one_copy is None else bridges.times(in_one_copy.copies)
-            self._estimates[BRIDGE] = (whole.log_evidence,)
+        if not bridges.sound:
+            return None
+        whole = bridges if in_one_copy is None else bridges.times(in_one_copy.copies)
+        return whole.log_evidence
+
+    def _remember_bridge(self) -> None:
+        if self._bridge is not None:
+            self._estimates[BRIDGE] = (self._bridge,)
 
     def _remember(self, leg: Leg) -> None:
         self._gradients += leg.gradients

@@ -1,0 +1,51 @@
+"""Whether pilots agree so well with NUTS that more of them would tell nothing new.
+
+Most posteriors have one mode, which NUTS has found.  There one pilot from the prior ends where
+NUTS's draws are, and its log Z is that of a bridge from these draws.
+"""
+
+from __future__ import annotations
+
+from harness.evidence import LogEvidence
+from harness.user.compare import Comparison
+
+_ERRORS, _CLOSE = 3.0, 0.1
+"""Difference of a bridge from paths, in standard errors and in nats, up to which they agree."""
+_PRECISE = 0.3
+"""Error of a pilot's log Z, in nats, above which it agrees with too much: a mode with a quarter of
+the probability changes log Z by as much."""
+
+
+def agree(paths: LogEvidence, bridge: LogEvidence) -> bool:
+    """Whether log Z by paths differs from that by a bridge no more than their errors explain."""
+    gap = paths.minus(bridge)
+    return abs(gap.value) <= max(_ERRORS * gap.mcse, _CLOSE)
+
+
+def explaining(bridge: LogEvidence, paths: LogEvidence) -> LogEvidence:
+    """Return a bridge's log Z with an error that explains how far it is from log Z by paths."""
+    apart = abs(paths.value - bridge.value)
+    return LogEvidence(bridge.value, max(bridge.mcse, apart / _ERRORS))
+
+
+def settles(compared: Comparison, found: LogEvidence, bridge: LogEvidence) -> bool:
+    """Whether pilots settle that NUTS has seen the posterior.
+
+    Parameters
+    ----------
+    compared
+        NUTS's draws against their particles.
+    found
+        Their log Z.
+    bridge
+        Log Z by a bridge from NUTS's draws.
+    """
+    apart = (
+        compared.missed_by_nuts,
+        compared.missed_by_other,
+        compared.differs,
+        compared.unsure,
+    )
+    if compared.chains_disagree or any(each is not None for each in apart):
+        return False
+    return found.mcse <= _PRECISE and agree(found, bridge)
