@@ -22,10 +22,12 @@ from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.temper import tempered_model
 from harness.user import scout
+from harness.user.compare import Comparison, Region
 from harness.user.evidence import pilots_evidence
 from harness.user.legs import Leg, run_leg
 from harness.user.prior import PriorDraws
 from harness.user.scout import BRIDGE, Scouted, prior_constant, scout_program
+from harness.user.settled import settles
 
 assert stanli is not None
 
@@ -85,6 +87,12 @@ def test_chains_that_disagree_have_no_bridge(
     assert BRIDGE not in scout_program(schools, draws=apart, seed=3).estimates
 
 
+@pytest.fixture
+def never_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scout, "settles", lambda *_: False)
+
+
+@pytest.mark.usefixtures("never_settled")
 def test_a_bridge_adds_to_a_leg_that_succeeds(
     schools: Model, draws: Mapping[str, FloatArray]
 ) -> None:
@@ -104,6 +112,65 @@ def test_a_bridge_adds_to_a_leg_that_succeeds(
         evidence_of(schools, scouted, nuts_is_sound=False)[0]
         == (evidence_of(schools, without, nuts_is_sound=False)[0])
     )
+
+
+@pytest.mark.usefixtures("never_settled")
+def test_one_pilot_that_agrees_with_nuts_is_enough(
+    schools: Model, draws: Mapping[str, FloatArray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    longer = scout_program(schools, draws=draws, divergent=False, seed=3)
+    monkeypatch.setattr(scout, "settles", settles)
+    shorter = scout_program(schools, draws=draws, divergent=False, seed=3)
+    assert set(shorter.estimates) == {"the prior", BRIDGE}
+    assert not shorter.failures
+    assert shorter.near is None
+    # It is the first of the same pilots, and log Z is that of the same bridge.
+    assert shorter.estimates["the prior"] == longer.estimates["the prior"][:1]
+    assert shorter.by_bridge == longer.by_bridge
+    assert shorter.gradients < longer.gradients / 2
+    found, _ = evidence_of(schools, shorter, nuts_is_sound=True)
+    assert abs(found.value - schools_log_evidence()) < 4 * found.mcse < 0.1
+
+
+def test_pilots_and_draws_that_differ_are_looked_at_from_all_sides(
+    schools: Model, draws: Mapping[str, FloatArray]
+) -> None:
+    # As if NUTS had missed the lower half of mu.
+    upper = {**draws, "mu": np.abs(draws["mu"] - 4) + 4}
+    scouted = scout_program(schools, draws=upper, divergent=False, seed=3)
+    assert len(scouted.estimates["the prior"]) == 2
+    assert "a Gaussian fitted to draws of NUTS" in scouted.estimates
+
+
+REGION = Region("mu", 0, "mu", ((-np.inf, 0.0),), 0.0, 0.01, 0.3, 0.02)
+
+
+@pytest.mark.parametrize(
+    ("changed", "found", "whole", "expected"),
+    [
+        ({}, (-1.0, 0.05), (-1.09, 0.003), True),
+        ({}, (-1.0, 0.05), (-1.16, 0.003), False),
+        ({}, (-1.0, 0.05), (-1.14, 0.003), True),
+        # A mode with half of the probability changes log Z by log 2, which a rough pilot hides.
+        ({}, (-1.0, 0.29), (-1.0 - np.log(2), 0.003), False),
+        ({}, (-1.0, 0.29), (-1.29, 0.003), True),
+        ({}, (-1.0, 0.31), (-1.0, 0.003), False),
+        ({"r_hat": 1.2}, (-1.0, 0.05), (-1.0, 0.003), False),
+        *(
+            ({name: REGION}, (-1.0, 0.05), (-1.0, 0.003), False)
+            for name in ("missed_by_nuts", "missed_by_other", "differs", "unsure")
+        ),
+    ],
+)
+def test_what_settles_a_search(
+    changed: Mapping[str, Any],
+    found: tuple[float, float],
+    whole: tuple[float, float],
+    expected: bool,
+) -> None:
+    alike = Comparison(1.001, "mu", None, None, None, None, 0.02, 10)
+    compared = replace(alike, **changed)
+    assert settles(compared, LogEvidence(*found), LogEvidence(*whole)) is expected
 
 
 SOUND = {"search_is_sound": True, "nuts_is_sound": True}

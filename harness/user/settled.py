@@ -11,15 +11,15 @@ from harness.user.compare import Comparison
 
 _ERRORS, _CLOSE = 3.0, 0.1
 """Difference of a bridge from paths, in standard errors and in nats, up to which they agree."""
-_PRECISE = 0.3
-"""Error of a pilot's log Z, in nats, above which it agrees with too much: a mode with a quarter of
-the probability changes log Z by as much."""
+_MATTERS = 0.3
+"""Error of the pilots' log Z, or its difference from a bridge, in nats, that leaves doubts: a mode
+with a quarter of the probability changes log Z by as much."""
 
 
 def agree(paths: LogEvidence, bridge: LogEvidence) -> bool:
     """Whether log Z by paths differs from that by a bridge no more than their errors explain."""
     gap = paths.minus(bridge)
-    return abs(gap.value) <= max(_ERRORS * gap.mcse, _CLOSE)
+    return bool(abs(gap.value) <= max(_ERRORS * gap.mcse, _CLOSE))
 
 
 def explaining(bridge: LogEvidence, paths: LogEvidence) -> LogEvidence:
@@ -48,4 +48,5 @@ def settles(compared: Comparison, found: LogEvidence, bridge: LogEvidence) -> bo
     )
     if compared.chains_disagree or any(each is not None for each in apart):
         return False
-    return found.mcse <= _PRECISE and agree(found, bridge)
+    near = bool(max(found.mcse, abs(found.minus(bridge).value)) <= _MATTERS)
+    return near and agree(found, bridge)
