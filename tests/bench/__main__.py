@@ -12,6 +12,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 from harness.folders import shipped
 
+from .automatic import print_automatic
 from .density import print_density
 from .forms import COMPARISONS
 from .gradients import print_gradients
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[argparse.Namespace], None]] = {
     "reading": print_reading,
     "samplers": print_samplers,
     "density": print_density,
+    "automatic": print_automatic,
     "overhead": print_overhead,
     "scaling": print_scaling,
 }
@@ -57,6 +59,7 @@ def main() -> None:
         "reading",
         "samplers",
         "density",
+        "automatic",
         "overhead",
     ]
     if unknown := set(names) - set(BENCHMARKS):

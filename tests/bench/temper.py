@@ -23,7 +23,7 @@ from .gradients import microseconds_per_gradient
 TARGET = 1.2
 _ORIGINAL, _TEMPERED = "original", "pseudo-extended"
 
-_SCHOOLS = """
+SCHOOLS = """
 data {
   int<lower=0> J;
   vector[J] y;
@@ -44,6 +44,12 @@ model {
   y ~ normal(theta, sigma);
 }
 """
+
+SCHOOLS_DATA: dict[str, Any] = {
+    "J": 8,
+    "y": [28, 8, -3, 7, -1, 1, 18, 12],
+    "sigma": [15, 10, 16, 11, 9, 11, 10, 18],
+}
 
 _REGRESSION = """
 data {
@@ -90,12 +96,7 @@ model {
 def _programs() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Titles, programs and data."""
     rng = np.random.default_rng(1)
-    schools = {
-        "J": 8,
-        "y": [28, 8, -3, 7, -1, 1, 18, 12],
-        "sigma": [15, 10, 16, 11, 9, 11, 10, 18],
-    }
-    yield "eight schools", _SCHOOLS, schools
+    yield "eight schools", SCHOOLS, SCHOOLS_DATA
     x = rng.normal(size=(500, 5))
     regression = {"n": 500, "K": 5, "x": x, "y": x.sum(axis=1) + rng.normal(size=500)}
     yield "regression, vectorised, n = 500", _REGRESSION, regression
