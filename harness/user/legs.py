@@ -7,6 +7,7 @@ two legs differ in that as well.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,12 @@ from harness.path.pilot import fewest_particles
 from harness.seeds import derived_seeds
 
 POPULATIONS = 8
-_PARTICLES = 512
+_PARTICLES = (512, 256, 128)
+"""Particles of a pilot: fewer where a density is so slow that more would not arrive in time."""
+_EVALUATIONS = 800
+"""Gradients that a particle takes on its way, roughly: 30 rungs of three to four trajectories."""
+_TIMED, _TIMES = 16, 2
+"""Points at which a density is evaluated to see how long it takes, and how often."""
 _MOST_MOVES = 12
 _RIDGE = 1e-9
 """Share of each variance that is added to it, in case all draws lie in a plane."""
@@ -36,10 +42,13 @@ class Leg:
         Where they start, in words.
     pilots
         One or more, independent of each other.
+    timed
+        Gradients before them, which showed how long one takes.
     """
 
     origin: str
     pilots: tuple[Pilot, ...]
+    timed: int = 0
 
     @property
     def estimates(self) -> list[LogEvidence]:
@@ -58,8 +67,8 @@ class Leg:
 
     @property
     def gradients(self) -> int:
-        """Gradient evaluations of all pilots."""
-        return sum(each.gradients for each in self.pilots)
+        """Gradient evaluations of all pilots, and before them."""
+        return self.timed + sum(each.gradients for each in self.pilots)
 
     @property
     def infinite(self) -> int:
@@ -86,6 +95,9 @@ def run_leg(
 ) -> Leg:
     """Run a pilot from each of some bases, one after the other.
 
+    Where the density is slow, they have fewer particles: a rough search is better than one that
+    does not arrive.
+
     Parameters
     ----------
     density
@@ -107,14 +119,16 @@ def run_leg(
         If the first pilot fails; see :func:`harness.path.pilot_of_density`.
     """
     dimension = bases[0].mean.size
-    each = max(_PARTICLES // POPULATIONS, -(-fewest_particles(dimension) // POPULATIONS))
+    seconds = most_seconds / len(bases)
+    *seeds, own_timing = derived_seeds(len(bases) + 1, seed, 5)
+    wanted = _particles(seconds, _seconds_of_gradient(density, bases[0], own_timing))
+    each = max(wanted // POPULATIONS, -(-fewest_particles(dimension) // POPULATIONS))
     settings = PilotSettings(
         particles=each * POPULATIONS,
         populations=POPULATIONS,
         most_moves=_MOST_MOVES,
-        most_seconds=most_seconds / len(bases),
+        most_seconds=seconds,
     )
-    seeds = derived_seeds(len(bases), seed, 5)
     pilots: list[Pilot] = []
     for base, own in zip(bases, seeds, strict=True):
         try:
@@ -124,7 +138,24 @@ def run_leg(
                 raise
         if enough is not None and enough(Leg(origin, tuple(pilots))):
             break
-    return Leg(origin, tuple(pilots))
+    return Leg(origin, tuple(pilots), _TIMES * _TIMED)
+
+
+def _particles(seconds: float, of_gradient: float) -> int:
+    """Return the particles that probably arrive in so many seconds."""
+    most = seconds / (_EVALUATIONS * of_gradient)
+    return next((number for number in _PARTICLES if number <= most), _PARTICLES[-1])
+
+
+def _seconds_of_gradient(density: LogDensity, base: GaussianBase, seed: int) -> float:
+    """Return the seconds that a gradient takes at points of a base, the shortest of a few times."""
+    points = base.sample(np.random.default_rng(seed), _TIMED)
+    took = []
+    for _ in range(_TIMES):
+        began = time.perf_counter()
+        density(points)
+        took.append(time.perf_counter() - began)
+    return min(took) / _TIMED
 
 
 def fitted_gaussian(points: FloatArray, *, widened: float) -> GaussianBase:
