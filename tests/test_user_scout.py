@@ -20,8 +20,9 @@ from harness.engine.short_nuts import run_short_nuts
 from harness.errors import SamplingError
 from harness.evidence import LogEvidence
 from harness.model import Model
+from harness.path import gaussian_base
 from harness.temper import tempered_model
-from harness.user import scout
+from harness.user import legs, scout
 from harness.user.compare import Comparison, Region
 from harness.user.evidence import pilots_evidence
 from harness.user.legs import Leg, run_leg
@@ -267,6 +268,38 @@ def test_a_search_that_loses_a_part_casts_no_doubt_on_nuts(
         assert not any("disagree" in each.sentence for each in findings)
     _, findings = pilots_evidence(schools, made, **{**SOUND, "nuts_is_sound": False})
     assert not any("is too rough" in each.sentence for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "particles"),
+    # In 30 seconds a pilot of 512 particles takes 410,000 gradients.
+    [(0.01, 512), (0.07, 512), (0.08, 256), (0.14, 256), (0.16, 128), (100, 128)],
+)
+def test_pilots_of_slow_densities_have_fewer_particles(
+    monkeypatch: pytest.MonkeyPatch, milliseconds: float, particles: int
+) -> None:
+    def normal(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return -0.5 * (x**2).sum(1), -x
+
+    monkeypatch.setattr(legs, "_seconds_of_gradient", lambda *_: 1e-3 * milliseconds)
+    bases = [gaussian_base(np.zeros(2), width * np.eye(2)) for width in (4.0, 9.0)]
+    leg = run_leg(normal, bases, origin="two Gaussians", most_seconds=60, seed=5)
+    assert [len(each.points) for each in leg.pilots] == [particles, particles]
+    for each in leg.estimates:
+        assert abs(each.value - np.log(2 * np.pi)) < 4 * each.mcse < 1
+
+
+def test_a_leg_counts_the_gradients_that_it_is_timed_with() -> None:
+    evaluated = []
+
+    def slow(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        evaluated.append(len(x))
+        return -0.5 * (x**2).sum(1), -x
+
+    base = gaussian_base(np.zeros(2), 4 * np.eye(2))
+    leg = run_leg(slow, [base], origin="a Gaussian", most_seconds=60, seed=5)
+    assert leg.gradients == leg.timed + leg.pilots[0].gradients
+    assert 0 < leg.timed == sum(evaluated) - leg.pilots[0].gradients - 1  # one shows its dimension
 
 
 def test_pilots_that_miss_a_part_of_a_prior_do_not_give_its_integral() -> None:
