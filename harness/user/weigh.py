@@ -195,8 +195,9 @@ def log_evidence_by_mass(weighed: Weighed) -> list[Finding]:
     """Give a fit the log Z that the masses of its modes add up to, if that is better.
 
     It is if it is more precise, or if the draws had wrong shares of the modes, which a bridge from
-    them goes with.  Nothing happens if the fit has no log Z, or the integral of its prior is not
-    known.
+    them goes with.  Where the two differ, the larger one counts, because the modes are a part of
+    the posterior, and its error tells how far the other one is.  Nothing happens if the fit has no
+    log Z, or the integral of its prior is not known.
 
     Parameters
     ----------
@@ -219,11 +220,18 @@ def log_evidence_by_mass(weighed: Weighed) -> list[Finding]:
     by_mass = weighed.log_integral.minus(constant)
     apart = by_mass.minus(own)
     if abs(apart.value) > max(_DIFFERS * apart.mcse, _MATTERS):
+        larger = by_mass if apart.value > 0 else own
+        error = max(larger.mcse, abs(apart.value) / _DIFFERS)
+        fit.tree.attrs.update(evidence_attributes(LogEvidence(larger.value, error)))
+        if larger is by_mass:
+            fit.tree.attrs[BY_MASSES] = 1
         return [
             Finding(
                 Severity.WARNING,
-                "Log Z is less certain than its error says: the masses of the modes add up to "
-                f"{by_mass.text}, and the method's own estimate is {own.text}.",
+                "Log Z is less certain than its estimates say: the masses of the modes add up to "
+                f"{by_mass.text}, and the method's own estimate is {own.text}. The larger one "
+                "counts, because a part is no more than the whole, with an error that tells how "
+                "far the other one is.",
                 "Give it more time (--budget), and compare with another method.",
             )
         ]
