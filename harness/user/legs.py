@@ -23,8 +23,9 @@ from harness.seeds import derived_seeds
 POPULATIONS = 8
 _PARTICLES = (512, 256, 128)
 """Particles of a pilot: fewer where a density is so slow that more would not arrive in time."""
-_EVALUATIONS = 800
-"""Gradients that a particle takes on its way, roughly: 30 rungs of three to four trajectories."""
+FAR, CLOSE = 800, 300
+"""Gradients that a particle takes on its way from the prior, or from a Gaussian fitted to draws of
+the target, roughly: 30 or 10 rungs of three to four trajectories."""
 _TIMED, _TIMES = 16, 2
 """Points at which a density is evaluated to see how long it takes, and how often."""
 _MOST_MOVES = 12
@@ -91,6 +92,7 @@ def run_leg(
     origin: str,
     most_seconds: float,
     seed: int,
+    gradients: int = FAR,
     enough: Callable[[Leg], bool] | None = None,
 ) -> Leg:
     """Run a pilot from each of some bases, one after the other.
@@ -110,6 +112,8 @@ def run_leg(
         Seconds of wall time of all pilots together, after which they give up.
     seed
         Seed; each pilot's own is derived from it.
+    gradients
+        That a particle probably takes.
     enough
         Whether those pilots that have run are enough; by default all of them run.
 
@@ -121,7 +125,8 @@ def run_leg(
     dimension = bases[0].mean.size
     seconds = most_seconds / len(bases)
     *seeds, own_timing = derived_seeds(len(bases) + 1, seed, 5)
-    wanted = _particles(seconds, _seconds_of_gradient(density, bases[0], own_timing))
+    took = _seconds_of_gradient(density, bases[0], own_timing)
+    wanted = _particles(seconds / (gradients * took))
     each = max(wanted // POPULATIONS, -(-fewest_particles(dimension) // POPULATIONS))
     settings = PilotSettings(
         particles=each * POPULATIONS,
@@ -141,9 +146,8 @@ def run_leg(
     return Leg(origin, tuple(pilots), _TIMES * _TIMED)
 
 
-def _particles(seconds: float, of_gradient: float) -> int:
-    """Return the particles that probably arrive in so many seconds."""
-    most = seconds / (_EVALUATIONS * of_gradient)
+def _particles(most: float) -> int:
+    """Return the particles of a pilot, of which so many probably arrive in time."""
     return next((number for number in _PARTICLES if number <= most), _PARTICLES[-1])
 
 

@@ -34,7 +34,7 @@ from harness.seeds import derived_seeds
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
-from harness.user.legs import Leg, fitted_gaussian, run_leg
+from harness.user.legs import CLOSE, Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, known_integral
 from harness.user.settled import settles
 from harness.user.short import ShortRuns
@@ -224,6 +224,7 @@ def prior_constant(
         origin="a Gaussian fitted to draws of the prior",
         most_seconds=most_seconds,
         seed=seed,
+        gradients=CLOSE,
     )
     # On the unconstrained space, so that all coordinates are compared alike.
     compared = compare({"x": prior.points}, Population({"x": leg.particles}, leg.log_weight))
@@ -387,6 +388,7 @@ class _Scout:
                 origin="a Gaussian fitted to draws of NUTS",
                 most_seconds=_OTHER * self._budget,
                 seed=self._seeds[4],
+                gradients=CLOSE,
             )
         except FAILURES as error:
             self._failures["near"] = one_line(error).rstrip(".")
