@@ -178,7 +178,8 @@ def scout_program(
     budget
         Seconds of wall time for all pilots.  A leg that exceeds its share gives up.
     seed
-        Seed.  The same seed gives the same pilots unless a leg runs out of time.
+        Seed.  The same seed gives the same pilots unless a leg runs out of time, or has fewer
+        particles because the density is slow.
 
     Raises
     ------
