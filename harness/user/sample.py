@@ -92,8 +92,8 @@ def sample(
         How it is sampled; see :data:`Method`.
     seed
         Seed, 0 to 2^32 - 1.  The same seed gives the same result unless a pilot or parallel
-        tempering runs out of time, or a density takes so much longer or less that the latter has
-        another number of systems of replicas.
+        tempering runs out of time, or a density takes so much longer or less that pilots have
+        another number of particles, or parallel tempering another number of systems of replicas.
     chains, warmup, draws
         Number of chains, and of warm-up iterations and draws in each.  A chain of
         ``parallel_tempering`` is of one or more independent systems of replicas (several where a
