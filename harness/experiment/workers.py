@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from harness.engine.processes import end_with_parent, terminate_descendants
+from harness.engine.signals import interrupts_put_off
 from harness.errors import DataError, WorkersError
 from harness.experiment.job import Job, Outcome, perform
 
@@ -108,9 +109,12 @@ class LocalWorkers:
 
     def in_thread(self, work: Callable[[], T]) -> Future[T]:
         """Do other work that waits for processes, as soon as there is a free slot."""
-        future = self._threads.submit(work)
-        self._running.add(future)
-        future.add_done_callback(self._running.discard)
+        # An exception while the executor takes one of its locks would leave it locked, and threads
+        # that wait for it would never end.  A signal is likely then: a job has just ended.
+        with interrupts_put_off():
+            future = self._threads.submit(work)
+            self._running.add(future)
+            future.add_done_callback(self._running.discard)
         return future
 
     def in_process(self, work: Callable[[], T]) -> Future[T]:
