@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cmdstanpy
 import numpy as np
 
 from harness.engine.stan_data import plain_data
@@ -65,7 +65,7 @@ def print_automatic(_options: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as folder:
             program, given = Path(folder) / "program.stan", Path(folder) / "data.json"
             program.write_text(text, encoding="utf-8")
-            given.write_text(json.dumps(plain_data(data)), encoding="utf-8")
+            cmdstanpy.write_stan_json(str(given), plain_data(data))
             seconds = dict.fromkeys(("nuts", "auto"), np.inf)
             for _ in range(_ROUNDS):
                 for method in seconds:
