@@ -6,8 +6,9 @@ from harness import evidence
 from harness.diagnosis import Finding, Severity
 from harness.evidence import LogEvidence
 from harness.model import Model
+from harness.user.prior import over_prior
 from harness.user.scout import BRIDGE, Scouted
-from harness.user.settled import agree, explaining
+from harness.user.two_estimates import agree, explaining
 
 _DISAGREE = 1e-3
 """Probability that sound legs differ by as much, below which they disagree."""
@@ -158,9 +159,7 @@ def _bridge(scouted: Scouted) -> LogEvidence | None:
 
 def _divided(scouted: Scouted, integral: LogEvidence) -> LogEvidence | None:
     """Divide an integral of the program's density by that of its prior, whose error is apart."""
-    if scouted.constant is None:
-        return None
-    return LogEvidence(integral.value - scouted.constant.value, integral.mcse)
+    return None if scouted.constant is None else over_prior(integral, scouted.constant)
 
 
 def _with_constant(

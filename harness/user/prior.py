@@ -128,6 +128,11 @@ def log_prior_integral(fit: Fit) -> LogEvidence | None:
     return LogEvidence(*(float(fit.tree.attrs[name]) for name in _ATTRIBUTES))
 
 
+def over_prior(integral: LogEvidence, constant: LogEvidence) -> LogEvidence:
+    """Divide an integral of the program's density by that of its prior, whose error is apart."""
+    return LogEvidence(integral.value - constant.value, integral.mcse)
+
+
 def known_integral(model: Model, prior: PriorDraws) -> LogEvidence | None:
     """Return the log of the prior's integral that the program's text or the simulation shows."""
     if model.log_prior_integral is not None:

@@ -35,7 +35,7 @@ from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.legs import CLOSE, Leg, fitted_gaussian, run_leg
-from harness.user.prior import PriorDraws, known_integral
+from harness.user.prior import PriorDraws, known_integral, over_prior
 from harness.user.settled import settles
 from harness.user.short import ShortRuns
 from harness.user.symmetrise import InOneCopy
@@ -298,6 +298,8 @@ class _Scout:
             self._failures["search"] = one_line(error).rstrip(".")
         constant = self._constant
         near = None if self._settled else self._near()
+        if (near is None or not self._divergent) and self._bridge is not None:
+            self._estimates[BRIDGE] = (self._bridge,)
         chosen = self._values(search), self._values(near)
         return Scouted(
             search=chosen[0],
@@ -356,10 +358,8 @@ class _Scout:
         if bridge is None or constant is None or found is None:
             return False
         paths = evidence.combined_log_evidence(search.estimates).estimate
-        whole = LogEvidence(bridge.value - constant.value, bridge.mcse)
+        whole = over_prior(bridge, constant)
         self._settled = settles(compare(self._draws, found), paths, whole)
-        if self._settled:
-            self._remember_bridge()
         return self._settled
 
     @cached_property
@@ -393,11 +393,8 @@ class _Scout:
             )
         except FAILURES as error:
             self._failures["near"] = one_line(error).rstrip(".")
-            self._remember_bridge()
             return None
         self._remember(leg)
-        if not self._divergent:
-            self._remember_bridge()
         return leg
 
     @cached_property
@@ -432,10 +429,6 @@ class _Scout:
             return None
         whole = bridges if in_one_copy is None else bridges.times(in_one_copy.copies)
         return whole.log_evidence
-
-    def _remember_bridge(self) -> None:
-        if self._bridge is not None:
-            self._estimates[BRIDGE] = (self._bridge,)
 
     def _remember(self, leg: Leg) -> None:
         self._gradients += leg.gradients

@@ -8,24 +8,11 @@ from __future__ import annotations
 
 from harness.evidence import LogEvidence
 from harness.user.compare import Comparison
+from harness.user.two_estimates import agree
 
-_ERRORS, _CLOSE = 3.0, 0.1
-"""Difference of a bridge from paths, in standard errors and in nats, up to which they agree."""
 _MATTERS = 0.3
 """Error of the pilots' log Z, or its difference from a bridge, in nats, that leaves doubts: a mode
 with a quarter of the probability changes log Z by as much."""
-
-
-def agree(paths: LogEvidence, bridge: LogEvidence) -> bool:
-    """Whether log Z by paths differs from that by a bridge no more than their errors explain."""
-    gap = paths.minus(bridge)
-    return bool(abs(gap.value) <= max(_ERRORS * gap.mcse, _CLOSE))
-
-
-def explaining(bridge: LogEvidence, paths: LogEvidence) -> LogEvidence:
-    """Return a bridge's log Z with an error that explains how far it is from log Z by paths."""
-    apart = abs(paths.value - bridge.value)
-    return LogEvidence(bridge.value, max(bridge.mcse, apart / _ERRORS))
 
 
 def settles(compared: Comparison, found: LogEvidence, bridge: LogEvidence) -> bool:

@@ -28,6 +28,7 @@ from harness.user.compare import unconstrained
 from harness.user.in_which_mode import InWhichMode
 from harness.user.peaked_lengths import PeakedLengths
 from harness.user.prior import log_prior_integral
+from harness.user.two_estimates import agree, explaining
 
 OFF, OFF_ERRORS = 0.05, 3.0
 """Difference of a mode's share of the draws from its probability by its mass, in itself and in
@@ -41,9 +42,6 @@ _MOST_UNSURE = 0.01
 """Share of the draws whose mode is only that of the nearest draw, up to which they are used."""
 _FEWEST_DRAWS = 50
 """Draws in a mode from which on they tell what it is like."""
-_DIFFERS, _MATTERS = 3.0, 0.1
-"""Difference between log Z by masses and by the method, in standard errors and in nats, from which
-on one of them is wrong."""
 _MOST_TIMES = 4.0
 """Factor between a mode's probability and its share of the draws up to which masses are used."""
 
@@ -218,11 +216,9 @@ def log_evidence_by_mass(weighed: Weighed) -> list[Finding]:
     if constant is None:
         return []
     by_mass = weighed.log_integral.minus(constant)
-    apart = by_mass.minus(own)
-    if abs(apart.value) > max(_DIFFERS * apart.mcse, _MATTERS):
-        larger = by_mass if apart.value > 0 else own
-        error = max(larger.mcse, abs(apart.value) / _DIFFERS)
-        fit.tree.attrs.update(evidence_attributes(LogEvidence(larger.value, error)))
+    if not agree(by_mass, own):
+        smaller, larger = sorted((by_mass, own), key=lambda each: each.value)
+        fit.tree.attrs.update(evidence_attributes(explaining(larger, smaller)))
         if larger is by_mass:
             fit.tree.attrs[BY_MASSES] = 1
         return [
