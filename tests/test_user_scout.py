@@ -281,7 +281,7 @@ def test_pilots_of_slow_densities_have_fewer_particles(
     def normal(x: FloatArray) -> tuple[FloatArray, FloatArray]:
         return -0.5 * (x**2).sum(1), -x
 
-    monkeypatch.setattr(legs, "_seconds_of_gradient", lambda *_: 1e-3 * milliseconds)
+    monkeypatch.setattr(legs, "seconds_a_point", lambda *_, **__: 1e-3 * milliseconds)
     bases = [gaussian_base(np.zeros(2), width * np.eye(2)) for width in (4.0, 9.0)]
     leg = run_leg(normal, bases, origin="two Gaussians", most_seconds=60, seed=5)
     assert [len(each.points) for each in leg.pilots] == [particles, particles]

@@ -18,7 +18,6 @@ of the American Statistical Association 117, 835-851.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -34,6 +33,7 @@ from harness.evidence import BridgeEstimate, LogEvidence, Reshuffled
 from harness.path import GaussianBase
 from harness.path.copula import Copula, fitted_copula
 from harness.path.proposals import PARTS, Mixture, fitted_mixture, fitted_proposal
+from harness.user.timed import seconds_a_point
 
 Proposal = Literal["gaussian", "warp3", "mixture", "copula"]
 LABELS: dict[Proposal, str] = {
@@ -252,10 +252,7 @@ def bridged_in_time(
         return density(points)
 
     chains, count, _ = draws.shape
-    began = time.perf_counter()
-    counting(draws[0])
-    seconds = (time.perf_counter() - began) / count
-    affordable = most_seconds / (seconds * _EVALUATIONS_A_DRAW)
+    affordable = most_seconds / (seconds_a_point(counting, draws[0]) * _EVALUATIONS_A_DRAW)
     thin = math.ceil(chains * count / min(affordable, _MOST_DRAWS))
     return Bridge(bridged(counting, draws[:, ::thin], seed=seed), taken)
 

@@ -7,7 +7,6 @@ two legs differ in that as well.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from harness.evidence import LogEvidence
 from harness.path import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
 from harness.path.pilot import fewest_particles
 from harness.seeds import derived_seeds
+from harness.user.timed import seconds_a_point
 
 POPULATIONS = 8
 _PARTICLES = (512, 256, 128)
@@ -125,7 +125,8 @@ def run_leg(
     dimension = bases[0].mean.size
     seconds = most_seconds / len(bases)
     *seeds, own_timing = derived_seeds(len(bases) + 1, seed, 5)
-    took = _seconds_of_gradient(density, bases[0], own_timing)
+    some = bases[0].sample(np.random.default_rng(own_timing), _TIMED)
+    took = seconds_a_point(density, some, times=_TIMES)
     wanted = _particles(seconds / (gradients * took))
     each = max(wanted // POPULATIONS, -(-fewest_particles(dimension) // POPULATIONS))
     settings = PilotSettings(
@@ -141,25 +142,15 @@ def run_leg(
         except (DataError, SamplingError):
             if not pilots:  # one pilot that finished is worth more than none
                 raise
-        if enough is not None and enough(Leg(origin, tuple(pilots))):
-            break
+        else:
+            if enough is not None and enough(Leg(origin, tuple(pilots))):
+                break
     return Leg(origin, tuple(pilots), _TIMES * _TIMED)
 
 
 def _particles(most: float) -> int:
     """Return the particles of a pilot, of which so many probably arrive in time."""
     return next((number for number in _PARTICLES if number <= most), _PARTICLES[-1])
-
-
-def _seconds_of_gradient(density: LogDensity, base: GaussianBase, seed: int) -> float:
-    """Return the seconds that a gradient takes at points of a base, the shortest of a few times."""
-    points = base.sample(np.random.default_rng(seed), _TIMED)
-    took = []
-    for _ in range(_TIMES):
-        began = time.perf_counter()
-        density(points)
-        took.append(time.perf_counter() - began)
-    return min(took) / _TIMED
 
 
 def fitted_gaussian(points: FloatArray, *, widened: float) -> GaussianBase:

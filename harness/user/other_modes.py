@@ -33,6 +33,7 @@ from harness.user.mode_alone import ModesAlone
 from harness.user.narrow_peaks import WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.peaked_lengths import PeakedLengths
+from harness.user.timed import seconds_a_point
 
 LEAST_MASS = 0.01
 """Mass of a mode, as a share of that of the draws, from which on it matters."""
@@ -312,9 +313,7 @@ class _Search:
 
     def _time(self, points: FloatArray) -> float:
         """Return the seconds that an evaluation takes."""
-        began = time.perf_counter()
-        self(points)
-        return max((time.perf_counter() - began) / len(points), 1e-9)
+        return max(seconds_a_point(self, points), 1e-9)
 
     def peaks(
         self,

@@ -48,6 +48,7 @@ from harness.user.scout import (
     starts_from_prior,
 )
 from harness.user.short import ShortRuns
+from harness.user.timed import seconds_a_point
 
 References = Literal[1, 2]
 """References that ladders start from: the prior, or the prior and Gaussians near the target."""
@@ -179,13 +180,9 @@ class _Parallel:
     def _systems(self, points: FloatArray) -> int:
         """Return the systems of replicas for each chain: several where a density takes no time."""
         some = np.resize(points, (_ROWS_TIMED, points.shape[1]))
-        took = []
-        for _ in range(_TIMES_TIMED):
-            began = time.perf_counter()
-            self._density(some)
-            took.append(time.perf_counter() - began)
+        took = seconds_a_point(self._density, some, times=_TIMES_TIMED)
         self._gradients += _TIMES_TIMED * len(some)
-        call = min(took) / len(some) * _USUAL_RUNGS * self._settings.chains
+        call = took * _USUAL_RUNGS * self._settings.chains
         return next((each for each in _SYSTEMS if each * call <= _LONG_CALL), 1)
 
     # References
