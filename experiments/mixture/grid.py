@@ -97,7 +97,10 @@ _MOVES_PER_SWAP = 10
 
 
 def grid(profile: Profile) -> tuple[Cell, ...]:
-    """Cells of a profile, those that take longest first; one chain a run, as published."""
+    """Cells of a profile, those that take longest first; one chain a run, as published.
+
+    Runs of a sampler in Python are chains of one fit (``Cell.batch``).
+    """
     size = SIZES[profile]
     cells: list[Cell] = []
     for scenario in SCENARIOS:
@@ -145,6 +148,7 @@ class _Maker:
         inv_temp: float | None = None,
         nuts: NutsSettings | None = None,
         replications: int | None = None,
+        batch: int = 1,
     ) -> Cell:
         return Cell(
             key=f"{self.scenario}-{key}",
@@ -161,7 +165,16 @@ class _Maker:
             settings=settings,
             nuts=nuts or self.nuts,
             replications=replications or self.size.replications,
+            batch=batch,
         )
+
+    def together(
+        self, key: str, label: str, method: Method, settings: Mapping[str, Any], *, part: str
+    ) -> Cell:
+        """Return the cell of a sampler in Python whose runs, a chain each, are one fit."""
+        runs = self.size.replications
+        chains = {**settings, "chains": runs}
+        return self.cell(key, label, method, chains, part=part, name=label, batch=runs)
 
 
 def _table_one(make: _Maker, size: Size) -> Iterator[Cell]:
@@ -173,11 +186,11 @@ def _table_one(make: _Maker, size: Size) -> Iterator[Cell]:
 
 
 def _peers(make: _Maker) -> Iterator[Cell]:
-    """RAM, EE and PT, one chain of each; see ``SETTINGS_OF_PEERS`` for what is known of them."""
-    length = {"chains": 1, "draws": make.size.draws, "warmup": make.size.warmup}
+    """RAM, EE and PT; see ``SETTINGS_OF_PEERS`` for what is known of them."""
+    length = {"draws": make.size.draws, "warmup": make.size.warmup}
     scale = _RAM_SCALE[make.scenario] / _SD
     settings = {"base": BASE, "scale": scale, **length}
-    yield make.cell("ram", "RAM", REPELLING_ATTRACTING, settings, part=TABLE_1, name="RAM")
+    yield make.together("ram", "RAM", REPELLING_ATTRACTING, settings, part=TABLE_1)
     settings = {
         "base": BASE,
         "scale": _EE_SCALE / _SD,
@@ -186,9 +199,9 @@ def _peers(make: _Maker) -> Iterator[Cell]:
         "jump_probability": _EE_JUMPS,
         **length,
     }
-    yield make.cell("ee", "EE", EQUI_ENERGY, settings, part=TABLE_1, name="EE")
+    yield make.together("ee", "EE", EQUI_ENERGY, settings, part=TABLE_1)
     settings = {**_ladder(), "kernel": RandomWalk(), **length}
-    yield make.cell("pt", "PT", PARALLEL_TEMPERING, settings, part=TABLE_1, name="PT")
+    yield make.together("pt", "PT", PARALLEL_TEMPERING, settings, part=TABLE_1)
 
 
 def _ladder() -> dict[str, Any]:
@@ -205,7 +218,8 @@ SETTINGS_OF_PEERS = (
     "without stating them, and we could not verify them there. Where we know that we differ: PT "
     "tunes its random walks in warm-up and swaps in every iteration, and has a sixth rung, a "
     "Gaussian of standard deviation 20; EE runs its levels one after the other; chains start from "
-    "a Gaussian round (5, 5); the mixture lies in our box; the length of warm-up is ours."
+    "a Gaussian round (5, 5); the mixture lies in our box; the length of warm-up is ours; all runs "
+    "of a row go side by side, so that those of PT share their step sizes."
 )
 
 
@@ -240,12 +254,10 @@ def _trials(make: _Maker) -> Iterator[Cell]:
     settings = {
         **_ladder(),
         "kernel": UntunedWalks(_EE_SCALE / _WIDE_SD, _MOVES_PER_SWAP),
-        "chains": 1,
         "draws": make.size.draws // _MOVES_PER_SWAP,
         "warmup": make.size.warmup // _MOVES_PER_SWAP,
     }
-    name = "PT, untuned"
-    yield make.cell("pt-untuned", name, PARALLEL_TEMPERING, settings, part=TRIALS, name=name)
+    yield make.together("pt-untuned", "PT, untuned", PARALLEL_TEMPERING, settings, part=TRIALS)
 
 
 def _ours(make: _Maker) -> Iterator[Cell]:
