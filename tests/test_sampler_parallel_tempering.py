@@ -13,6 +13,7 @@ from scipy.stats import chi2, ks_2samp
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.fit import part_of
 from harness.model.python_target import function_target
 from harness.path import gaussian_base
 from harness.samplers.geometric_path import GeometricPath
@@ -144,6 +145,20 @@ def test_reported_errors_are_honest() -> None:
     assert chi2.sf(40 * high, 40) < 0.01
     for scores in z.values():
         assert low < np.mean(scores**2) < high
+
+
+def test_ladders_taken_apart_have_honest_errors_of_their_own() -> None:
+    known = one_dimensional_mixture()
+    fit = parallel_tempering(
+        known.target, known.base, ladder=LADDER, chains=60, draws=1000, warmup=100, seed=4
+    )
+    alone = [part_of(fit, index, 60) for index in range(60)]
+    estimate = np.array([each.log_evidence for each in alone])
+    z = (estimate[:, 0] - known.log_z) / estimate[:, 1]
+    # Chi squared with 60 degrees of freedom, but for one seed in a thousand on either side.
+    assert chi2.ppf(0.001, 60) < np.sum(z**2) < chi2.ppf(0.999, 60)
+    assert alone[7].tree.attrs["gradients_sampling"] == fit.tree.attrs["gradients_sampling"][7]
+    np.testing.assert_array_equal(alone[7].posterior["x"][0], fit.posterior["x"][7])
 
 
 def test_warm_up_makes_neighbours_reject_equally() -> None:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
-from harness.fit import Fit
+from harness.fit import Fit, chain_evidence_attributes
 from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
@@ -66,7 +66,8 @@ def parallel_tempering(
     - ``swap_rejection``, of each pair of neighbours (K - 1,), and their sum, the
       ``communication_barrier`` Lambda: a ladder of about 2 Lambda + 1 rungs is best;
     - ``round_trips``, of each chain's replicas from the base to the target and back;
-    - ``step_size``, of each rung above the base (K - 1,), in the base's standard deviations.
+    - ``step_size``, of each rung above the base (K - 1,), in the base's standard deviations;
+    - ``chain_log_evidence``, from each ladder by itself, so that ladders can be taken apart.
 
     Parameters
     ----------
@@ -106,6 +107,12 @@ def parallel_tempering(
     _warm_up(replicas, warmup, adapt_ladder)
     kept = _sample(replicas, draws)
     stones = stepping_stones(kept.delta, replicas.ladder, base.log_zeta, kept.inside)
+    of_ladders = [
+        stepping_stones(
+            kept.delta[..., [c]], replicas.ladder, base.log_zeta, kept.inside[:, [c]]
+        ).log_evidence
+        for c in range(chains)
+    ]
     integral = thermodynamic_integration(kept.delta, replicas.ladder, base.log_zeta, kept.inside)
     rejection = 1 - kept.swap.mean(axis=(0, 2))
     return plain_fit(
@@ -141,6 +148,7 @@ def parallel_tempering(
             "log_evidence_integral": integral.log_evidence.value,
             "log_evidence_integral_mcse": integral.log_evidence.mcse,
             "log_evidence_integral_correction": integral.correction,
+            **chain_evidence_attributes(of_ladders),
         },
     )
 
