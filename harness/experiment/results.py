@@ -38,7 +38,7 @@ def read_results(plan: Plan, store: Store) -> Results:
     for task in plan.tasks:
         record = _record(plan, store, task)
         if record is not None:
-            rows += _rows(task, record)
+            rows += rows_of(task, record)
             times.append(record["finished"])
             tasks |= {(task.cell.key, each): task for each in task.replications}
         elif (message := store.failure(task)) is not None:
@@ -127,7 +127,7 @@ def _set_aside(plan: Plan, store: Store, error: DamagedTaskError) -> None:
     say(f"{plan.experiment.name}: {error}; moved to {place}, and left out until it is run again")
 
 
-def _rows(task: Task, record: dict[str, Any]) -> list[dict[str, Any]]:
+def rows_of(task: Task, record: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a row for each replication of a fit, which share its cost equally."""
 
     def cost(kind: str) -> float:
