@@ -21,8 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
+from harness.engine.cores import cores
 from harness.engine.processes import children_end_with_us, terminate_descendants
 from harness.engine.program import StanProgram
+from harness.engine.signals import interrupts_put_off
 from harness.engine.staging import made_once
 from harness.engine.stanc import run_stanc
 from harness.engine.toolchain import CmdStan
@@ -133,7 +135,7 @@ def compile_programs(
     cmdstan
         CmdStan to compile with.
     workers
-        Number of compilations at once; by default one per core.
+        Number of compilations at once; by default one for each core of this process.
     on_compiled
         Called with each program as its executable becomes ready, for progress.
 
@@ -163,8 +165,9 @@ def compile_programs(
     if not missing:
         return compiled
     compilers = _Compilers()
-    with ThreadPoolExecutor(min(workers or os.cpu_count() or 1, len(missing))) as pool:
-        waiting = {pool.submit(_compile, entry, cmdstan, compilers): entry for entry in missing}
+    with ThreadPoolExecutor(min(workers or cores(), len(missing))) as pool:
+        with interrupts_put_off():  # an exception within would leave the pool locked
+            waiting = {pool.submit(_compile, entry, cmdstan, compilers): entry for entry in missing}
         try:
             while waiting:
                 # The wait has a timeout: a signal just before a wait begins does not end it.

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
 
+from harness.engine.signals import interrupts_put_off
 from harness.engine.toolchain import CmdStan
 from harness.experiment.reporting import PageJob, run_facts, tell_claims, write_pages
 from harness.experiment.run import Plan
@@ -78,7 +79,8 @@ class LiveReport:
             workers=self._workers.slots if alone else 1,
         )
         page = self._workers.in_process(partial(write_pages, job))
-        self._told.append(self._teller.submit(self._tell, name, page))
+        with interrupts_put_off():  # an exception within would leave the teller locked
+            self._told.append(self._teller.submit(self._tell, name, page))
 
     def close(self) -> Path:
         """Wait for the pages that are being written, write the overview, and return its file.

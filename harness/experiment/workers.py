@@ -23,6 +23,7 @@ from multiprocessing import get_context
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+from harness.engine.cores import cores
 from harness.engine.processes import end_with_parent, terminate_descendants
 from harness.engine.signals import interrupts_put_off
 from harness.errors import DataError, WorkersError
@@ -72,13 +73,13 @@ class LocalWorkers:
     Parameters
     ----------
     slots
-        Number of jobs at once; by default one per core.
+        Number of jobs at once; by default one for each core of this process.
     """
 
     remote = False
 
     def __init__(self, slots: int | None = None) -> None:
-        self.slots = slots or os.cpu_count() or 1
+        self.slots = slots or cores()
         # If Dask is installed, xarray imports it on first use, which would happen in several
         # threads at once; Dask's modules import each other and do not always survive that.
         with contextlib.suppress(ImportError):

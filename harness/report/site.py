@@ -18,6 +18,7 @@ from typing import Literal, get_args
 from harness.diagnosis import Finding
 from harness.engine.processes import end_with_parent
 from harness.engine.program import StanProgram
+from harness.engine.signals import interrupts_put_off
 from harness.errors import DataError
 from harness.files import write_text
 from harness.fit import Fit
@@ -257,7 +258,8 @@ def _written(jobs: Iterator[FitJob], workers: int) -> Iterator[Finding]:
         try:
             for job in jobs:
                 # Keep only as many fits in memory as the workers need.
-                running.append(pool.submit(_write_fit, job))
+                with interrupts_put_off():  # an exception within would leave the pool locked
+                    running.append(pool.submit(_write_fit, job))
                 if len(running) > 2 * workers:
                     yield running.pop(0).result()
             yield from (future.result() for future in running)

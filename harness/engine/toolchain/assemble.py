@@ -27,6 +27,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from harness.engine.cores import cores
 from harness.engine.processes import children_end_with_us
 from harness.engine.toolchain import wheels
 from harness.engine.toolchain.preflight import obstacles
@@ -248,7 +249,7 @@ def _run_make(folder: Path, compiler: Compiler, make: Make, steps: Steps, builde
     # The flags of an outer make (a job server, -n) are not meant for this one.
     env = {name: value for name, value in os.environ.items() if name not in _OUTER_MAKE}
     env["CXX"] = compiler.command
-    jobs = min(2, os.cpu_count() or 1)
+    jobs = min(2, cores())
     command = [make.path, f"-j{jobs}", "build"]
     status = run_logged(command, log, tick=steps.tick, cwd=folder, env=env, keep_open=(builders,))
     if status != 0:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import platform
 import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from harness.engine.cores import cores
 from harness.engine.toolchain import wheels
 from harness.engine.toolchain.assemble import STAN_VERSION
 from harness.engine.toolchain.clear import size_of
@@ -201,9 +201,7 @@ def install() -> None:
     try:
         # Its messages go to standard error: standard output is for our own answer.
         with contextlib.redirect_stdout(sys.stderr):
-            done = cmdstanpy.install_cmdstan(
-                progress=sys.stderr.isatty(), cores=min(2, os.cpu_count() or 1)
-            )
+            done = cmdstanpy.install_cmdstan(progress=sys.stderr.isatty(), cores=min(2, cores()))
     except SystemExit:
         done = False
     finally:
