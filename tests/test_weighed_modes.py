@@ -354,6 +354,37 @@ def test_log_z_by_masses() -> None:
     assert fit.log_evidence == pytest.approx((-4.5, 0.6 / 3))
 
 
+@pytest.mark.parametrize(
+    ("seen", "own", "explained"),
+    [
+        (0.5, -5.1 - np.log(2), True),  # it has missed a mode with a half
+        (0.5, -5.1 - np.log(2) + 0.12, True),  # three errors, by hypot(.05, .022), are .16
+        (0.5, -5.1 - np.log(2) - 0.2, False),  # the mode does not explain all
+        (0.5, -5.1 - np.log(2) + 0.2, False),
+        (1.0, -5.1 - np.log(2), False),
+        (0.0, -5.1 - np.log(2), False),
+    ],
+)
+def test_what_a_method_has_missed_explains_its_log_z(
+    seen: float, own: float, explained: bool
+) -> None:
+    x, mode = stuck(np.random.default_rng(7))
+    fit = weigh_modes(plain_fit(x), mode, TRUE, np.array([0.01, 0.01]), seed=1)
+    fit.tree.attrs.update(evidence_attributes(LogEvidence(own, 0.05)))
+    fit.tree.attrs.update(prior_attributes(LogEvidence(-1.9, 0.02)))
+    fine = Finding(Severity.FINE, "")
+    weighed = Weighed(fit, two_modes().table, LogEvidence(-7.0, 0.01), fine)
+    (said,) = log_evidence_by_mass(weighed, seen)
+    assert fit.log_evidence.value == pytest.approx(-5.1)
+    if explained:
+        assert said.severity is Severity.FINE
+        assert "no draws in modes with 50.0% of them, which explains its own" in said.sentence
+        assert fit.log_evidence.mcse == pytest.approx(np.hypot(0.01, 0.02))
+    else:
+        assert said.severity is Severity.WARNING
+        assert fit.log_evidence.mcse == pytest.approx(abs(own + 5.1) / 3)
+
+
 def test_what_more_draws_would_buy() -> None:
     """Points around peaks are as many as before, and modes that follow each other have no half."""
     x, mode = wandering(np.random.default_rng(11), 500)

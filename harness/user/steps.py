@@ -525,7 +525,12 @@ class Steps:
         fit.tree.attrs.update(evidence_attributes(before.log_evidence))
         table = made.table(found.table)
         change = changed_shares(found.table, table)
-        by_mass = log_evidence_by_mass(Weighed(fit, table, made.log_integral, change))
+        seen = sum(
+            new.probability
+            for old, new in zip(found.table.modes, table.modes, strict=True)
+            if old.probability > 0
+        )
+        by_mass = log_evidence_by_mass(Weighed(fit, table, made.log_integral, change), seen)
         fit.tree.attrs.pop(BY_MASSES, None)  # bridges from the draws tell these masses
         climbs = [] if self.elsewhere is None else no_other_mode(self.elsewhere)
         told = [*findings, change, *by_mass, *mode_findings(table), *climbs]

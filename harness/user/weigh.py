@@ -189,18 +189,22 @@ def changed_shares(before: ModeTable, after: ModeTable) -> Finding:
     return Finding(Severity.FINE, f"{means}, which is known better than its share: {told}.")
 
 
-def log_evidence_by_mass(weighed: Weighed) -> list[Finding]:
+def log_evidence_by_mass(weighed: Weighed, seen: float = 1.0) -> list[Finding]:
     """Give a fit the log Z that the masses of its modes add up to, if that is better.
 
     It is if it is more precise, or if the draws had wrong shares of the modes, which a bridge from
     them goes with.  Where the two differ, the larger one counts, because the modes are a part of
-    the posterior, and its error tells how far the other one is.  Nothing happens if the fit has no
-    log Z, or the integral of its prior is not known.
+    the posterior, and its error tells how far the other one is, unless the modes that the method
+    has not seen explain that.  Nothing happens if the fit has no log Z, or the integral of its
+    prior is not known.
 
     Parameters
     ----------
     weighed
         The fit, whose log Z may change, and the integral of its density.
+    seen
+        Share of the masses that is in modes of which the method that has estimated the fit's log Z
+        had draws.
 
     Returns
     -------
@@ -217,6 +221,16 @@ def log_evidence_by_mass(weighed: Weighed) -> list[Finding]:
         return []
     by_mass = weighed.log_integral.minus(constant)
     if not agree(by_mass, own):
+        if 0 < seen < 1 and agree(by_mass, LogEvidence(own.value - np.log(seen), own.mcse)):
+            _by_masses(fit, by_mass)
+            return [
+                Finding(
+                    Severity.FINE,
+                    f"Log Z is by the masses of the modes, {by_mass.text}. The method before had "
+                    f"no draws in modes with {1 - seen:.1%} of them, which explains its own "
+                    f"estimate, {own.text}.",
+                )
+            ]
         smaller, larger = sorted((by_mass, own), key=lambda each: each.value)
         fit.tree.attrs.update(evidence_attributes(explaining(larger, smaller)))
         if larger is by_mass:
@@ -235,8 +249,7 @@ def log_evidence_by_mass(weighed: Weighed) -> list[Finding]:
     if not (doubtful or by_mass.mcse < own.mcse):
         return []
     why = "do not depend on shares of draws" if doubtful else "are more precise"
-    fit.tree.attrs.update(evidence_attributes(by_mass))
-    fit.tree.attrs[BY_MASSES] = 1
+    _by_masses(fit, by_mass)
     return [
         Finding(
             Severity.FINE,
@@ -244,3 +257,8 @@ def log_evidence_by_mass(weighed: Weighed) -> list[Finding]:
             f"estimate: {by_mass.text} against {own.text}.",
         )
     ]
+
+
+def _by_masses(fit: Fit, log_evidence: LogEvidence) -> None:
+    fit.tree.attrs.update(evidence_attributes(log_evidence))
+    fit.tree.attrs[BY_MASSES] = 1
