@@ -101,6 +101,8 @@ def check_command(words: Sequence[str]) -> None:
             pass
         case ["python", "-m", "pip", "install", *rest] | ["pip", "install", *rest]:
             _check_packages(rest)
+        case ["python", "-m", "harness.experiment.kept_runs", _, *names]:
+            assert set(names) <= set(experiment_names())
         case ["dask", "scheduler" | "worker" as part, *rest]:
             _check_click(_dask(part), rest)
         case ["export", setting]:
