@@ -157,6 +157,10 @@ class PriorDraws:
 
     Attributes
     ----------
+    parameters
+        The program's parameters by name.
+    fixed
+        Names of data.
     by_statement
         The draws of each statement, by the statement's identity.
     unknown
@@ -172,13 +176,13 @@ class PriorDraws:
 
     def __init__(self, syntax: Syntax, classification: Classification) -> None:
         self._classification = classification
-        self._parameters = {each.name: each for each in parameters(syntax)}
+        self.parameters = {each.name: each for each in parameters(syntax)}
         self.by_statement: dict[int, list[Draw | Mixture]] = {}
         self.unknown: list[Unknown] = []
         self.left_out = set[str]()
-        fixed = declared(syntax).fixed
+        self.fixed = declared(syntax).fixed
         for node in (*syntax.blocks["transformedparameters"], *syntax.blocks["model"]):
-            self._find(node, fixed)
+            self._find(node, self.fixed)
         self._leave_out()
 
     @property
@@ -231,7 +235,7 @@ class PriorDraws:
         unknown term of what is drawn may be a constant of theirs, so it does not count here.
         """
         drawn = self.drawn
-        free = {name for name, each in self._parameters.items() if _is_linear(each)}
+        free = {name for name, each in self.parameters.items() if _is_linear(each)}
         for unknown in self.unknown:
             self.left_out |= names(unknown.nodes) & free - drawn
         if self.unknown and not self.left_out:
@@ -302,7 +306,7 @@ class PriorDraws:
             raise NotSimulatedError(f"{term.name} is not a known density")
         variate, shape = _variate(term.args[0])
         base = _base(variate)
-        parameter = None if base is None else self._parameters.get(name_of(base))
+        parameter = None if base is None else self.parameters.get(name_of(base))
         if parameter is None:
             raise NotSimulatedError(f"{term.name} is not a density of a parameter as declared")
         draw = Draw(parameter, variate, shape, term)

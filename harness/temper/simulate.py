@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from harness.temper.accumulate import rewritten_functions
 from harness.temper.classify import Classification, is_target_call
 from harness.temper.coordinates import is_jacobian
-from harness.temper.declared import declared
 from harness.temper.drawn import Drawing, Given, NotSimulatedError, Region, Shape
 from harness.temper.library import Names
 from harness.temper.marks import Marks
 from harness.temper.needed import needed
-from harness.temper.parameters import Parameter, parameters
+from harness.temper.parameters import Parameter
 from harness.temper.prior import NeededStatements
 from harness.temper.prior_draws import Draw, Mixture, PriorDraws, bounds_of, is_fixed
 from harness.temper.sequence import Uses, in_sequence
@@ -104,8 +103,6 @@ class _Simulator:
     def __init__(self, syntax: Syntax, classification: Classification) -> None:
         self._syntax = syntax
         self._classification = classification
-        self._fixed = declared(syntax).fixed
-        self._parameters = {each.name: each for each in parameters(syntax)}
         self._names = Names(names(tuple(syntax.blocks.values())))
         self._draws = PriorDraws(syntax, classification)
         self._normalised = True
@@ -145,7 +142,10 @@ class _Simulator:
             for name in sorted(self._uses(each, kept).reads & self._draws.left_out):
                 raise NotSimulatedError(f"what is drawn depends on {name}, which is not")
         rows = [
-            *(f"{plain.sized(p.kind, 'Identity')} {p.name};" for p in self._parameters.values()),
+            *(
+                f"{plain.sized(p.kind, 'Identity')} {p.name};"
+                for p in self._draws.parameters.values()
+            ),
             f"real {log_density} = 0;",
             f"{{\n{flat}{writer.statements(body)}\n}}",
         ]
@@ -170,7 +170,7 @@ class _Simulator:
             ),
             log_density,
             self._normalised,
-            tuple(name for name in self._parameters if name in self._draws.left_out),
+            tuple(name for name in self._draws.parameters if name in self._draws.left_out),
         )
 
     def _prepared(self, used: tuple[Node, ...] | list[Node]) -> str:
@@ -246,7 +246,7 @@ class _Simulator:
 
     def _undrawn(self) -> list[Parameter]:
         drawn = self._draws.drawn | self._draws.left_out
-        return [each for name, each in self._parameters.items() if name not in drawn]
+        return [each for name, each in self._draws.parameters.items() if name not in drawn]
 
     def _flat(self, parameter: Parameter, drawing: Drawing) -> str:
         """Text that draws a parameter from the flat density on its bounded support."""
@@ -255,7 +255,7 @@ class _Simulator:
             _, kind, size = items(kind)
             sizes.append(StanText().expression(size))
         constraint, bounds = tag(parameter.transformation), bounds_of(parameter)
-        if constraint not in _FLAT or not all(is_fixed(each, self._fixed) for each in bounds):
+        if constraint not in _FLAT or not all(is_fixed(each, self._draws.fixed) for each in bounds):
             raise NotSimulatedError(f"{parameter.name} has no density, and no fixed bounds")
         shape = _SHAPES.get(tag(kind))
         if shape is None or (sizes and any(map(is_container, bounds))):
