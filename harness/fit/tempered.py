@@ -43,6 +43,7 @@ class TemperedDraws:
         Whether the base is known to integrate to one, so that log Z can be estimated.
     base_mass
         Share of the base's mass that the path reaches; every estimate of log Z accounts for it.
+        Draws outside it (:class:`~harness.path.TemperedPath`, ``positive_only``) have weight 0.
     log_mean_w1, log_mean_w0
         Logs of the mean weights of each draw and those before it that thinning has left out, from
         which log Z is estimated; None without thinning, where they are the draws' own.
@@ -184,6 +185,9 @@ def tempered_draws(
     if across:
         log_weight = np.zeros(delta.shape)
         log_w1, log_w0 = (extended[name].to_numpy() for name in ("log_w1", "log_w0"))
+        if settings.get("positive_only", False):
+            elsewhere = delta == np.inf
+            log_weight, log_w0 = (np.where(elsewhere, -np.inf, w) for w in (log_weight, log_w0))
     else:
         log_weight = _path_log_weight(extended, settings, inv_temp)
         log_w1, log_w0 = (

@@ -135,6 +135,10 @@ class TemperedPath:
         Share of the base's mass that the path reaches, which corrects log Z: see
         :mod:`harness.evidence.base_mass`.  None means all of it, except for a Gaussian base in a
         model with bounds, where it means the share that lies within the bounds.
+    positive_only
+        Whether ``base_mass`` is the share where the target's density is above zero although the
+        form's ladder has a rung at 0, whose draws lie elsewhere, too.  Those do not count, so that
+        log Z does not depend on how often chains pass between the two parts.
     """
 
     base: GaussianBase | None = None
@@ -142,6 +146,7 @@ class TemperedPath:
     log_g: LogG | None = None
     ladder: bool = False
     base_mass: LogMass | None = None
+    positive_only: bool = False
 
     def knots(self, lowest: float = 0.0) -> LogG:
         """Return the knots of log g; a flat log g starts at the lowest inverse temperature."""
@@ -181,8 +186,9 @@ class TemperedPath:
         Returns
         -------
         dict
-            ``base_mass``, its log and the standard error of that; and ``base_mean``, the mean of
-            the part of a Gaussian base that is reached, None if it is not known.
+            ``base_mass``, its log and the standard error of that; ``positive_only``; and
+            ``base_mean``, the mean of the part of a Gaussian base that is reached, None if it is
+            not known.
 
         Raises
         ------
@@ -200,5 +206,6 @@ class TemperedPath:
         mass = mass or WHOLE_BASE
         return {
             "base_mass": [mass.value, mass.mcse],
+            "positive_only": self.positive_only,
             "base_mean": None if mean is None else mean.tolist(),
         }

@@ -470,7 +470,9 @@ def tempered_path(method: Tempered, path: FoundPath) -> TemperedPath:
         log_zeta=path.found.base.log_zeta,
         log_g=path.ladder if on_ladder else path.found.log_g_by_rung,
         ladder=on_ladder,
-        base_mass=path.reached if on_ladder else path.positive,
+        # Draws of the base tell this share better than chains do, which seldom pass its edge.
+        base_mass=path.positive,
+        positive_only=on_ladder,
     )
 
 
