@@ -6,18 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy.integrate import trapezoid
 from scipy.special import logsumexp
 from stan_density import stanli
 
-from harness.diagnosis import Severity
-from harness.evidence import LogEvidence
+from harness.diagnosis import R_HAT_WARNING, Severity
+from harness.evidence import LogEvidence, largest_r_hat
 from harness.fit import Fit
+from harness.modes.group import Group
 from harness.temper import tempered_model
 from harness.user import sample
 from harness.user.bridged import bridged
 from harness.user.given_evidence import evidence_from_fit
+from harness.user.rounds import doubts_about_draws
 from harness.user.symmetrise import COPIES, Symmetrised, symmetrised
 
 assert stanli is not None
@@ -55,9 +58,11 @@ def plain(program: Path, apart: float = 0.0) -> Fit:
     return sample(program, data(apart), method="nuts", engine="stanli", **NUTS).fit
 
 
-def spread(program: Path, fit: Fit, apart: float = 0.0) -> Symmetrised | None:
+def spread(
+    program: Path, fit: Fit, apart: float = 0.0, known: Group | None = None
+) -> Symmetrised | None:
     model = tempered_model(program, data(apart))
-    return symmetrised(model, fit, most_seconds=20, seed=1)
+    return symmetrised(model, fit, known=known, most_seconds=20, seed=1)
 
 
 def exact_log_evidence() -> float:
@@ -183,6 +188,63 @@ def test_draws_that_move_too_rarely_are_spread_as_well(program: Path) -> None:
     assert made is not None
     first = made.fit.posterior["mu"].to_numpy()
     assert np.all(np.sum(first[..., 0] < first[..., 1], axis=1) == NUTS["draws"] // 2)
+
+
+def swap(fit: Fit, where: npt.NDArray[np.bool_]) -> None:
+    """Move draws to their other copy."""
+    mu, w = (fit.posterior[name].to_numpy() for name in ("mu", "w"))
+    fit.posterior["mu"][:] = np.where(where[..., None], mu[..., ::-1], mu)
+    fit.posterior["w"][:] = np.where(where, 1 - w, w)
+
+
+def test_the_limit_is_stricter_where_draws_are_few(program: Path) -> None:
+    """Visits of 20 draws to random copies: R-hat is between the two limits."""
+    fit = plain(program)
+    mu = fit.posterior["mu"].to_numpy()
+    visits = np.random.default_rng(1).random((4, NUTS["draws"] // 20)) < 0.5
+    swap(fit, np.repeat(visits, 20, axis=1) != (mu[..., 0] < mu[..., 1]))
+    mu = fit.posterior["mu"].to_numpy()
+    assert R_HAT_WARNING < largest_r_hat(np.concatenate([mu, mu[..., ::-1]])) < 1.05
+    assert doubts_about_draws(fit)
+    made = spread(program, fit)
+    assert made is not None
+    first = made.fit.posterior["mu"].to_numpy()
+    assert np.all(np.sum(first[..., 0] < first[..., 1], axis=1) == NUTS["draws"] // 2)
+
+
+def test_known_copies_are_used_however_well_draws_move(program: Path) -> None:
+    made = spread(program, plain(program))
+    assert made is not None
+    mixed = made.fit
+    swap(mixed, np.random.default_rng(2).random(mixed.posterior["w"].shape) < 0.3)
+    assert spread(program, mixed) is None
+    again = spread(program, mixed, known=made.in_one_copy.copy.group)
+    assert again is not None
+    assert again.finding.sentence.startswith("There are 2 copies of the posterior")
+    mu = again.fit.posterior["mu"].to_numpy()
+    assert np.all(np.sum(mu[..., 0] < mu[..., 1], axis=1) == NUTS["draws"] // 2)
+
+
+def test_known_copies_of_another_density_are_not_used(program: Path) -> None:
+    made = spread(program, plain(program))
+    assert made is not None
+    group = made.in_one_copy.copy.group
+    assert spread(program, plain(program, apart=0.1), apart=0.1, known=group) is None
+
+
+def test_particles_are_spread_like_draws(program: Path) -> None:
+    made = spread(program, plain(program))
+    assert made is not None
+    rng = np.random.default_rng(3)
+    mu = np.sort(rng.normal(size=(3, 100, 2)))
+    w = rng.random((3, 100))
+    found = made.in_one_copy.spread({"w": w, "mu": mu}, seed=1)
+    same = found["mu"][..., 0] < found["mu"][..., 1]
+    np.testing.assert_allclose(np.sort(found["mu"]), mu)
+    np.testing.assert_allclose(np.where(same, found["w"], 1 - found["w"]), w)
+    # The border between the copies is not quite where the means are equal, so this is no exact
+    # half; the standard deviation is that of a binomial, 5, or less.
+    assert np.all(np.abs(same.sum(axis=1) - 50) < 20)
 
 
 def test_the_evidence_of_a_fit_whose_chains_are_in_different_copies(program: Path) -> None:

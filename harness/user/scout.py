@@ -448,6 +448,8 @@ class _Scout:
         flat = self._density.constrain(particles.reshape(-1, particles.shape[2]))
         shape = particles.shape[:2]
         values = {name: flat[name].reshape(*shape, *flat[name].shape[1:]) for name in flat}
+        if self._in_one_copy is not None:  # NUTS's draws are spread over all copies, too
+            values = self._in_one_copy.spread(values, self._seeds[0])
         return Population(values, leg.log_weight)
 
     def _starts(self, leg: Leg) -> dict[str, FloatArray]:

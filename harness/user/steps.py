@@ -19,6 +19,7 @@ from harness.errors import FAILURES, ToolchainError
 from harness.evidence import LogEvidence
 from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.modes import FoundModes, ModeTable
+from harness.modes.group import Group
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
@@ -131,6 +132,7 @@ class Steps:
         self.by_bridge: LogEvidence | None = None
         self.elsewhere: OtherModes | None = None
         self.found: FoundModes | None = None
+        self._copies: Group | None = None
         self._have_modes: tuple[Fit | None, Fit | None, Fit | None] = (None, None, None)
 
     @property
@@ -204,6 +206,7 @@ class Steps:
                 made = symmetrised(
                     program.model,
                     fit,
+                    known=self._copies,
                     most_seconds=_COPIES_SHARE * self.budget,
                     seed=self.seed,
                 )
@@ -215,6 +218,7 @@ class Steps:
             _tolerate(error, "Copies could not be looked for.")
             return fit, None
         remember(spread, [made.finding])
+        self._copies = made.in_one_copy.copy.group
         return spread, made.in_one_copy
 
     def tempered(

@@ -30,8 +30,10 @@ from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
 from harness.modes.group import Group, OneCopy, copy_around, generated_group
+from harness.modes.permutations import Values
 from harness.modes.symmetries import Symmetries, Symmetry, equal, find_symmetries
 from harness.user.compare import parameters_of
+from harness.user.rounds import doubts_about_draws
 
 COPIES = "copies"
 """Attribute of a fit whose draws are spread over copies: their number."""
@@ -39,7 +41,8 @@ _POINTS = 20
 """Draws at which a change of parameters must leave the density."""
 _DRAWS, _MIXED = 1000, 1.05
 """Draws a chain that are compared with their images, and R-hat of both together up to which the
-chains move between copies well enough: chance takes it beyond 1.01."""
+chains move between copies well enough: chance takes it beyond 1.01.  If more draws are needed
+anyway, that is the limit."""
 _MOST_TOLD = 3
 """Elements of a group that are told in words."""
 
@@ -94,8 +97,26 @@ class InOneCopy:
         """Number of copies, in each of which the density has the same integral."""
         return len(self.copy.group)
 
+    def spread(self, values: Values, seed: int) -> dict[str, FloatArray]:
+        """Return other draws, or particles, spread over all copies.
 
-def symmetrised(model: Model, fit: Fit, *, most_seconds: float, seed: int) -> Symmetrised | None:
+        Parameters
+        ----------
+        values
+            By parameter, shape (chains, draws, ...).
+        seed
+            Seed of the choice among copies.
+        """
+        group = self.copy.group
+        shape = next(iter(values.values())).shape[:2]
+        flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in values.items()}
+        spread = _spread(group, self.copy.brought(group.rows(flat)), shape, seed)
+        return {name: spread[name].reshape(each.shape) for name, each in values.items()}
+
+
+def symmetrised(
+    model: Model, fit: Fit, *, known: Group | None = None, most_seconds: float, seed: int
+) -> Symmetrised | None:
     """Spread draws over all copies; None if there are none, or the chains move between them.
 
     Nothing is done either if the chains disagree when all are in one copy: then they miss more than
@@ -107,6 +128,9 @@ def symmetrised(model: Model, fit: Fit, *, most_seconds: float, seed: int) -> Sy
         The tempered model.
     fit
         Unweighted draws.
+    known
+        Group that leaves the density, between whose copies other chains have not moved; None looks
+        for one.
     most_seconds
         Seconds of wall time in which symmetries are looked for.
     seed
@@ -120,13 +144,17 @@ def symmetrised(model: Model, fit: Fit, *, most_seconds: float, seed: int) -> Sy
         name: drawn.get(name, np.empty((*shape, *size))) for name, size in density.shapes.items()
     }
     flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in draws.items()}
-    every = max(1, shape[0] * shape[1] // _POINTS)
-    some = density.unconstrain_draws({name: each[::every] for name, each in flat.items()})
-    found = find_symmetries(density, some, most_seconds=most_seconds)
-    needed = Symmetries(
-        tuple(each for each in found.changes if not _is_mixed(each, draws)), found.centres
-    )
-    group = generated_group(needed) if needed.changes else None
+    group = known
+    if group is None:
+        every = max(1, shape[0] * shape[1] // _POINTS)
+        some = density.unconstrain_draws({name: each[::every] for name, each in flat.items()})
+        found = find_symmetries(density, some, most_seconds=most_seconds)
+        most = R_HAT_WARNING if doubts_about_draws(fit) else _MIXED
+        needed = Symmetries(
+            tuple(each for each in found.changes if not _is_mixed(each, draws, most)),
+            found.centres,
+        )
+        group = generated_group(needed) if needed.changes else None
     if group is None or len(group) < 2:
         return None
     rows = group.rows(flat)
@@ -136,7 +164,7 @@ def symmetrised(model: Model, fit: Fit, *, most_seconds: float, seed: int) -> Sy
     r_hat = evidence.largest_r_hat(in_one_copy.reshape(*shape, -1))
     if not r_hat <= R_HAT_PROBLEM:
         return None
-    values = group.values(group.applied(_balanced(len(group), shape, seed), in_one_copy))
+    values = _spread(group, in_one_copy, shape, seed)
     one = group.values(in_one_copy)
     before, after = (density(density.unconstrain_draws(v, lengths="one"))[0] for v in (one, values))
     if not equal(before, after):
@@ -144,11 +172,18 @@ def symmetrised(model: Model, fit: Fit, *, most_seconds: float, seed: int) -> Sy
     made = with_parameters(fit, {name: values[name].reshape(draws[name].shape) for name in drawn})
     made.tree.attrs[COPIES] = len(group)
     kept = InOneCopy(density, copy, density.unconstrain_draws(one).reshape(*shape, -1))
-    return Symmetrised(made, kept, _finding(group, r_hat))
+    return Symmetrised(made, kept, _finding(group, r_hat, before=known is not None))
 
 
-def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray]) -> bool:
-    """Whether draws (chains, draws, ...) and their images are from one distribution."""
+def _spread(
+    group: Group, in_one_copy: FloatArray, shape: tuple[int, ...], seed: int
+) -> dict[str, FloatArray]:
+    """Return rows of one copy, each moved to one that is chosen at random, by parameter."""
+    return group.values(group.applied(_balanced(len(group), shape, seed), in_one_copy))
+
+
+def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray], most: float) -> bool:
+    """Whether R-hat of draws (chains, draws, ...) and their images together is at most that."""
     count = next(iter(draws.values())).shape[1]
     every = max(1, count // _DRAWS)
     thin = {name: each[:, ::every] for name, each in draws.items()}
@@ -157,7 +192,7 @@ def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray]) -> bool:
         if np.array_equal(changed, flat[name]):
             continue
         both = np.concatenate([thin[name], changed.reshape(thin[name].shape)])
-        if evidence.largest_r_hat(both) > _MIXED:
+        if evidence.largest_r_hat(both) > most:
             return False
     return True
 
@@ -173,15 +208,16 @@ def _balanced(count: int, shape: tuple[int, ...], seed: int) -> npt.NDArray[np.i
     return np.concatenate(copies)
 
 
-def _finding(group: Group, r_hat: float) -> Finding:
-    """Say what has been done, and what copies are."""
+def _finding(group: Group, r_hat: float, *, before: bool) -> Finding:
+    """Say what has been done, and what copies are; whether other chains have shown it before."""
     told = sorted({in_words(group, each) for each in range(1, len(group))}, key=len)
     more = f", and {len(told) - _MOST_TOLD} more kinds" if len(told) > _MOST_TOLD else ""
     how = " or ".join(f"with {each}" for each in told[:_MOST_TOLD])
+    seen = "There are" if before else "The chains do not move freely between"
     return Finding(
         Severity.FINE if r_hat <= R_HAT_WARNING else Severity.WARNING,
-        f"The chains do not move freely between {len(group)} copies of the posterior, which have "
-        f"the same density: {how}{more}. The draws were brought to one copy, where R-hat is at "
+        f"{seen} {len(group)} copies of the posterior, which have the same density: "
+        f"{how}{more}. The draws were brought to one copy, where R-hat is at "
         f"most {r_hat:.3f}, and then each to one that was chosen at random.",
         "" if r_hat <= R_HAT_WARNING else "Take more draws.",
     )
