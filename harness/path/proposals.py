@@ -28,6 +28,8 @@ PARTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 """Numbers of parts that are tried."""
 _MOST_POINTS = 20_000
 """More draws are thinned: they would not change a fit that matters."""
+_NUMBERS_AT_ONCE = 65_536
+"""Whitened coordinates, over all parts, that are computed at once: they fit into a cache."""
 _IN_VAIN = 2
 """So many numbers in turn that are not worth it are the last."""
 _FEWEST_IN_PART = 8
@@ -62,8 +64,23 @@ class Mixture:
 
     def log_density(self, points: npt.ArrayLike) -> FloatArray:
         """Return the normalised log density at points (..., D); shape (...)."""
-        value: FloatArray = np.logaddexp.reduce(self.terms(points), axis=0)
-        return value
+        return self.shares(points)[1]
+
+    def shares(self, points: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return each part's probability given points (..., D), and their log densities.
+
+        The shapes are (K, ...) and (...).  Where the density is zero, so are all shares.
+        """
+        terms = self.terms(points)
+        highest = terms.max(axis=0)
+        # Faster than logaddexp, which has to go through the parts one after the other.
+        terms -= np.where(np.isfinite(highest), highest, 0.0)
+        share = np.exp(terms, out=terms)
+        total = share.sum(axis=0)
+        with np.errstate(divide="ignore"):
+            value: FloatArray = highest + np.log(total)
+        share /= np.where(total > 0, total, 1.0)
+        return share, value
 
     def log_density_and_gradient(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the log density at points (n, D), shape (n,), and its gradient, (n, D)."""
@@ -100,8 +117,25 @@ class Mixture:
 
     def terms(self, points: npt.ArrayLike) -> FloatArray:
         """Return the log of each part's weighted density at points (..., D); shape (K, ...)."""
-        terms = zip(self.weight, self.parts, strict=True)  # one by one, as points may be many
-        return np.stack([np.log(weight) + part.log_density(points) for weight, part in terms])
+        x = np.asarray(points, dtype=np.float64)
+        means, whiteners, constants = self._stacked
+        number, dimension = means.shape
+        if x.ndim == 0 or x.shape[-1] != dimension:
+            raise DataError(f"the mixture has dimension {dimension}; got points of shape {x.shape}")
+        columns = x.reshape(-1, dimension).T
+        count = columns.shape[1]
+        found = np.empty((number, count))
+        whiten = whiteners.reshape(number * dimension, dimension)
+        offset = (whiteners @ means[..., None]).reshape(-1, 1)
+        block = max(1, _NUMBERS_AT_ONCE // len(whiten))
+        for begin in range(0, count, block):
+            z = whiten @ columns[:, begin : begin + block]
+            z -= offset
+            np.square(z, out=z)
+            found[:, begin : begin + block] = z.reshape(number, dimension, -1).sum(axis=1)
+        found *= -0.5
+        found += constants[:, None]
+        return found.reshape(number, *x.shape[:-1])
 
 
 def fitted_proposal(draws: FloatArray, log_density: LogDensity | None = None) -> GaussianBase:
@@ -247,11 +281,11 @@ def _chosen_mixture(draws: FloatArray, seed: int, parts: Sequence[int]) -> Mixtu
     if chosen is None:
         return None
     # Parts of very different shapes are better off on their own.
-    alone = _expectation_maximisation(inside, _shares(chosen, inside), _ALONE)
+    alone = _expectation_maximisation(inside, chosen.shares(inside)[0], _ALONE)
     if float(alone.log_density(judged).mean()) > best + _WORTH:
         chosen, like = alone, _ALONE
     everything = one.whiten(draws.reshape(-1, dimension))
-    found = _expectation_maximisation(everything, _shares(chosen, everything), like)
+    found = _expectation_maximisation(everything, chosen.shares(everything)[0], like)
     turned = tuple(
         GaussianBase(one.mean + one.cholesky @ part.mean, one.cholesky @ part.cholesky, 0.0)
         for part in found.parts
@@ -334,20 +368,15 @@ def _indicators(part: npt.NDArray[np.intp], number: int) -> FloatArray:
     return np.asarray(part == np.arange(number)[:, None], dtype=np.float64)
 
 
-def _shares(mixture: Mixture, points: FloatArray) -> FloatArray:
-    """Return the probability of each part given points (n, D); shape (K, n)."""
-    log_share = mixture.terms(points)
-    shares: FloatArray = np.exp(log_share - np.logaddexp.reduce(log_share, axis=0))
-    return shares
-
-
 def _expectation_maximisation(points: FloatArray, share: FloatArray, like: float) -> Mixture:
     """Fit a mixture to points (n, D), starting from their shares of parts, (K, n)."""
     found, before = _maximised(points, share, like), -np.inf
     for _ in range(_ITERATIONS):
-        if (now := float(found.log_density(points).mean())) < before + _SETTLED:
+        share, value = found.shares(points)
+        now = float(value.mean())
+        if now < before + _SETTLED:
             break
-        found, before = _maximised(points, _shares(found, points), like), now
+        found, before = _maximised(points, share, like), now
     return found
 
 
@@ -360,9 +389,11 @@ def _maximised(points: FloatArray, share: FloatArray, like: float) -> Mixture:
     held = share.sum(axis=1)
     weight = (held + 0.5) / (count + 0.5 * number)
     mean = share @ points / (held + np.finfo(np.float64).tiny)[:, None]
-    spread = np.stack(
-        [(own * (points - at).T) @ (points - at) for own, at in zip(share, mean, strict=True)]
-    )
+    columns = np.ascontiguousarray(points.T)
+    spread = np.empty((number, dimension, dimension))
+    for k, own in enumerate(share):
+        apart = columns - mean[k][:, None]
+        spread[k] = (own * apart) @ apart.T
     within = spread.sum(axis=0) / count + _SMALLEST * np.eye(dimension)
     mixed = (spread + like * within) / (held + like)[:, None, None]
     root = np.linalg.cholesky(mixed)
