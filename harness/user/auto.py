@@ -53,7 +53,6 @@ from harness.user.modes import (
 )
 from harness.user.near import near_target
 from harness.user.nuts_again import for_longer, with_smaller_steps
-from harness.user.prior import PRIOR
 from harness.user.program import Tempered
 from harness.user.result import UserFit
 from harness.user.rounds import doubt, has_enough_draws, severities
@@ -83,8 +82,7 @@ def auto(steps: Steps, explorer: Explorer) -> UserFit:
     SamplingError, ToolchainError
         If plain NUTS does not finish.  Whatever fails after it is a finding.
     """
-    able = steps.program.why_not_tempered is None
-    plain = steps.plain(densities=("target", PRIOR) if able else ())
+    plain = steps.plain()
     try:
         return _Auto(steps, explorer).result(plain)
     except Exception as error:  # a fault of ours must not cost the draws
@@ -106,6 +104,7 @@ class _Auto:
         if reason is not None:
             finding = search_failed(reason)
             return UserFit(self._steps.finished(plain, [finding]), "nuts")
+        self._steps.program.compile_densities(self._steps.clock)
         with self._steps.clock.step("comparing densities", "check"):
             differ = self._steps.program.disagreement(self._steps.seed)
         if differ is not None:

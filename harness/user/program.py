@@ -57,6 +57,7 @@ from harness.path import starting_values
 from harness.path.data import TemperedPath
 from harness.temper import NoLikelihoodError, What, tempered_model
 from harness.temper.edited import UNEDITED
+from harness.temper.model import CHANGE_OF_VARIABLES, PRIOR_SIMULATION
 from harness.temper.program import self_contained
 from harness.user.agreement import difference_by_editing, disagreement
 from harness.user.clock import Clock
@@ -76,7 +77,9 @@ from harness.user.generated import (
     program_without_generated,
     with_generated,
 )
-from harness.user.scout import FoundPath
+from harness.user.prior import PRIOR
+from harness.user.scout import FoundPath, starts_from_prior
+from harness.user.simulated import can_be_simulated
 from harness.user.unfinished import identity
 
 _TEMPERED_COST = 2.0
@@ -149,20 +152,15 @@ class UserProgram:
             named = re.sub(ours, lambda found: f"{self.path.name}, form {found[1]}", str(error))
             raise type(error)(named) from error
 
-    def compile(
-        self, variants: Iterable[str], clock: Clock, *, densities: Iterable[str] = ()
-    ) -> None:
-        """Compile what is not compiled yet, if the engine is CmdStan.
+    def compile(self, variants: Iterable[str], clock: Clock) -> None:
+        """Compile what NUTS is to run and is not compiled yet, if the engine is CmdStan.
 
         Parameters
         ----------
         variants
-            Variants that NUTS is to run, several at once.
+            The variants, of which several are compiled at once.
         clock
             Where the time goes.
-        densities
-            Variants whose density is evaluated later.  A library is compiled for those that stanli
-            does not support, so that what evaluates them spends its own time only.
         """
         programs = {
             self.model.program(each): each for each in variants if each not in self.compiled
@@ -171,10 +169,26 @@ class UserProgram:
             return
         with clock.step("compiling", "compile"):
             made = compile_programs(programs, require_cmdstan())
-            for each in densities:
+        self.compiled |= {programs[program]: each for program, each in made.items()}
+
+    def compile_densities(self, clock: Clock) -> None:
+        """Compile libraries for what is evaluated in Python, where stanli does not support it.
+
+        What evaluates them later then spends its own time only, which budgets count.  That of the
+        target is there already, since the program has been tempered.
+        """
+        if self.engine != "cmdstan" or self.why_not_tempered is not None:
+            return
+        target = stan_instance(self.model.program("target"), self.model.data)
+        if target.source.engine == "stanli" or not starts_from_prior(self.model):
+            return
+        needed = [PRIOR]
+        if can_be_simulated(self.model):
+            needed += [PRIOR_SIMULATION, CHANGE_OF_VARIABLES]
+        with clock.step("compiling densities", "compile"):
+            for each in needed:
                 with suppress(HarnessError):  # shows again where the density is needed
                     stan_instance(self.model.program(each), self.model.data)
-        self.compiled |= {programs[program]: each for program, each in made.items()}
 
     @property
     def edited_method(self) -> Tempered | None:

@@ -44,12 +44,12 @@ METHODS: tuple[Method, ...] = (
 
 _MOST_PSEUDO_SAMPLES = 1000
 _STEPS: Mapping[Method, int] = {
-    "auto": 20,
+    "auto": 21,
     "nuts": 3,
-    "parallel_tempering": 7,
-    "nested_sampling": 6,
+    "parallel_tempering": 8,
+    "nested_sampling": 7,
 }
-"""The largest number of steps, 7 for a form; those that turn out not to be needed are skipped."""
+"""The largest number of steps, 8 for a form; those that turn out not to be needed are skipped."""
 
 
 @children_end_with_us()
@@ -178,7 +178,7 @@ def sample(
     file = None if out is None else File(out)
     began = time.perf_counter()
     with Unfinished(file) as unfinished:
-        with Clock(_STEPS.get(method, 7), show=progress) as clock, quiet():
+        with Clock(_STEPS.get(method, 8), show=progress) as clock, quiet():
             with clock.step("reading and tempering", "temper"):
                 program = prepare(
                     File(path),
@@ -216,6 +216,8 @@ def sample(
 
 def _by_method(steps: Steps, method: Method, explorer: Explorer, references: References) -> UserFit:
     """Return what a method makes of a program."""
+    if method not in ("nuts", "auto"):  # auto runs NUTS first, and NUTS alone needs none
+        steps.program.compile_densities(steps.clock)
     match method:
         case "nuts":
             return UserFit(steps.finished(steps.plain(), []), "nuts")

@@ -141,13 +141,10 @@ class Steps:
         seconds = self.clock.seconds
         return sum(seconds[name] for name in seconds if name not in _OUTSIDE)
 
-    def plain(self, *, densities: Iterable[str] = ()) -> Fit:
-        """Run plain NUTS on the program itself, before what evaluates the densities of others.
-
-        A run that an earlier call has finished is not made again.
-        """
+    def plain(self) -> Fit:
+        """Run plain NUTS on the program itself; a run that an earlier call has finished counts."""
         program = self.program
-        program.compile([ORIGINAL], self.clock, densities=densities)
+        program.compile([ORIGINAL], self.clock)
 
         def run() -> Fit:
             with self.clock.step("plain NUTS", "nuts"):
