@@ -425,6 +425,27 @@ def test_not_said_to_be_improper(name: str, tmp_path: Path) -> None:
     assert program.flat == ()
 
 
+@pytest.mark.parametrize(
+    ("parameters", "data", "verdict"),
+    [
+        ("real x; array[0] real z;", {}, "normalised"),
+        ("real x; vector[K] z;", {"K": 0}, "normalised"),
+        ("real x; vector[K - 1] z;", {"K": 1}, "normalised"),
+        ("real x; matrix[K, 3] z;", {"K": 0}, "normalised"),
+        ("real x; vector[K] z;", {"K": 1}, "improper"),
+        ("real x; vector[K] z;", {}, "improper"),
+    ],
+)
+def test_what_has_no_elements_needs_no_density(
+    parameters: str, data: dict[str, int], verdict: BaseVerdict, tmp_path: Path
+) -> None:
+    path = tmp_path / "program.stan"
+    path.write_text(Case(parameters, "x ~ normal(0, 1);").text(), encoding="utf-8")
+    (program,) = temper_each(path, ["prior"], data=data)
+    assert program.base_verdict == verdict, program.why
+    assert bool(program.flat) == (verdict == "improper")
+
+
 @pytest.mark.parametrize(("size", "verdict"), [(2, "normalised"), (3, "improper")])
 def test_sizes_that_are_known(size: int, verdict: BaseVerdict, tmp_path: Path) -> None:
     """With its data a program has as many elements as they say."""

@@ -129,6 +129,11 @@ class Notes:
         """All elements of a parameter, with numbers for data that are known."""
         return known(self.wholes[name], self.numbers)
 
+    def has_elements(self, name: str) -> bool:
+        """Whether a parameter may have elements, as far as data that are known tell."""
+        lengths = [each.length for each in self.whole(name) if each is not None]
+        return not any(n is not None and not n.symbol and n.offset <= 0 for n in lengths)
+
     def cells(self, name: str, boxes: Sequence[Box]) -> list[Cell] | None:
         """Cut a parameter into cells, and count the boxes that each is in.
 

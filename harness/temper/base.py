@@ -81,14 +81,16 @@ class _Judge:
         uncovered: list[str] = []
         said = [each.problem for each in self._settled if each.problem is not None]
         problems: list[str] = []
-        for name in self._notes.wholes:
+        # Parameters without elements, such as a vector of length 0, need no density.
+        names = [name for name in self._notes.wholes if self._notes.has_elements(name)]
+        for name in names:
             missing, more = self._missing(name)
             problems += more
             if missing:
                 uncovered.append(name)
                 if not self._notes.declared.bounded(name):
                     flat += told(name, self._notes.whole(name), missing)
-        moving = [name for name in self._notes.wholes if self._moves(name, flat)]
+        moving = [name for name in names if self._moves(name, flat)]
         if flat or moving:
             why = [f"{', '.join(flat)}: no statement that is not tempered gives a density"]
             if moving:
