@@ -20,7 +20,6 @@ from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.modes import Mode, ModeTable
 from harness.modes.words import as_text as modes_as_text
-from harness.report import FitReport
 from harness.user.spent import (
     Prospect,
     Stage,
@@ -301,10 +300,14 @@ class UserFit:
         StoreError
             If the file cannot be written.
         """
+        from harness.report import FitReport  # figures take long to import, and few runs need them
+
         FitReport(self.fit).save(path)
 
     def _repr_html_(self) -> str:
         """Return a summary of the fit for notebooks."""
+        from harness.report import FitReport
+
         return FitReport(self.fit)._repr_html_()
 
 
