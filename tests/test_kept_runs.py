@@ -76,6 +76,13 @@ def test_runs_of_a_store_come_back_as_results(tmp_path: Path) -> None:
         found.load(CELL, 3)
 
 
+def test_cells_that_are_not_finished_are_left_out(tmp_path: Path) -> None:
+    plan = replace(PLAN, tasks=tasks("made_up", (CELL, CELLS[1])))
+    found = kept_runs.runs_of_store(plan, stored(tmp_path, REVISION, REVISION), "2.39.0")
+    assert set(found.frame["cell"]) == {CELL.key}
+    assert len(found.frame) == 4
+
+
 def test_later_runs_are_added_or_replace_those_of_the_same_number(tmp_path: Path) -> None:
     store = stored(tmp_path, REVISION, REVISION)
     whole = kept_runs.runs_of_store(PLAN, store, "2.39.0")
@@ -94,8 +101,9 @@ def test_later_runs_are_added_or_replace_those_of_the_same_number(tmp_path: Path
 
 
 def test_runs_that_cannot_be_kept_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="has no run of made_up in the profile paper"):
-        kept_runs.runs_of_store(PLAN, Store(tmp_path / "none"), "2.39.0")
+    for store in (Store(tmp_path / "none"), stored(tmp_path / "half", REVISION)):
+        with pytest.raises(DataError, match=r"no cell of made_up in .* with all its runs"):
+            kept_runs.runs_of_store(PLAN, store, "2.39.0")
     mixed = stored(tmp_path / "mixed", REVISION, "b" * 40)
     with pytest.raises(DataError, match=r"one checkout; those .* revisions aaa.*, bbb"):
         kept_runs.runs_of_store(PLAN, mixed, "2.39.0")

@@ -77,7 +77,7 @@ class KeptRuns:
 
 
 def runs_of_store(plan: Plan, store: Store, stan_version: str) -> KeptRuns:
-    """Return what a store has of a plan's runs.
+    """Return what a store has of a plan's runs, of cells whose runs are all there.
 
     Raises
     ------
@@ -88,9 +88,10 @@ def runs_of_store(plan: Plan, store: Store, stan_version: str) -> KeptRuns:
     """
     rows: list[dict[str, Any]] = []
     revisions: set[str] = set()
-    for task in plan.tasks:
-        record = store.checked(task)
-        if record is not None:
+    found = [(task, store.checked(task)) for task in plan.tasks]
+    partly = {task.cell.key for task, record in found if record is None}
+    for task, record in found:
+        if record is not None and task.cell.key not in partly:
             revisions.add(record.get("git_revision") or "unknown")
             finished = {"finished": str(record["finished"])[:10]}
             factors = task.cell.factors
@@ -100,7 +101,9 @@ def runs_of_store(plan: Plan, store: Store, stan_version: str) -> KeptRuns:
             ]
     name = plan.experiment.name
     if not rows:
-        raise DataError(f"{store.root} has no run of {name} in the profile {plan.profile}")
+        raise DataError(
+            f"{store.root} has no cell of {name} in the profile {plan.profile} with all its runs"
+        )
     if len(revisions) > 1 or revisions == {"unknown"}:
         raise DataError(
             f"runs are kept if they come from one checkout; those of {name} in {store.root} are of "
