@@ -27,7 +27,12 @@ class Moved(NamedTuple):
 
 
 class HmcMoves:
-    """HMC transitions whose metric is the particles' precision and whose step size adapts itself.
+    """HMC transitions of populations of particles, whose metric and step size adapt themselves.
+
+    The metric is the particles' precision.  Each population has the metric of the others: a
+    transition with a metric that depends on the particle itself does not leave the density
+    invariant.  In 26 dimensions, 256 particles that shared one metric had a log Z that was too low
+    by 0.4 at the end of their ladder.
 
     In more than :data:`MOST_DENSE` dimensions it is the precision of each coordinate alone.
 
@@ -37,32 +42,56 @@ class HmcMoves:
         Number D of coordinates.
     leapfrog_steps
         Leapfrog steps of each trajectory.
+    populations
+        Number P of populations, 2 or more.
     step_size
         The first step size, in units of the particles' standard deviations; by default
         D^(-1/4), about right for a Gaussian.
     """
 
     def __init__(
-        self, dimension: int, leapfrog_steps: int, *, step_size: float | None = None
+        self,
+        dimension: int,
+        leapfrog_steps: int,
+        populations: int,
+        *,
+        step_size: float | None = None,
     ) -> None:
-        self._leapfrog_steps = leapfrog_steps
+        self._leapfrog_steps, self._populations = leapfrog_steps, populations
         self._log_step = float(np.log(step_size or dimension**-0.25))
         self._dense = dimension <= MOST_DENSE
-        self._scale: FloatArray = np.eye(dimension) if self._dense else np.ones(dimension)
+        scale = np.eye(dimension) if self._dense else np.ones((1, dimension))
+        self._scale: FloatArray = np.tile(scale, (populations, 1, 1))
 
     def adapt_to(self, points: FloatArray, share: FloatArray) -> None:
-        """Compute the metric from particles (n, D) with normalised weights (n,)."""
-        deviation = points - share @ points
+        """Compute each population's metric from the particles of the others.
+
+        Parameters
+        ----------
+        points
+            Particles, population after population and equally many in each, shape (n, D).
+        share
+            Their normalised weights, shape (n,).
+        """
+        population = np.repeat(np.arange(self._populations), len(points) // self._populations)
+        others = [population != own for own in range(self._populations)]
+        self._scale = np.array([self._scale_of(points[each], share[each]) for each in others])
+
+    def _scale_of(self, points: FloatArray, share: FloatArray) -> FloatArray:
+        """Return a root of the covariance of some particles, or their standard deviations."""
+        total = share.sum()
+        # All the weight may be in the population that is left out.
+        weight = share / total if total > 0 else np.full(len(share), 1 / len(share))
+        deviation = points - weight @ points
         if not self._dense:
-            variance = share @ np.square(deviation)
-            self._scale = np.sqrt(variance + _floor(variance))
-            return
-        covariance = (share * deviation.T) @ deviation
+            variance = weight @ np.square(deviation)
+            return np.sqrt(variance + _floor(variance))[None]
+        covariance = (weight * deviation.T) @ deviation
         # Adding a thousandth of the variances keeps a cloud usable that has collapsed onto a plane;
         # the metric only affects efficiency.
         spread = np.diag(covariance)
         covariance += np.diag(1e-3 * spread + _floor(spread))
-        self._scale = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
     def move(self, log_density: LogDensity, points: FloatArray, rng: np.random.Generator) -> Moved:
         """Make one transition of every particle (n, D), then adapt the step size.
@@ -94,11 +123,19 @@ class HmcMoves:
 
     def _scaled(self, momentum: FloatArray) -> FloatArray:
         """Return momenta (n, D) of unit variance as velocities."""
-        return momentum @ self._scale.T if self._dense else momentum * self._scale
+        own = self._by_population(momentum)
+        scaled = own @ np.swapaxes(self._scale, 1, 2) if self._dense else own * self._scale
+        return scaled.reshape(momentum.shape)
 
     def _whitened(self, gradient: FloatArray) -> FloatArray:
         """Return gradients (n, D) along the axes of those momenta."""
-        return gradient @ self._scale if self._dense else gradient * self._scale
+        own = self._by_population(gradient)
+        whitened = own @ self._scale if self._dense else own * self._scale
+        return whitened.reshape(gradient.shape)
+
+    def _by_population(self, vectors: FloatArray) -> FloatArray:
+        """Return vectors (n, D) as (P, n / P, D)."""
+        return vectors.reshape(self._populations, -1, vectors.shape[1])
 
 
 def _floor(variance: FloatArray) -> float:

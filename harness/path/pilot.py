@@ -268,7 +268,7 @@ def pilot_of_density(
     path = _Path(log_density, base)
     points, overlap = _start(path, settings, rng)
     count, each = settings.populations, settings.particles // settings.populations
-    moves = HmcMoves(base.mean.size, settings.leapfrog_steps)
+    moves = HmcMoves(base.mean.size, settings.leapfrog_steps, count)
     ladder, acceptance = [0.0], []
     log_z = np.zeros((1, count))  # for each population, at each rung
 
