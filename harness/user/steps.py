@@ -73,9 +73,12 @@ _EFFECTIVE_ENOUGH, _ERROR_ENOUGH = 200, 0.05
 
 With four chains the probability of a mode then has a standard error of 0.018 or less.
 """
+_FIRST_SHARE = 0.5
+"""Share of what the pilots leave of the budget, for the first of the rounds of a tempered run, if
+parallel tempering may take over."""
 _ROUNDS_SHARE, _ROUNDS_ALONE = 0.25, 0.75
-"""Share of what the pilots leave of the budget, for rounds in which a tempered run goes on: if
-parallel tempering may take over, and if nothing follows but the table of modes."""
+"""Share of it for the rounds in which the run goes on: if parallel tempering may take over, and if
+nothing follows but the table of modes."""
 _PATH_ACCEPT = 0.95
 """Acceptance rate that NUTS aims at on a path, unless somebody has chosen one.
 
@@ -250,7 +253,7 @@ class Steps:
                 self.refuse(program.tempered_disagreement(method, path, self.seed, self.num))
             with self.clock.step("the tempered run", "sampling"):
                 nuts = self._for_path
-                nuts = nuts if alone else program.affordable(nuts, left)
+                nuts = nuts if alone else program.affordable(nuts, _FIRST_SHARE * left)
                 fit = program.tempered(method, path, starts, nuts, self.seed, self.num)
             remember(fit, shortened(nuts, self._for_path))
             return fit
