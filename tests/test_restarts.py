@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import harness.user.program as user_program
 from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.restarts import started_anew
@@ -18,7 +17,8 @@ from harness.engine.stanli_nuts import run_stanli_nuts
 from harness.engine.why_ended import some_finished
 from harness.errors import DataError, SamplingError, SomeChainsError
 from harness.evidence import expectation
-from harness.user import sample
+from harness.user import sample, tempered_form
+from harness.user.tempered_form import TemperedForm
 
 NARROW = """
 parameters {
@@ -142,22 +142,17 @@ def test_tempered_chains_start_anew_from_other_points(monkeypatch: pytest.Monkey
             raise SomeChainsError("one failed", "one failed")
         return fit
 
-    monkeypatch.setattr(user_program, "sample", fake)
-    monkeypatch.setattr(user_program, "tempered_path", lambda method, path: None)
+    monkeypatch.setattr(tempered_form, "sample", fake)
+    monkeypatch.setattr(TemperedForm, "form", SimpleNamespace(points=None, program="collapsed"))
+    monkeypatch.setattr(TemperedForm, "along", None)
     monkeypatch.setattr(
-        user_program, "remember", lambda _, findings: fit.tree.attrs.update(f=findings)
+        tempered_form, "remember", lambda _, findings: fit.tree.attrs.update(f=findings)
     )
-    mine: Any = SimpleNamespace(
-        form=lambda *_: SimpleNamespace(points=None, program="collapsed_tempered"),
-        compiled={},
-        engine="stanli",
-        model=None,
-    )
+    program: Any = SimpleNamespace(compiled={}, engine="stanli", model=None)
     starts = {"x": np.arange(100.0), "s": 10 + np.arange(100.0)}
     path: Any = None
-    made = user_program.UserProgram.tempered(
-        mine, "collapsed_tempering", path, starts, NutsSettings(chains=4), 5, 1
-    )
+    form = TemperedForm(program, "collapsed_tempering", path, 1)
+    made = form.run(starts, NutsSettings(chains=4), 5)
     assert made is fit
     first, second = ([each["x"] for each in run.inits] for run in runs)
     assert first == [0.0, 1.0, 2.0, 3.0]

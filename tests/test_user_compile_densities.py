@@ -14,7 +14,8 @@ from harness.engine.program import StanProgram
 from harness.errors import CompileError
 from harness.user import program as module
 from harness.user.clock import Clock
-from harness.user.program import UserProgram, prepare
+from harness.user.prepare import prepare
+from harness.user.program import UserProgram
 
 SIMULATED = """
 data { real y; }

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import DataError, SamplingError
-from harness.user.program import UserProgram, prepare
+from harness.user.prepare import prepare
+from harness.user.program import UserProgram
 
 PROGRAM = """data {
   real y;

@@ -17,7 +17,7 @@ from harness.fit import Fit
 from harness.user import sample
 from harness.user.clock import Clock
 from harness.user.nuts_again import TARGET_ACCEPT, for_longer, with_smaller_steps
-from harness.user.program import prepare
+from harness.user.prepare import prepare
 from harness.user.rounds import doubts_about_draws
 from harness.user.steps import Steps
 from harness.user.unfinished import Unfinished

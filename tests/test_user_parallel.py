@@ -312,7 +312,7 @@ def test_auto_lets_it_take_over_where_the_tempered_run_fails(
     def fails(*_: object) -> Fit:
         raise SamplingError("the tempered run was stopped")
 
-    monkeypatch.setattr("harness.user.program.UserProgram.tempered", fails)
+    monkeypatch.setattr("harness.user.tempered_form.TemperedForm.run", fails)
     program = written(tmp_path, TWO_MODES)
     result = sample(program, {"D": 2}, seed=1, draws=500, engine="stanli", progress=False)
     assert result.method == "parallel_tempering"
@@ -335,7 +335,7 @@ def test_auto_draws_the_prior_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def fails(*_: object) -> Fit:
         raise SamplingError("the tempered run was stopped")
 
-    monkeypatch.setattr("harness.user.program.UserProgram.tempered", fails)
+    monkeypatch.setattr("harness.user.tempered_form.TemperedForm.run", fails)
     monkeypatch.setattr("harness.user.parallel.prior_draws", fails)
     program = written(tmp_path, BIMODAL)
     result = sample(program, BIMODAL_DATA, seed=1, draws=500, engine="stanli", progress=False)

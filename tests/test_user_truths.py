@@ -17,8 +17,8 @@ from harness.diagnosis import Severity
 from harness.errors import DataError
 from harness.user import Method, UserFit, sample
 from harness.user.draw_prior import DriftingPriorError
-from harness.user.program import Tempered
 from harness.user.sample import METHODS
+from harness.user.tempered_form import Tempered
 
 assert stanli is not None
 

@@ -134,10 +134,10 @@ ROUNDS = "harness.user.steps.in_rounds"
     ("method", "stage", "runs", "fails"),
     [
         # Plain NUTS has its quantities by itself: a tempered run is the first to ask for them.
-        ("auto", "tempered", "harness.user.program.UserProgram.tempered", GENERATED),
-        ("auto", "tempered", "harness.user.program.UserProgram.tempered", MODES),
-        ("auto", "tempered", "harness.user.program.UserProgram.tempered", ROUNDS),
-        ("joint_tempering", "tempered", "harness.user.program.UserProgram.tempered", MODES),
+        ("auto", "tempered", "harness.user.tempered_form.TemperedForm.run", GENERATED),
+        ("auto", "tempered", "harness.user.tempered_form.TemperedForm.run", MODES),
+        ("auto", "tempered", "harness.user.tempered_form.TemperedForm.run", ROUNDS),
+        ("joint_tempering", "tempered", "harness.user.tempered_form.TemperedForm.run", MODES),
         ("parallel_tempering", "parallel", "harness.user.steps.parallel_tempering", GENERATED),
         ("nested_sampling", "nested", "harness.user.steps.nested_sampling", GENERATED),
     ],

@@ -15,7 +15,7 @@ from harness.seeds import derived_seeds
 from harness.temper import What
 from harness.user.draw_prior import prior_draws
 from harness.user.legs import fitted_gaussian
-from harness.user.program import prepare
+from harness.user.prepare import prepare
 from harness.user.scout import WIDER, starts_from_prior
 from harness.user.short import ShortRuns
 

@@ -15,11 +15,11 @@ from harness.user.modes import problems_of_modes
 from harness.user.near import in_other_modes
 from harness.user.nested import refuse_without_prior
 from harness.user.parallel import References
-from harness.user.program import Tempered
 from harness.user.result import UserFit
 from harness.user.rounds import severities
 from harness.user.scout import scout_program
 from harness.user.steps import LEAST_SHARE, MODES_SHARE, Steps
+from harness.user.tempered_form import Tempered, TemperedForm
 
 _DRAWS_A_PARTICLE, _FEWEST_PARTICLES = 4, 8
 """Of nested sampling: a particle gives about as many effective draws in ten dimensions."""
@@ -37,7 +37,8 @@ def tempered_alone(steps: Steps, method: Tempered) -> UserFit:
             "--method parallel_tempering, which needs no such path, or auto, which begins with NUTS"
         )
     fit = steps.tempered(method, scouted.path, scouted.starts, scouted=scouted, alone=True)
-    differ = steps.program.difference_by_editing(method, scouted.path, steps.seed, steps.num)
+    form = TemperedForm(steps.program, method, scouted.path, steps.num)
+    differ = form.difference_by_editing(steps.seed)
     found, findings = pilots_evidence(
         steps.program.model, scouted, search_is_sound=True, nuts_is_sound=False
     )

@@ -53,11 +53,11 @@ from harness.user.modes import (
 )
 from harness.user.near import near_target
 from harness.user.nuts_again import for_longer, with_smaller_steps
-from harness.user.program import Tempered
 from harness.user.result import UserFit
 from harness.user.rounds import doubt, has_enough_draws, severities
 from harness.user.scout import Scouted, scout_program
 from harness.user.steps import IN_MODES_SHARE, LEAST_SHARE, MODES_SHARE, Steps
+from harness.user.tempered_form import Tempered
 from harness.user.undefined import about_overflow
 
 _FORM: Tempered = "collapsed_tempering"

@@ -32,7 +32,8 @@ from harness.user.evidence import open_questions
 from harness.user.evidence_result import GivenEvidence
 from harness.user.given_fit import GivenDraws, read_given
 from harness.user.other_modes import described, no_other_mode, other_modes
-from harness.user.program import UserProgram, prepare
+from harness.user.prepare import prepare
+from harness.user.program import UserProgram
 from harness.user.sample import sample
 from harness.user.scout import BUDGET, prior_constant
 from harness.user.symmetrise import InOneCopy, symmetrised

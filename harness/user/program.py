@@ -1,84 +1,52 @@
-"""A user's program with its data: read, checked, tempered, compiled and run."""
+"""A user's program with its data: its forms compiled, and itself run by NUTS."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal
 
-import numpy as np
-
-from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity, remember
-from harness.engine.batched import BatchedDensity
 from harness.engine.compile import CompiledProgram, compile_programs, source_digest
 from harness.engine.nuts import NutsSettings
-from harness.engine.program import StanProgram
 from harness.engine.restarts import started_anew
-from harness.engine.short_nuts import affordable
 from harness.engine.stan_source import stan_instance
-from harness.engine.stanc import Declared, declarations
 from harness.engine.stanli_package import is_unsupported
-from harness.engine.toolchain import require_cmdstan, require_stanc
+from harness.engine.toolchain import require_cmdstan
 from harness.errors import (
     DataError,
     HarnessError,
-    RewriteError,
     SamplingError,
-    ToolchainError,
 )
-from harness.files import write_text
-from harness.fit import Fit, build_fit, reserved_names
-from harness.folders import folder_of_programs
+from harness.fit import Fit, build_fit
 from harness.forms.common import (
     Engine,
     Run,
     VariantRun,
-    chosen_engine,
     run_attributes,
     run_variant,
-    variant_data,
 )
-from harness.forms.continuous_tempering import (
-    ZERO_LIKELIHOOD,
-    CollapsedTempering,
-    JointTempering,
-)
-from harness.forms.form import Form, sample
-from harness.forms.pseudo_extended import PseudoExtended
 from harness.model import Model
-from harness.path import starting_values
-from harness.path.data import TemperedPath
-from harness.temper import NoLikelihoodError, What, tempered_model
-from harness.temper.edited import UNEDITED
 from harness.temper.model import CHANGE_OF_VARIABLES, PRIOR_SIMULATION
-from harness.temper.program import self_contained
-from harness.user.agreement import difference_by_editing, disagreement
+from harness.user.agreement import disagreement
 from harness.user.clock import Clock
 from harness.user.data import (
     NOTHING_TO_SAMPLE,
-    accepted,
-    accepted_by_stanli,
-    checked_data,
-    read_data,
     unsupported,
 )
 from harness.user.generated import (
     ORIGINAL,
     WITHOUT_GENERATED,
     generate,
-    kept_names,
     program_without_generated,
     with_generated,
 )
 from harness.user.prior import PRIOR
-from harness.user.scout import FoundPath, starts_from_prior
+from harness.user.scout import starts_from_prior
 from harness.user.simulated import can_be_simulated
 from harness.user.unfinished import identity
 
@@ -190,46 +158,6 @@ class UserProgram:
                 with suppress(HarnessError):  # shows again where the density is needed
                     stan_instance(self.model.program(each), self.model.data)
 
-    @property
-    def edited_method(self) -> Tempered | None:
-        """The method that runs the edited tempered program; None if there is no such program.
-
-        Raises
-        ------
-        DataError
-            If no method runs it.
-        """
-        edited = self.model.edited
-        if edited is None:
-            return None
-        for method in get_args(Tempered):
-            if edited == method or (edited == ZERO_LIKELIHOOD and method == "collapsed_tempering"):
-                return cast(Tempered, method)
-        raise DataError(f"no method of harness sample runs a tempered program of the form {edited}")
-
-    def form(self, method: Tempered, path: FoundPath, num: int) -> Form:
-        """Return the form that a method runs along the search's path, with N pseudo-samples.
-
-        Raises
-        ------
-        DataError
-            If the edited program cannot pass through points where the likelihood is zero, and there
-            are many.
-        """
-        match method:
-            case "pseudo_extended":
-                return PseudoExtended(num)
-            case "joint_tempering":
-                return JointTempering()
-            case "collapsed_tempering":
-                if path.zero_likelihood and self.model.edited == method:
-                    raise DataError(
-                        f"{self.path}: the likelihood is zero on a share of the prior, where the "
-                        f"edited program cannot pass: edit the one of --method {ZERO_LIKELIHOOD}"
-                    )
-                zero_likelihood = path.zero_likelihood or self.model.edited == ZERO_LIKELIHOOD
-                return CollapsedTempering(zero_likelihood=zero_likelihood)
-
     def disagreement(self, seed: int) -> str | None:
         """Say how stanli's density of the original differs from the compiled program's.
 
@@ -239,32 +167,6 @@ class UserProgram:
         if compiled is None or self.why_not_tempered is not None:
             return None
         return disagreement(compiled, self.model.program("target"), self.model.data, seed=seed)
-
-    def tempered_disagreement(
-        self, method: Tempered, path: FoundPath, seed: int, num: int
-    ) -> str | None:
-        """Say the same of a tempered form, along the search's path."""
-        form = self.form(method, path, num)
-        compiled = self.compiled.get(form.program)
-        if compiled is None:
-            return None
-        everything = self.tempered_data(method, path, num)
-        return disagreement(compiled, self.model.program(form.program), everything, seed=seed)
-
-    def difference_by_editing(
-        self, method: Tempered, path: FoundPath, seed: int, num: int
-    ) -> str | None:
-        """Say how the density of an edited tempered program differs from the one we would write."""
-        if self.model.edited != self.form(method, path, num).program:
-            return None
-        everything = self.tempered_data(method, path, num)
-        unedited, edited = map(self.model.program, (UNEDITED, self.model.edited))
-        return difference_by_editing(unedited, edited, everything, seed=seed)
-
-    def tempered_data(self, method: Tempered, path: FoundPath, num: int) -> dict[str, Any]:
-        """Return the data of a tempered form's program, along the search's path."""
-        form, along = self.form(method, path, num), tempered_path(method, path)
-        return variant_data(self.model, form.program, form.data(self.model, along))
 
     def identity(
         self,
@@ -303,7 +205,7 @@ class UserProgram:
             | {"parameters": json.dumps(parameters)},
         )
         if failed:
-            remember(fit, [_chains_failed(failed)])
+            remember(fit, [chains_failed(failed)])
         return fit
 
     def _plain(self, nuts: NutsSettings, seed: int) -> VariantRun:
@@ -348,100 +250,6 @@ class UserProgram:
             digest=source_digest(original),
         )
 
-    def tempered(
-        self,
-        method: Tempered,
-        path: FoundPath,
-        starts: Mapping[str, FloatArray],
-        nuts: NutsSettings,
-        seed: int,
-        num: int,
-    ) -> Fit:
-        """Run a tempered form along the search's path, its chains from the starting points.
-
-        If some chains do not get on from there, all start anew from others of the points.
-        """
-        form = self.form(method, path, num)
-
-        def run(each: int) -> Fit:
-            chosen = starts if each == seed else _in_other_order(starts, each)
-            inits = starting_values(chosen, chains=nuts.chains, num_pseudo_samples=form.points)
-            settings = Run(
-                seed=each,
-                nuts=nuts,
-                inits=inits,
-                compiled=self.compiled.get(form.program),
-                engine=self.engine,
-            )
-            return sample(self.model, form, tempered_path(method, path), settings)
-
-        fit, failed = started_anew(run, seed)
-        if failed:
-            remember(fit, [_chains_failed(failed)])
-        return fit
-
-    def affordable(self, nuts: NutsSettings, most_seconds: float) -> NutsSettings:
-        """Return settings of a tempered run by stanli, which nothing can stop, for the time left.
-
-        Parameters
-        ----------
-        nuts
-            Those that are wanted; CmdStan, which is quicker, takes them as they are.
-        most_seconds
-            Seconds that it may take, roughly.
-        """
-        if self.engine != "stanli":
-            return nuts
-        target = BatchedDensity(self.model.program("target"), self.model.data)
-        return affordable(nuts, target, most_seconds, weight=_TEMPERED_COST)
-
-    def continued(
-        self, method: Tempered, path: FoundPath, fit: Fit, nuts: NutsSettings, seed: int
-    ) -> Fit:
-        """Go on with a tempered run that has no pseudo-samples, from its chains' last states.
-
-        CmdStan keeps the metric of the run's draws and adapts the step size only; stanli, which
-        takes no metric, adapts both, starting from those states.
-
-        Parameters
-        ----------
-        method, path
-            Those of the run.
-        fit
-            The run's last round.
-        nuts
-            Settings of the next one.
-        seed
-            Its seed.
-        """
-        form, raw = self.form(method, path, 1), fit.raw
-        last = {
-            name: raw[name].isel(draw=-1).transpose("chain", ...).to_numpy()
-            for name in fit.parameters
-        }
-        run = Run(
-            seed=seed,
-            nuts=nuts,
-            inits=starting_values(last, chains=nuts.chains),
-            inv_metric=self._inv_metric(fit) if self.engine == "cmdstan" else None,
-            compiled=self.compiled.get(form.program),
-            engine=self.engine,
-        )
-        return sample(self.model, form, tempered_path(method, path), run)
-
-    def _inv_metric(self, fit: Fit) -> FloatArray:
-        """Return variances of a run's raw, unconstrained draws, shrunk as Stan does it."""
-        raw = fit.raw
-        flat = {
-            name: raw[name].transpose("chain", "draw", ...).to_numpy() for name in fit.parameters
-        }
-        values = {name: each.reshape(-1, *each.shape[2:]) for name, each in flat.items()}
-        density = BatchedDensity(self.model.program("target"), self.model.data)
-        points = density.unconstrain_draws(values)
-        share = len(points) / (len(points) + _PRIOR_DRAWS)
-        shrunk: FloatArray = share * points.var(axis=0) + (1 - share) * _PRIOR_VARIANCE
-        return shrunk
-
     def programs(self, fit: Fit) -> list[tuple[str, str]]:
         """Return names and texts of the original program and of the form that made a fit."""
         variant = fit.tree.attrs["program"].rpartition("-")[2]
@@ -460,144 +268,10 @@ class UserProgram:
         return with_generated(fit, self.model, self.names, compiled=compiled, seed=seed)
 
 
-def _in_other_order(starts: Mapping[str, FloatArray], seed: int) -> dict[str, FloatArray]:
-    """Return starting points by parameter, shape (n, ...), in a random order."""
-    count = min(len(each) for each in starts.values())
-    order = np.random.default_rng(seed).permutation(count)
-    return {name: each[order] for name, each in starts.items()}
-
-
-def _chains_failed(why: str) -> Finding:
+def chains_failed(why: str) -> Finding:
     """Report that chains started anew because some ended, and why."""
     return Finding(
         Severity.FINE,
         "Some chains ended with an error where they had started, so all started anew elsewhere: "
         f"{why.rstrip('.')}.",
     )
-
-
-def tempered_path(method: Tempered, path: FoundPath) -> TemperedPath:
-    """Return the search's path as the method's form takes it."""
-    on_ladder = method == "collapsed_tempering"
-    return TemperedPath(
-        base=path.base,
-        log_zeta=path.found.base.log_zeta,
-        log_g=path.ladder if on_ladder else path.found.log_g_by_rung,
-        ladder=on_ladder,
-        # Draws of the base tell this share better than chains do, which seldom pass its edge.
-        base_mass=path.positive,
-        positive_only=on_ladder,
-    )
-
-
-def prepare(
-    path: Path,
-    data: Path | str | Mapping[str, Any] | None,
-    what: What,
-    include_paths: tuple[Path, ...],
-    engine: Engine,
-    *,
-    tempered: Literal["no", "if possible", "yes"],
-    edited: Path | None = None,
-) -> UserProgram:
-    """Read, check and temper a program; nothing is compiled yet.
-
-    Parameters
-    ----------
-    path, data, what, include_paths, engine
-        As for :func:`harness.user.sample`.  If only the likelihood is to be tempered and there is
-        none, everything is.
-    tempered
-        Whether the program's tempered forms are needed.  If they are not, neither stanli nor a
-        statement to temper is needed either.
-    edited
-        A tempered program that is run in place of ours; see :func:`harness.temper.tempered_model`.
-
-    Raises
-    ------
-    CompileError
-        If the program is not valid Stan.
-    DataError, ToolchainError
-        If the data do not fit the program, a tool is missing that is needed, or the program cannot
-        be tempered and ``tempered`` is ``"yes"``.
-    """
-    given, where = read_data(data)
-    program = StanProgram(path, (*include_paths, path.parent))
-    blocks = declarations(program, require_stanc())
-    kept, left_out = kept_names(blocks)
-    _refuse(path, blocks, kept)
-    chosen = chosen_engine(engine)
-    checked = checked_data(blocks["inputs"], given, where)
-    model = original_model(path, checked, blocks["parameters"], include_paths)
-    numbers = len(blocks["parameters"])
-    reason: str | None = "only plain NUTS was asked for"
-    if chosen == "stanli":
-        numbers = accepted_by_stanli(program, checked, where)
-    elif tempered == "yes":
-        accepted(program, checked, where)
-    without_likelihood = False
-    if tempered != "no":
-        try:
-            temper = partial(
-                tempered_model, path, checked, include_paths=include_paths, edited=edited
-            )
-            try:
-                model = temper(what=what)
-            except NoLikelihoodError:
-                model, without_likelihood = temper(what="all"), True
-            reason = None
-        except (DataError, RewriteError, ToolchainError) as error:
-            if tempered == "yes":
-                raise
-            reason = str(error)
-    generates = bool(blocks["generated quantities"])
-    later = {**blocks["transformed parameters"], **blocks["generated quantities"]}
-    containers = frozenset(name for name in kept if later[name].dimensions)
-    return UserProgram(
-        path,
-        model,
-        reason,
-        without_likelihood,
-        chosen,
-        kept,
-        containers,
-        left_out,
-        generates,
-        numbers,
-        {},
-    )
-
-
-def original_model(
-    path: Path,
-    data: Mapping[str, Any],
-    parameters: Mapping[str, Declared],
-    include_paths: tuple[Path, ...],
-) -> Model:
-    """Return a model whose only variant is the program itself, with its includes written out."""
-    text = self_contained(path, include_paths=include_paths)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    folder = folder_of_programs("original", digest, path)
-    if not (folder / f"{ORIGINAL}.stan").is_file():
-        write_text(folder / f"{ORIGINAL}.stan", text)
-    # The dimension is not needed to run the program itself.
-    return Model(path.stem, folder, data, tuple(parameters), dimension=0)
-
-
-def _refuse(path: Path, blocks: Mapping[str, Mapping[str, Declared]], kept: Iterable[str]) -> None:
-    parameters = blocks["parameters"]
-    if not parameters:
-        raise DataError(f"{path} has no parameters, so that there is nothing to sample")
-    declared = {name: each for block in blocks.values() for name, each in block.items()}
-    for names in ([*parameters, *kept], blocks["inputs"]):
-        for name in reserved_names({each: declared[each].dimensions for each in names}):
-            raise DataError(
-                f"{path}: an axis of the results has the name {name}, so no variable can have it; "
-                "call the variable something else"
-            )
-    strange = [name for name, each in parameters.items() if each.type != "real"]
-    if strange:
-        raise DataError(
-            f"{path}: results cannot hold the parameter {strange[0]}, which is a complex number or "
-            "a tuple; declare its parts as separate parameters"
-        )

@@ -20,10 +20,11 @@ from harness.user.alone import nested_alone, parallel_alone, tempered_alone
 from harness.user.auto import auto
 from harness.user.clock import Clock, quiet
 from harness.user.parallel import References
-from harness.user.program import Tempered, prepare
+from harness.user.prepare import prepare
 from harness.user.result import UserFit
 from harness.user.scout import BUDGET
 from harness.user.steps import Steps
+from harness.user.tempered_form import Tempered, edited_method
 from harness.user.unfinished import Unfinished, not_run_again
 
 Method = Literal["auto", "nuts", "parallel_tempering", "nested_sampling"] | Tempered
@@ -189,12 +190,11 @@ def sample(
                     tempered="yes" if tempered is not None else _needs_forms(method),
                     edited=None if tempered is None else File(tempered),
                 )
-            if program.edited_method is not None:
-                if method not in ("auto", program.edited_method):
-                    raise DataError(
-                        f"{tempered} has the form {program.edited_method}, not {method}"
-                    )
-                method = program.edited_method
+            edited = edited_method(program.model)
+            if edited is not None:
+                if method not in ("auto", edited):
+                    raise DataError(f"{tempered} has the form {edited}, not {method}")
+                method = edited
             points = num_pseudo_samples if method == "pseudo_extended" else 1
             nuts.refuse_too_large(points * program.numbers)
             with program.named_errors():

@@ -42,11 +42,12 @@ from harness.user.nested import nested_sampling
 from harness.user.other_modes import OtherModes, no_other_mode
 from harness.user.parallel import References, parallel_tempering
 from harness.user.prior import PRIOR, PriorDraws, log_prior_integral, prior_attributes
-from harness.user.program import Tempered, UserProgram
+from harness.user.program import UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
 from harness.user.symmetrise import InOneCopy, symmetrised
+from harness.user.tempered_form import Tempered, TemperedForm
 from harness.user.undefined import about_overflow, about_undefined, undefined_near
 from harness.user.unfinished import Stage, Unfinished
 from harness.user.weigh import (
@@ -235,8 +236,7 @@ class Steps:
         It goes on in rounds with the time that the pilots have left, unless it has pseudo-samples.
         ``alone`` tells that no other method can take over.
         """
-        program = self.program
-        form = program.form(method, path, self.num)
+        program, form = self.program, TemperedForm(self.program, method, path, self.num)
         originals = [ORIGINAL] if program.generates else []
         settings: dict[str, Any] = {
             "method": method,
@@ -248,33 +248,32 @@ class Steps:
         most_seconds = (_ROUNDS_ALONE if alone else _ROUNDS_SHARE) * left
 
         def run() -> Fit:
-            program.compile([form.program, *originals], self.clock)
+            program.compile([form.variant, *originals], self.clock)
             with self.clock.step("comparing densities", "check"):
-                self.refuse(program.tempered_disagreement(method, path, self.seed, self.num))
+                self.refuse(form.disagreement(self.seed))
             with self.clock.step("the tempered run", "sampling"):
                 nuts = self._for_path
-                nuts = nuts if alone else program.affordable(nuts, _FIRST_SHARE * left)
-                fit = program.tempered(method, path, starts, nuts, self.seed, self.num)
+                nuts = nuts if alone else form.affordable(nuts, _FIRST_SHARE * left)
+                fit = form.run(starts, nuts, self.seed)
             remember(fit, shortened(nuts, self._for_path))
             return fit
 
         def run_in_rounds() -> Fit:
             before = self.clock.seconds.get("sampling", 0.0)
             # What goes on from the states of a run needs the path of that run.
-            data = program.tempered_data(method, path, self.num)
             made_by = program.identity(
-                self._for_path, self.seed, form.program, data=data, **settings
+                self._for_path, self.seed, form.variant, data=form.data, **settings
             )
             first = self._once("tempered", "sampling", made_by, run)
             took = self.clock.seconds["sampling"] - before
-            program.compile([form.program], self.clock)
+            program.compile([form.variant], self.clock)
             with self.clock.timed("sampling"):
-                return self._in_rounds(method, path, first, took, most_seconds)
+                return self._in_rounds(form, first, took, most_seconds)
 
         # The path is left out: draws along another one, which pilots in a hurry may find, are draws
         # of the same program.
         rounds = method != "pseudo_extended"
-        made_by = program.identity(self._for_path, self.seed, form.program, **settings)
+        made_by = program.identity(self._for_path, self.seed, form.variant, **settings)
         fit = self._once("tempered", "sampling", made_by, run_in_rounds if rounds else run)
         program.compile(originals, self.clock)
         with self.clock.step("generated quantities", "generate"):
@@ -285,9 +284,7 @@ class Steps:
         """Settings of NUTS whose steps suit the target's end of a path, too."""
         return self.nuts if self.chosen_steps else replace(self.nuts, target_accept=_PATH_ACCEPT)
 
-    def _in_rounds(
-        self, method: Tempered, path: FoundPath, first: Fit, took: float, most_seconds: float
-    ) -> Fit:
+    def _in_rounds(self, form: TemperedForm, first: Fit, took: float, most_seconds: float) -> Fit:
         """Go on with a tempered run in rounds, if more draws may help."""
 
         def again(fit: Fit, draws: int, number: int) -> Fit:
@@ -296,9 +293,7 @@ class Steps:
             if self.program.engine == "cmdstan":  # which keeps the metric
                 warmup = min(warmup, _ROUND_WARMUP)
             nuts = replace(self._for_path, warmup=warmup, draws=draws)
-            return self.program.continued(
-                method, path, fit, nuts, derived_seed(self.seed, 12, number)
-            )
+            return form.continued(fit, nuts, derived_seed(self.seed, 12, number))
 
         made = in_rounds(
             first, again, first_seconds=took, most_seconds=most_seconds, seed=self.seed
