@@ -41,7 +41,7 @@ def largest_change(power: float) -> float:
         value, gradient = two_scales(points)
         return power * value, gradient
 
-    after = slice_along_differences(density, before, POPULATIONS, rng)
+    after = slice_along_differences(density, before, before, POPULATIONS, rng)
     assert np.mean(np.all(after != before, axis=1)) > 0.99
     change = (statistics(after) - statistics(before)).reshape(POPULATIONS, EACH, -1).mean(axis=1)
     return float(np.max(np.abs(change.mean(axis=0) / change.std(axis=0) * np.sqrt(POPULATIONS))))
@@ -51,7 +51,7 @@ def test_exact_draws_stay_draws_of_the_density() -> None:
     # Nine statistics: a sound update exceeds the bound with probability 1e-3.
     bound = norm.isf(1e-3 / 2 / 9)
     assert largest_change(1.0) < bound
-    assert largest_change(0.9) > 2 * bound  # another density is noticed
+    assert largest_change(0.8) > 2 * bound  # another density is noticed
 
 
 def test_particles_in_one_place_stay_there_and_none_leaves_the_support() -> None:
@@ -60,10 +60,34 @@ def test_particles_in_one_place_stay_there_and_none_leaves_the_support() -> None
 
     rng = np.random.default_rng(5)
     points = np.concatenate([np.ones((8, D)), rng.random((8, D))])
-    moved = slice_along_differences(inside, points, 2, rng)
-    np.testing.assert_array_equal(moved[:8], points[:8])
+    moved = slice_along_differences(inside, points, points, 2, rng)
+    np.testing.assert_array_equal(moved[8:], points[8:])
     assert np.all(moved > 0)
-    assert np.all(moved[8:] != points[8:])
+    assert np.all(moved[:8] != points[:8])
+
+
+@pytest.mark.parametrize("children", [2, 4])
+def test_particles_with_one_parent_are_draws_of_the_density(children: int) -> None:
+    """After resampling particles share parents, and their squared lengths still have the mean D.
+
+    With differences of the same population's particles that was 8.84 and 6.88 in ten dimensions.
+    """
+    rng, dimension, populations, repeats = np.random.default_rng(6), 10, 8, 300
+
+    def normal(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return -0.5 * np.square(points).sum(axis=1), -points
+
+    found = np.empty(repeats)
+    for number in range(repeats):
+        parents = rng.standard_normal((populations * EACH // children, dimension))
+        began = points = np.repeat(parents, children, axis=0)
+        for _ in range(4):
+            points = slice_along_differences(normal, points, began, populations, rng)
+        assert np.mean(np.all(points != began, axis=1)) > 0.9
+        found[number] = np.square(points).sum(axis=1).mean()
+    error = found.std(ddof=1) / np.sqrt(repeats)
+    assert abs(found.mean() - dimension) < 4 * error
+    assert error < 0.05
 
 
 def by_hand(start: float, width: float, most_widths: int, rng: np.random.Generator) -> float:
@@ -138,7 +162,7 @@ def test_no_gradient_is_computed_where_a_density_has_a_way_without() -> None:
         return -0.5 * np.square(points).sum(axis=1), -points
 
     points = np.random.default_rng(3).normal(size=(40, 3))
-    one = slice_along_differences(Density(), points, 2, np.random.default_rng(4))
-    other = slice_along_differences(normal, points, 2, np.random.default_rng(4))
+    one = slice_along_differences(Density(), points, points, 2, np.random.default_rng(4))
+    other = slice_along_differences(normal, points, points, 2, np.random.default_rng(4))
     np.testing.assert_array_equal(one, other)
     assert not np.array_equal(one, points)

@@ -485,12 +485,12 @@ def _moved(
         correlations.append(_largest_correlation(began, points))
     rate = float(np.mean(rates))
     if settings.most_moves and correlations[-1] > _CORRELATION:
-        correlations = []
+        correlations, guides = [], points
         while len(correlations) < settings.most_moves and (
             not correlations or _still_leaving(correlations)
         ):
             before_each()
-            points = slice_along_differences(log_density, points, settings.populations, rng)
+            points = slice_along_differences(log_density, points, guides, settings.populations, rng)
             correlations.append(_largest_correlation(began, points))
     return points, rate
 

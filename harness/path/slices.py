@@ -1,10 +1,12 @@
 """Slice sampling of many points along lines, and along differences of others, without tuning.
 
 :func:`slice_along_lines` steps out and shrinks, whatever the lines and the density are.  Along
-differences a particle's line is parallel to the difference of two particles from the other half of
-its population.  Where particles are in several modes, or in a neck and a mouth, such differences
-have the scales and directions of all of them, which no one metric has.  Given the other half, the
-update leaves the density invariant, and so does updating one half after the other.
+differences a particle's line is parallel to the difference of two particles of other populations.
+Where particles are in several modes, or in a neck and a mouth, such differences have the scales and
+directions of all of them, which no one metric has.  They are differences of the places where those
+particles were at first, so that a population's updates leave the density invariant, however many
+follow each other.  Particles of the same population would not do: after resampling some have one
+parent, and a line through a particle's own parent leads to the other one too often.
 
 References
 ----------
@@ -36,9 +38,13 @@ _There = TypeVar("_There")
 
 
 def slice_along_differences(
-    log_density: LogDensity, points: FloatArray, populations: int, rng: np.random.Generator
+    log_density: LogDensity,
+    points: FloatArray,
+    began: FloatArray,
+    populations: int,
+    rng: np.random.Generator,
 ) -> FloatArray:
-    """Update every particle once; the halves of each population take turns.
+    """Update every particle once.
 
     Parameters
     ----------
@@ -46,10 +52,13 @@ def slice_along_differences(
         Log density, whose gradient is not used, nor computed if it has a way without
         (:func:`harness.arrays.values_of`).
     points
-        Particles where the density is positive, population after population, equally many in each
-        and at least 4, shape (n, D).
+        Particles where the density is positive, population after population, equally many in each,
+        shape (n, D).
+    began
+        Where they were before the first of such updates, shape (n, D); the differences are of
+        these places.
     populations
-        Number of populations, which share nothing.
+        Number of populations, independent of each other; at least 2.
     rng
         Source of randomness.
 
@@ -59,18 +68,12 @@ def slice_along_differences(
         Where they are then, shape (n, D).
     """
     each = len(points) // populations
-    moved = points.copy()
-    shuffled = rng.permuted(np.arange(len(points)).reshape(populations, each), axis=1)
-    halves = shuffled[:, : each // 2], shuffled[:, each // 2 :]
-    for moving, others in (halves, halves[::-1]):
-        count = others.shape[1]
-        first = rng.integers(count, size=moving.shape)
-        second = (first + rng.integers(1, count, size=moving.shape)) % count
-        population = np.arange(populations)[:, None]
-        one, other = others[population, first].ravel(), others[population, second].ravel()
-        rows = moving.ravel()
-        moved[rows] = _along(values_of(log_density), moved[rows], moved[one] - moved[other], rng)
-    return moved
+    own = np.repeat(each * np.arange(populations), each)  # where a population begins
+    count = len(points) - each
+    first = rng.integers(count, size=len(points))
+    second = (first + rng.integers(1, count, size=len(points))) % count
+    one, other = (chosen + each * (chosen >= own) for chosen in (first, second))
+    return _along(values_of(log_density), points, began[one] - began[other], rng)
 
 
 def _along(
