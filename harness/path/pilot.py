@@ -64,8 +64,8 @@ class PilotSettings:
         Number of particles, shared evenly among the populations.
     populations
         Number of populations.  Each is resampled on its own, so that their estimates of Z are
-        independent, except for the ladder and the moves, which they share.  Their spread gives the
-        error of log Z.
+        independent, except that they share the ladder and the step size, and that each moves with
+        the metric of the others.  Their spread gives the error of log Z.
     conditional_ess
         Conditional effective sample size from one rung of the ladder to the next, as a share of
         the particles (Zhou et al. 2016, eq. 10); closer to 1 makes more rungs.
