@@ -15,6 +15,7 @@ from harness.diagnosis import Finding, Severity, diagnose
 from harness.diagnosis.advice import advice_for
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
+from harness.engine.linear_algebra import one_thread_of_linear_algebra
 from harness.engine.unit_vectors import squared_lengths
 from harness.errors import FAILURES, DataError, HarnessError, SamplingError, one_line
 from harness.evidence import LogEvidence
@@ -53,6 +54,7 @@ _DROPPING = re.compile(r"_lup[dm]f\s*\(")
 _SHOWN = 3
 
 
+@one_thread_of_linear_algebra()
 def evidence_from_fit(
     fit: Any,
     model: Path | str,

@@ -9,6 +9,7 @@ from pathlib import Path as File
 from typing import Any, Literal, get_args
 
 from harness.engine.cores import cores
+from harness.engine.linear_algebra import one_thread_of_linear_algebra
 from harness.engine.nuts import NutsSettings
 from harness.engine.processes import children_end_with_us
 from harness.errors import DataError
@@ -54,6 +55,7 @@ _STEPS: Mapping[Method, int] = {
 
 
 @children_end_with_us()
+@one_thread_of_linear_algebra()
 def sample(
     path: File | str,
     data: File | str | Mapping[str, Any] | None = None,
