@@ -9,7 +9,7 @@ from scipy.stats import norm
 from harness.arrays import FloatArray
 from harness.path.slices import Flags, Rows, slice_along_differences, slice_along_lines
 
-POPULATIONS, EACH, D = 2000, 16, 3
+POPULATIONS, EACH, D = 6000, 16, 3
 SDS = np.array([0.02, 1.0])  # of a narrow and a wide component, equally probable
 CENTRES = np.array([-1.0, 1.0])  # of every coordinate
 
@@ -19,6 +19,11 @@ def two_scales(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     z = (points[:, None, :] - CENTRES[:, None]) / SDS[:, None]
     log_component = -0.5 * np.square(z).sum(axis=2) - D * np.log(SDS)
     return np.logaddexp(log_component[:, 0], log_component[:, 1]), np.zeros_like(points)
+
+
+def normal(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A standard normal, without its constant."""
+    return -0.5 * np.square(points).sum(axis=1), -points
 
 
 def exact_draws(rng: np.random.Generator) -> FloatArray:
@@ -51,7 +56,7 @@ def test_exact_draws_stay_draws_of_the_density() -> None:
     # Nine statistics: a sound update exceeds the bound with probability 1e-3.
     bound = norm.isf(1e-3 / 2 / 9)
     assert largest_change(1.0) < bound
-    assert largest_change(0.8) > 2 * bound  # another density is noticed
+    assert largest_change(0.9) > 2 * bound  # another density is noticed
 
 
 def test_particles_in_one_place_stay_there_and_none_leaves_the_support() -> None:
@@ -73,9 +78,6 @@ def test_particles_with_one_parent_are_draws_of_the_density(children: int) -> No
     With differences of the same population's particles that was 8.84 and 6.88 in ten dimensions.
     """
     rng, dimension, populations, repeats = np.random.default_rng(6), 10, 8, 300
-
-    def normal(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return -0.5 * np.square(points).sum(axis=1), -points
 
     found = np.empty(repeats)
     for number in range(repeats):
@@ -157,9 +159,6 @@ def test_no_gradient_is_computed_where_a_density_has_a_way_without() -> None:
 
         def values(self, points: FloatArray) -> FloatArray:
             return normal(points)[0]
-
-    def normal(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return -0.5 * np.square(points).sum(axis=1), -points
 
     points = np.random.default_rng(3).normal(size=(40, 3))
     one = slice_along_differences(Density(), points, points, 2, np.random.default_rng(4))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np  # noqa: F401  (libraries that are not there yet cannot be told)
-import scipy.linalg  # noqa: F401
+import scipy.linalg  # noqa: F401  (and NumPy: libraries that are not loaded yet cannot be told)
 from threadpoolctl import threadpool_limits
 
 

@@ -40,7 +40,7 @@ _There = TypeVar("_There")
 def slice_along_differences(
     log_density: LogDensity,
     points: FloatArray,
-    began: FloatArray,
+    guides: FloatArray,
     populations: int,
     rng: np.random.Generator,
 ) -> FloatArray:
@@ -54,9 +54,9 @@ def slice_along_differences(
     points
         Particles where the density is positive, population after population, equally many in each,
         shape (n, D).
-    began
-        Where they were before the first of such updates, shape (n, D); the differences are of
-        these places.
+    guides
+        Places that the differences are of: where the particles were before the first of such
+        updates, shape (n, D).
     populations
         Number of populations, independent of each other; at least 2.
     rng
@@ -73,7 +73,7 @@ def slice_along_differences(
     first = rng.integers(count, size=len(points))
     second = (first + rng.integers(1, count, size=len(points))) % count
     one, other = (chosen + each * (chosen >= own) for chosen in (first, second))
-    return _along(values_of(log_density), points, began[one] - began[other], rng)
+    return _along(values_of(log_density), points, guides[one] - guides[other], rng)
 
 
 def _along(
