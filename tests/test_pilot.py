@@ -268,7 +268,7 @@ def test_a_population_moves_with_the_metric_of_the_others(dimension: int) -> Non
     for cloud, share in ((points, equal), (changed, uneven)):
         moves = HmcMoves(dimension, 3, 4, step_size=0.05)
         moves.adapt_to(cloud, share)
-        made = moves.move(_standard_normal, points, np.random.default_rng(16))
+        made = moves.move(standard_normal(dimension), points, np.random.default_rng(16))
         assert made.acceptance > 0.9
         ends.append(made.points)
     np.testing.assert_allclose(ends[0][own], ends[1][own], rtol=1e-12)
@@ -276,15 +276,15 @@ def test_a_population_moves_with_the_metric_of_the_others(dimension: int) -> Non
         assert np.abs(ends[0][other] - ends[1][other]).max() > 0.1
 
 
-def _standard_normal(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    return -0.5 * np.square(points).sum(axis=1), -points
+def standard_normal(dimension: int) -> LogDensity:
+    return gaussian_target(gaussian_base(np.zeros(dimension), np.eye(dimension)))
 
 
 def test_moves_have_a_metric_where_all_weight_is_in_one_population() -> None:
     points = np.random.default_rng(17).normal(size=(32, 2))
     moves = HmcMoves(2, 3, 4)
     moves.adapt_to(points, np.repeat([0.0, 1 / 8, 0.0, 0.0], 8))
-    made = moves.move(_standard_normal, points, np.random.default_rng(18))
+    made = moves.move(standard_normal(2), points, np.random.default_rng(18))
     assert np.all(np.isfinite(made.points))
     assert made.acceptance > 0.3
 
