@@ -226,6 +226,12 @@ def test_a_regression_with_vague_priors(tmp_path: Path) -> None:
         result = run(tmp_path, program, data, "auto", seed)
         assert result.method == "nuts"
         check(result, truth, 0.3)
+        whole = result.log_integral  # the prior's integral, a half, is exact
+        assert whole is not None
+        assert abs(whole.value - (truth - np.log(2))) < 5 * whole.mcse
+        told = f"Integral of the program's density: exp({whole.text}), with all constants"
+        assert told in result.as_text().splitlines()
+        assert result.as_json()["log_integral"]["mean"] == whole.value
     assert any("integrates to exp(-0." in each for each in sentences(result, Severity.FINE))
 
 

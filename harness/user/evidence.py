@@ -14,7 +14,7 @@ _DISAGREE = 1e-3
 """Probability that sound legs differ by as much, below which they disagree."""
 _MATTERS = 0.3
 """Difference in nats that is worth reporting."""
-_NEGLIGIBLE_CONSTANT = 0.05
+_NEGLIGIBLE_CONSTANT = 0.01
 _PROPER = "Give every parameter a proper prior, or do not compare log Z between models."
 
 PilotsEvidence = tuple[LogEvidence | None, list[Finding]]
@@ -277,9 +277,14 @@ def unknown_integral() -> Finding:
     )
 
 
+def is_normalised(constant: LogEvidence) -> bool:
+    """Return whether a prior integrates to 1, as far as the log of its integral shows."""
+    return abs(constant.value) <= max(_NEGLIGIBLE_CONSTANT, 4 * constant.mcse)
+
+
 def written_prior(constant: LogEvidence) -> list[Finding]:
     """Report the log of the integral of the prior as the program writes it, unless that is 0."""
-    if abs(constant.value) <= max(_NEGLIGIBLE_CONSTANT, 4 * constant.mcse):
+    if is_normalised(constant):
         return []
     error = f" ± {constant.mcse:.3f}" if constant.mcse else ""
     return [

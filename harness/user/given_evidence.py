@@ -29,7 +29,7 @@ from harness.user.bridged import Bridges, bridged
 from harness.user.clock import Clock, quiet
 from harness.user.compare import parameters_of
 from harness.user.draw_prior import PRIOR_SHARE, prior_draws
-from harness.user.evidence import open_questions
+from harness.user.evidence import open_questions, written_prior
 from harness.user.evidence_result import GivenEvidence
 from harness.user.given_fit import GivenDraws, read_given
 from harness.user.other_modes import described, no_other_mode, other_modes
@@ -43,7 +43,6 @@ from harness.user.undefined import about_undefined, undefined_near
 Temper = Literal["no", "auto"]
 """Whether a tempered run follows where the bridge cannot be trusted."""
 
-_NEGLIGIBLE_CONSTANT = 0.01
 _CONSTANT_SHARE = 0.25
 """Share of the budget for pilots that estimate the integral of the prior."""
 _COPIES_SECONDS, _CLIMBS_SECONDS, _BESIDE_SECONDS = 4.0, 10.0, 1.0
@@ -363,17 +362,8 @@ class _Estimation:
                 "show and which could not be estimated: write the prior with Stan's "
                 "distributions, truncated with T[,] where a constraint cuts them"
             )
-        elif abs(constant.value) > max(_NEGLIGIBLE_CONSTANT, 4 * constant.mcse):
-            error = f" ± {constant.mcse:.3f}" if constant.mcse else ""
-            self._findings.append(
-                Finding(
-                    Severity.FINE,
-                    f"The prior as written integrates to exp({constant.value:.3f}{error}), "
-                    "not to 1; the evidence is for the prior divided by "
-                    "that. Software that does not do so gives the integral of the program's "
-                    "density.",
-                )
-            )
+        else:
+            self._findings += written_prior(constant)
         return constant
 
     def _estimated_constant(self) -> LogEvidence | None:

@@ -20,6 +20,8 @@ from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.modes import Mode, ModeTable
 from harness.modes.words import as_text as modes_as_text
+from harness.user.evidence import is_normalised
+from harness.user.prior import log_prior_integral
 from harness.user.spent import (
     Prospect,
     Stage,
@@ -87,6 +89,16 @@ class UserFit:
             return self.fit.log_evidence
         except DataError:
             return None
+
+    @property
+    def log_integral(self) -> LogEvidence | None:
+        """Log of the integral of the program's density with all its constants, and its error.
+
+        It differs from log Z by the log of the prior's integral, whose error adds to that of log Z.
+        None if there is no estimate of log Z, or if what the prior integrates to is not known.
+        """
+        found, constant = self.log_evidence, log_prior_integral(self.fit)
+        return None if found is None or constant is None else found.plus(constant)
 
     @property
     def diagnosis(self) -> list[Finding]:
@@ -204,13 +216,16 @@ class UserFit:
 
     def as_json(self) -> dict[str, Any]:
         """Return a summary as plain data; NaN and infinite numbers become None."""
-        found = self.log_evidence
+        found, whole = self.log_evidence, self.log_integral
         return {
             "method": self.method,
             "copies": self.copies,
             "log_evidence": None
             if found is None
             else {"mean": _number(found.value), "mcse": _number(found.mcse)},
+            "log_integral": None
+            if whole is None
+            else {"mean": _number(whole.value), "mcse": _number(whole.mcse)},
             "posterior": {
                 name: {key: _number(value) for key, value in row.items()}
                 for name, row in self.summary().items()
@@ -259,6 +274,7 @@ class UserFit:
             doubt = any(each.severity == Severity.PROBLEM for each in self.diagnosis)
             note = ", which may be wrong: see the problems below" if doubt else ""
             lines += [f"Log evidence: {found.text}{note}"]
+            lines += self._integral_as_text()
         modes = self.modes
         lines += [] if modes is None else modes_as_text(modes)
         lines += [f"Replicas: {_ladder(name, each)}" for name, each in self.replicas.items()]
@@ -266,6 +282,13 @@ class UserFit:
         told = [spent_sentence(self.stages), prospect_sentence(self.prospect)]
         lines += ["", *filter(None, told)] if self.timings else []
         return "\n".join(lines)
+
+    def _integral_as_text(self) -> list[str]:
+        """Return a line about the integral of the density, if it is not the evidence."""
+        whole, constant = self.log_integral, log_prior_integral(self.fit)
+        if whole is None or constant is None or is_normalised(constant):
+            return []
+        return [f"Integral of the program's density: exp({whole.text}), with all constants"]
 
     def save(self, path: Path | str) -> None:
         """Write the fit as NetCDF; the file is complete or not there at all.
