@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +37,10 @@ def program_of(folder: Path, text: str) -> UserProgram:
 
 
 def asked_for(
-    program: UserProgram, by: Evaluated, monkeypatch: pytest.MonkeyPatch
+    program: UserProgram,
+    by: Evaluated,
+    monkeypatch: pytest.MonkeyPatch,
+    compiling: Callable[[UserProgram, Clock], None] = UserProgram.compile_densities,
 ) -> tuple[list[str], Clock]:
     """Return the variants that an instance is made of, and the clock that has timed it."""
     asked: list[str] = []
@@ -50,7 +53,7 @@ def asked_for(
 
     monkeypatch.setattr(module, "stan_instance", instance)
     with Clock(1, show=False) as clock:
-        replace(program, engine="cmdstan").compile_densities(clock)
+        compiling(replace(program, engine="cmdstan"), clock)
     return asked, clock
 
 
@@ -62,11 +65,28 @@ def test_what_the_search_evaluates_is_compiled(
     assert list(clock.seconds) == ["compile"]
 
 
-@pytest.mark.parametrize(("text", "by"), [(SIMULATED, "stanli"), (FLAT, "cmdstan")])
+@pytest.mark.parametrize(
+    ("text", "by", "wanted"), [(SIMULATED, "stanli", ["target"]), (FLAT, "cmdstan", [])]
+)
 def test_nothing_more_is_compiled_than_is_needed(
-    text: str, by: Evaluated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, by: Evaluated, wanted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where stanli evaluates the program, or the search does not start from its prior."""
     asked, clock = asked_for(program_of(tmp_path, text), by, monkeypatch)
+    assert asked == wanted
+    assert not clock.seconds
+
+
+def test_what_a_tempered_run_evaluates_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compiling(program: UserProgram, clock: Clock) -> None:
+        program.compile_libraries({"joint_tempering": program.model.data}, clock)
+
+    program = program_of(tmp_path, FLAT)
+    asked, clock = asked_for(program, "cmdstan", monkeypatch, compiling)
+    assert asked == ["target", "joint_tempering"]
+    assert list(clock.seconds) == ["compile"]
+    asked, clock = asked_for(program, "stanli", monkeypatch, compiling)
     assert asked == ["target"]
     assert not clock.seconds

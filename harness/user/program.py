@@ -145,18 +145,27 @@ class UserProgram:
         What evaluates them later then spends its own time only, which budgets count.  That of the
         target is there already, since the program has been tempered.
         """
-        if self.engine != "cmdstan" or self.why_not_tempered is not None:
-            return
-        target = stan_instance(self.model.program("target"), self.model.data)
-        if target.source.engine == "stanli" or not starts_from_prior(self.model):
+        if self.why_not_tempered is not None or not starts_from_prior(self.model):
             return
         needed = [PRIOR]
         if can_be_simulated(self.model):
             needed += [PRIOR_SIMULATION, CHANGE_OF_VARIABLES]
+        self.compile_libraries(dict.fromkeys(needed, self.model.data), clock)
+
+    def compile_libraries(self, data: Mapping[str, Mapping[str, Any]], clock: Clock) -> None:
+        """Compile libraries for variants, given with their data, if stanli does not support them.
+
+        An error shows again where the density is needed.
+        """
+        if self.engine != "cmdstan" or not data:
+            return
+        target = stan_instance(self.model.program("target"), self.model.data)
+        if target.source.engine == "stanli":
+            return
         with clock.step("compiling densities", "compile"):
-            for each in needed:
-                with suppress(HarnessError):  # shows again where the density is needed
-                    stan_instance(self.model.program(each), self.model.data)
+            for variant, each in data.items():
+                with suppress(HarnessError):
+                    stan_instance(self.model.program(variant), each)
 
     def disagreement(self, seed: int) -> str | None:
         """Say how stanli's density of the original differs from the compiled program's.

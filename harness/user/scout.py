@@ -24,10 +24,7 @@ from harness.diagnosis import R_HAT_WARNING
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import FAILURES, SamplingError, one_line
-from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass, log_base_mass
-from harness.forms.common import variant_data
-from harness.forms.continuous_tempering import ZERO_LIKELIHOOD, tempering_data
-from harness.forms.from_pilot import scouted_ladder
+from harness.evidence import WHOLE_BASE, LogEvidence, LogMass, log_base_mass
 from harness.model import Model
 from harness.path import GaussianBase, Pilot
 from harness.seeds import derived_seeds
@@ -68,30 +65,19 @@ class FoundPath:
     positive
         Share of the base where the likelihood is above zero: the part that a path reaches if all
         its inverse temperatures are above 0.
-    reached
-        Share that the collapsed form reaches, whose ladder has a rung at 0: everything that the
-        program does not reject.
+    prior
+        Draws of the prior; None if the path does not start from it.
     """
 
     found: Pilot
     base: GaussianBase | None
     positive: LogMass = WHOLE_BASE
-    reached: LogMass = WHOLE_BASE
+    prior: PriorDraws | None = None
 
     @property
     def zero_likelihood(self) -> bool:
         """Whether the likelihood is zero on a share of the base that matters."""
         return not self.positive.nearly_whole
-
-    @property
-    def ladder(self) -> LogG:
-        """Rungs of the collapsed form, with log weights that make a run visit them evenly.
-
-        The pilot's normalising constant at beta = 0 is that of the base where the likelihood is
-        above zero, but the rung at 0 reaches more of it.
-        """
-        (_, _), *others = scouted_ladder(self.found)
-        return ((0.0, -self.reached.value), *others)
 
 
 @dataclass(frozen=True)
@@ -291,9 +277,7 @@ class _Scout:
             self._remember(search)
             base = None if prior is not None else search.pilots[0].base
             if prior is not None or self._model.no_gaussian_base is None:
-                path = FoundPath(search.pilots[0], base, positive)
-                if prior is not None and path.zero_likelihood:
-                    path = replace(path, reached=self._reached(prior, path.found))
+                path = FoundPath(search.pilots[0], base, positive, prior)
         except FAILURES as error:
             self._failures["search"] = one_line(error).rstrip(".")
         constant = self._constant
@@ -334,17 +318,6 @@ class _Scout:
     def _likelihood_above_zero(self, prior: PriorDraws) -> LogMass:
         chains, draws, dimension = prior.points.shape
         value = self._density(prior.points.reshape(-1, dimension))[0]
-        self._gradients += len(value)
-        return log_base_mass(np.isfinite(value).reshape(chains, draws))
-
-    def _reached(self, prior: PriorDraws, found: Pilot) -> LogMass:
-        """Estimate the share of the prior that the collapsed form reaches on a ladder from 0."""
-        variant = ZERO_LIKELIHOOD
-        data = tempering_data(self._model, None, found.base.log_zeta, scouted_ladder(found))
-        everything = variant_data(self._model, variant, data | {"ladder": 1})
-        density = BatchedDensity(self._model.program(variant), everything, threads=cores())
-        chains, draws, dimension = prior.points.shape
-        value = density(prior.points.reshape(-1, dimension))[0]
         self._gradients += len(value)
         return log_base_mass(np.isfinite(value).reshape(chains, draws))
 

@@ -244,6 +244,7 @@ class Steps:
             "budget": self.budget,
             "alone": alone,
         }
+        program.compile_libraries({form.variant: form.data_to_compile}, self.clock)
         left = max(self.budget - scouted.seconds, LEAST_SHARE * self.budget)
         most_seconds = (_ROUNDS_ALONE if alone else _ROUNDS_SHARE) * left
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, cast, get_args
 
@@ -12,10 +12,12 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import remember
 from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.engine.restarts import started_anew
 from harness.engine.short_nuts import affordable
 from harness.errors import DataError
+from harness.evidence import WHOLE_BASE, log_base_mass
 from harness.fit import Fit
 from harness.forms.common import Run, variant_data
 from harness.forms.continuous_tempering import (
@@ -24,6 +26,7 @@ from harness.forms.continuous_tempering import (
     JointTempering,
 )
 from harness.forms.form import Form, sample
+from harness.forms.from_pilot import scouted_ladder
 from harness.forms.pseudo_extended import PseudoExtended
 from harness.model import Model
 from harness.path import starting_values
@@ -111,14 +114,34 @@ class TemperedForm:
         """Name of its program among the variants of the model."""
         return self.form.program
 
-    @property
+    @cached_property
     def along(self) -> TemperedPath:
-        """The search's path as the form takes it."""
-        on_ladder = self.method == "collapsed_tempering"
+        """The search's path as the form takes it.
+
+        Log weights of a ladder make a run visit its rungs evenly.  The pilot's normalising
+        constant at beta = 0 is that of the base where the likelihood is above zero, but the rung at
+        0 reaches everything that the program does not reject, which draws of the prior tell.
+        """
+        path, prior = self._unmeasured, self.path.prior
+        if path.log_g is None or not path.ladder:
+            return path
+        (_, _), *others = path.log_g
+        reached = WHOLE_BASE
+        if prior is not None and self.path.zero_likelihood:
+            program = self.program.model.program(self.variant)
+            density = BatchedDensity(program, self.data_to_compile, threads=cores())
+            chains, draws, dimension = prior.points.shape
+            value = density(prior.points.reshape(-1, dimension))[0]
+            reached = log_base_mass(np.isfinite(value).reshape(chains, draws))
+        return replace(path, log_g=((0.0, -reached.value), *others))
+
+    @property
+    def _unmeasured(self) -> TemperedPath:
+        found, on_ladder = self.path.found, self.method == "collapsed_tempering"
         return TemperedPath(
             base=self.path.base,
-            log_zeta=self.path.found.base.log_zeta,
-            log_g=self.path.ladder if on_ladder else self.path.found.log_g_by_rung,
+            log_zeta=found.base.log_zeta,
+            log_g=scouted_ladder(found) if on_ladder else found.log_g_by_rung,
             ladder=on_ladder,
             # Draws of the base tell this share better than chains do, which seldom pass its edge.
             base_mass=self.path.positive,
@@ -128,8 +151,16 @@ class TemperedForm:
     @property
     def data(self) -> dict[str, Any]:
         """Data of the form's program."""
+        return self._data(self.along)
+
+    @property
+    def data_to_compile(self) -> dict[str, Any]:
+        """Data of the form's program before what the ladder's rung at 0 reaches is measured."""
+        return self._data(self._unmeasured)
+
+    def _data(self, along: TemperedPath) -> dict[str, Any]:
         model = self.program.model
-        return variant_data(model, self.variant, self.form.data(model, self.along))
+        return variant_data(model, self.variant, self.form.data(model, along))
 
     def disagreement(self, seed: int) -> str | None:
         """Say how stanli's density of the form differs from the compiled program's.
