@@ -15,6 +15,7 @@ from stan_density import stanli
 
 from harness.diagnosis import Severity
 from harness.errors import DataError
+from harness.temper.classify import What
 from harness.user import Method, UserFit, sample
 from harness.user.draw_prior import DriftingPriorError
 from harness.user.sample import METHODS
@@ -469,3 +470,54 @@ def test_the_necks_of_two_funnels(tmp_path: Path) -> None:
     assert abs(share.value - neck) < 4 * share.mcse
     assert share.mcse < 0.03
     assert any("trajectories there diverge" in each.sentence for each in result.diagnosis)
+
+
+BETWEEN_BOUNDS = {
+    "wells": (
+        """
+        parameters { vector<lower=-6, upper=4>[2] x; }
+        model { target += 0.2 * x[1] - square(square(x[1]) - 9) / 8 - dot_self(x[2 : 2]); }
+        """,
+        np.log(quad(lambda x: np.exp(0.2 * x - (x**2 - 9) ** 2 / 8), -6, 4, points=[-3, 3])[0])
+        + np.log(quad(lambda x: np.exp(-(x**2)), -6, 4, points=[0])[0]),
+    ),
+    "corners": (
+        """
+        parameters { simplex[3] p; }
+        model {
+          p ~ dirichlet([0.2, 0.2, 0.2]');
+          target += log_sum_exp(10 * log(p));
+        }
+        """,
+        np.log(3) + gammaln(0.6) - gammaln(0.2) + gammaln(10.2) - gammaln(10.6),
+    ),
+}
+"""Densities without data between bounds, which a base that is flat there has an integral over."""
+
+
+@pytest.mark.parametrize("method", ["auto", *get_args(Tempered)[:2], "parallel_tempering"])
+@pytest.mark.parametrize("name", BETWEEN_BOUNDS)
+def test_a_density_between_bounds_without_data(name: str, method: Method, tmp_path: Path) -> None:
+    """Log Z is the log of its integral, and not of its mean between the bounds."""
+    program, truth = BETWEEN_BOUNDS[name]
+    result = run(tmp_path, program, {}, method)
+    check(result, float(truth), 0.2)
+    assert result.log_integral == result.log_evidence
+    told = sentences(result, Severity.FINE)
+    assert any("so all of its density is tempered, and log Z is the log" in each for each in told)
+    assert not any("integrates to exp(" in each for each in told)
+
+
+def test_what_a_flat_prior_between_bounds_integrates_to(tmp_path: Path) -> None:
+    """Log Z is for the normalised prior, unless all of the program is to be tempered."""
+    text = "data { real y; } parameters { real<lower=0, upper=20> m; } model { y ~ normal(m, 1); }"
+    program, data = tmp_path / "program.stan", {"y": 4.0}
+    program.write_text(text)
+    inside = np.log(norm.cdf(16) - norm.cdf(-4))
+    cases: list[tuple[What, float]] = [("likelihood", inside - np.log(20)), ("all", inside)]
+    for what, truth in cases:
+        result = sample(program, data, what=what, seed=1, engine="stanli", progress=False)
+        check(result, truth, 0.1)
+        whole = result.log_integral
+        assert whole is not None
+        assert abs(whole.value - inside) < 4 * whole.mcse

@@ -58,6 +58,7 @@ from harness.evidence.estimates import (
     weighted_expectation,
 )
 from harness.evidence.evidence import (
+    NORMALISED,
     LogEvidence,
     TwoSidedLogEvidence,
     log_evidence,
@@ -92,6 +93,7 @@ from harness.evidence.strata import (
 
 __all__ = [
     "LEVEL",
+    "NORMALISED",
     "WHOLE_BASE",
     "AutocorrelationTime",
     "AutocorrelationTimes",

@@ -45,6 +45,10 @@ class LogEvidence(NamedTuple):
         return f"{value:.{decimals}f} ± {self.mcse:.{decimals}f}"
 
 
+NORMALISED = LogEvidence(0.0, 0.0)
+"""Log of the integral of a density that is normalised."""
+
+
 def log_mean_weight(log_weight: npt.ArrayLike) -> LogEvidence:
     """Return the log of the mean of independent weights, with its error by the delta method.
 

@@ -201,7 +201,7 @@ def about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
                 "Write the prior with Stan's distributions.",
             )
         )
-    else:
+    elif not model.tempered_whole:
         found += written_prior(scouted.constant)
     return found
 

@@ -22,7 +22,7 @@ from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import DataError, SamplingError
-from harness.evidence import LogEvidence
+from harness.evidence import NORMALISED, LogEvidence
 from harness.fit import SYSTEMS, Fit, build_fit, evidence_attributes
 from harness.model import Model
 from harness.samplers.non_reversible import non_reversible_tempering
@@ -39,7 +39,7 @@ from harness.user.evidence import (
     written_prior,
 )
 from harness.user.legs import fitted_gaussian
-from harness.user.prior import PriorDraws, prior_attributes
+from harness.user.prior import PriorDraws, divisor, from_ratio, prior_attributes
 from harness.user.references import Dealt, drawn_from, fitted_base, reference, refitted_base
 from harness.user.scout import (
     NEAR,
@@ -148,7 +148,8 @@ class _Parallel:
                 both.append(self._second(rng))
             except (DataError, SamplingError):  # the prior is enough; its ladder is then longer
                 self._findings.append(_ONE_LADDER)
-        constant = self._constant()
+        integral = self._base_integral()
+        constant = divisor(self._model, integral)
         spent = time.perf_counter() - began
         most = self._settings.most_seconds
         left = max((1 - _BRIDGE_SHARE) * most - spent, _LEAST_SHARE * most)
@@ -164,7 +165,7 @@ class _Parallel:
             begin_round=self._begin,
             seed=self._seeds[1],
         )
-        found = self._log_evidence(run, constant)
+        found = self._log_evidence(run, integral, constant)
         if found is not None and constant is not None:
             self._begin("a bridge from the draws")
             found = self._or_by_bridge(run, found, constant)
@@ -239,10 +240,10 @@ class _Parallel:
 
     # Log Z
 
-    def _constant(self) -> LogEvidence | None:
+    def _base_integral(self) -> LogEvidence | None:
         """Return the log of the integral of the prior as written; None if it is not known."""
         if self._prior is None:
-            return LogEvidence(0.0, 0.0)
+            return NORMALISED
         if self._model.log_prior_integral is None:
             self._begin("the integral of the prior")
         try:
@@ -256,26 +257,31 @@ class _Parallel:
             self._findings.append(unknown_integral())
             return None
         self._gradients += found.gradients
-        self._findings += written_prior(found.log_integral)
+        if not self._model.tempered_whole:
+            self._findings += written_prior(found.log_integral)
         return found.log_integral
 
     def _names(self) -> list[str]:
         return ["the prior" if self._prior else "a wide Gaussian", "the fitted Gaussians"]
 
-    def _log_evidence(self, run: TemperingRun, constant: LogEvidence | None) -> LogEvidence | None:
+    def _log_evidence(
+        self, run: TemperingRun, integral: LogEvidence | None, constant: LogEvidence | None
+    ) -> LogEvidence | None:
+        """Return log Z by the ladders, of which the first one starts from the normalised prior."""
         first, *others = (each.evidence for each in run.ladders)
         second = others[0] if others else None
         if second is not None and constant is not None:
             # Where replicas hardly travel along the first ladder, its estimate has not settled.
-            if first is None or run.few_trips:
+            if first is None or run.few_trips or integral is None:
                 return second.log_evidence.minus(constant)
-            joined = evidence.joined_evidence(first, second, constant)
+            joined = evidence.joined_evidence(first, second, integral)
             gap, error = abs(float(joined.gap.value)), float(joined.gap.mcse)
             if gap > max(_GAP_ERRORS * error, _GAP_MATTERS):
-                self._findings.append(_gap(first.log_evidence, gap, error))
-            return joined.log_evidence
+                along = self._from_prior(first.log_evidence, integral)
+                self._findings.append(_gap(along or first.log_evidence, gap, error))
+            return self._from_prior(joined.log_evidence, integral)
         if first is not None:
-            return first.log_evidence
+            return self._from_prior(first.log_evidence, integral)
         self._findings.append(
             Finding(
                 Severity.PROBLEM,
@@ -284,6 +290,9 @@ class _Parallel:
             )
         )
         return None
+
+    def _from_prior(self, ratio: LogEvidence, integral: LogEvidence | None) -> LogEvidence | None:
+        return ratio if self._prior is None else from_ratio(self._model, ratio, integral)
 
     def _or_by_bridge(
         self, run: TemperingRun, found: LogEvidence, constant: LogEvidence

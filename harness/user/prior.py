@@ -133,6 +133,46 @@ def over_prior(integral: LogEvidence, constant: LogEvidence) -> LogEvidence:
     return LogEvidence(integral.value - constant.value, integral.mcse)
 
 
+def divisor(model: Model, integral: LogEvidence | None) -> LogEvidence | None:
+    """Return the log of what an integral of the program's density is divided by to give Z.
+
+    That is the integral of the prior.  If all of the program is tempered it has no prior, and a
+    base that is flat between bounds is a device only: Z is the integral itself.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    integral
+        Log of the integral of its own base as it is written; None if it is not known.
+    """
+    return LogEvidence(0.0, 0.0) if model.tempered_whole else integral
+
+
+def from_ratio(
+    model: Model, ratio: LogEvidence, integral: LogEvidence | None
+) -> LogEvidence | None:
+    """Return log Z by a path that starts from the model's own base, normalised.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    ratio
+        Log of the ratio of normalising constants along the path.
+    integral
+        As for :func:`divisor`.
+
+    Returns
+    -------
+    LogEvidence or None
+        None if all of the program is tempered and the integral is not known.
+    """
+    if not model.tempered_whole:
+        return ratio
+    return None if integral is None else ratio.plus(integral)
+
+
 def known_integral(model: Model, prior: PriorDraws) -> LogEvidence | None:
     """Return the log of the prior's integral that the program's text or the simulation shows."""
     if model.log_prior_integral is not None:

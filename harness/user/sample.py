@@ -82,8 +82,8 @@ def sample(
 
     The tempered path goes from the prior to the posterior.  Log Z is the evidence: the log of the
     likelihood's average over the normalised prior.  If the prior is flat over something unbounded,
-    or everything is tempered, the path starts from a wide Gaussian, and log Z is the log integral
-    of the program's density, divided by the parameters' volume if all of them are bounded.
+    or everything is tempered, the path starts from a wide Gaussian or from the flat density between
+    the bounds, and log Z is the log of the integral of the program's density.
 
     Parameters
     ----------

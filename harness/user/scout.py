@@ -24,7 +24,7 @@ from harness.diagnosis import R_HAT_WARNING
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import FAILURES, SamplingError, one_line
-from harness.evidence import WHOLE_BASE, LogEvidence, LogMass, log_base_mass
+from harness.evidence import NORMALISED, WHOLE_BASE, LogEvidence, LogMass, log_base_mass
 from harness.model import Model
 from harness.path import GaussianBase, Pilot
 from harness.seeds import derived_seeds
@@ -32,7 +32,7 @@ from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.legs import CLOSE, Leg, fitted_gaussian, run_leg
-from harness.user.prior import PriorDraws, known_integral, over_prior
+from harness.user.prior import PriorDraws, divisor, from_ratio, known_integral, over_prior
 from harness.user.settled import settles
 from harness.user.short import ShortRuns
 from harness.user.symmetrise import InOneCopy
@@ -48,6 +48,7 @@ BUDGET = 120.0
 _SEARCH, _SEARCH_ALONE, _OTHER = 0.35, 0.6, 0.2
 """Shares of it for the search, for the search of a run that needs its path (there is no fit of NUTS
 to fall back to), and for each of the other legs."""
+_PRIOR = "the prior"
 BRIDGE = "draws of NUTS themselves"
 """Origin of an estimate by bridge sampling, beside the near leg or in its place."""
 
@@ -67,12 +68,15 @@ class FoundPath:
         its inverse temperatures are above 0.
     prior
         Draws of the prior; None if the path does not start from it.
+    base_integral
+        As :attr:`harness.path.data.TemperedPath.base_integral` has it.
     """
 
     found: Pilot
     base: GaussianBase | None
     positive: LogMass = WHOLE_BASE
     prior: PriorDraws | None = None
+    base_integral: LogEvidence | None = NORMALISED
 
     @property
     def zero_likelihood(self) -> bool:
@@ -97,7 +101,8 @@ class Scouted:
     estimates
         Each leg's own estimates of log Z, by where it started; :data:`BRIDGE` is no leg.
     constant
-        Log of the integral of the prior as the program writes it; None if it is not known.
+        Log of what an integral of the program's density is divided by to give Z
+        (:func:`harness.user.prior.divisor`); None if it is not known.
     prior
         Draws of the prior; None if the search did not start from it.
     drifts
@@ -109,6 +114,9 @@ class Scouted:
         Gradient evaluations and wall time.
     infinite
         Share of the points visited by the search at which the log density is +inf.
+    base_integral
+        Log of the integral of the prior as the program writes it, or of a flat base that takes its
+        place; None if it is not known.
     """
 
     search: Population | None
@@ -124,6 +132,7 @@ class Scouted:
     starts: Mapping[str, FloatArray]
     drifts: bool = False
     infinite: float = 0.0
+    base_integral: LogEvidence | None = NORMALISED
 
     @property
     def by_bridge(self) -> LogEvidence | None:
@@ -133,9 +142,9 @@ class Scouted:
     @property
     def prior_and_integral(self) -> PriorDraws | None:
         """The draws of the prior, with its integral if a leg has told it."""
-        if self.prior is None or self.constant is None:
+        if self.prior is None or self.base_integral is None:
             return self.prior
-        return replace(self.prior, log_integral=self.constant)
+        return replace(self.prior, log_integral=self.base_integral)
 
 
 def scout_program(
@@ -256,7 +265,7 @@ class _Scout:
         began = time.perf_counter()
         search: Leg | None = None
         path: FoundPath | None = None
-        origin = "the prior" if starts_from_prior(self._model) else "a wide Gaussian"
+        origin = _PRIOR if starts_from_prior(self._model) else "a wide Gaussian"
         try:
             prior = self._prior = self._drawn_prior()
             if prior is not None:
@@ -277,10 +286,12 @@ class _Scout:
             self._remember(search)
             base = None if prior is not None else search.pilots[0].base
             if prior is not None or self._model.no_gaussian_base is None:
-                path = FoundPath(search.pilots[0], base, positive, prior)
+                flat = prior is not None and self._model.tempered_whole
+                integral = self._base_integral if flat else NORMALISED
+                path = FoundPath(search.pilots[0], base, positive, prior, integral)
         except FAILURES as error:
             self._failures["search"] = one_line(error).rstrip(".")
-        constant = self._constant
+        base_integral = self._base_integral
         near = None if self._settled else self._near()
         if (near is None or not self._divergent) and self._bridge is not None:
             self._estimates[BRIDGE] = (self._bridge,)
@@ -291,7 +302,7 @@ class _Scout:
             path=path,
             origin=origin,
             estimates=self._estimates,
-            constant=constant,
+            constant=divisor(self._model, base_integral),
             prior=self._prior,
             failures=self._failures,
             gradients=self._gradients + self._short.gradients,
@@ -299,6 +310,7 @@ class _Scout:
             starts={} if search is None else self._starts(search),
             drifts=self._drifts,
             infinite=0.0 if search is None else search.infinite / search.gradients,
+            base_integral=base_integral,
         )
 
     def _drawn_prior(self) -> PriorDraws | None:
@@ -326,20 +338,20 @@ class _Scout:
         reliable = self._prior is None or self._prior.reliable
         if self._draws is None or self._divergent or not reliable:
             return False
-        bridge, constant = self._bridge, self._constant
-        found = self._values(search)
-        if bridge is None or constant is None or found is None:
+        bridge, constant = self._bridge, divisor(self._model, self._base_integral)
+        found, estimates = self._values(search), self._by(search)
+        if bridge is None or constant is None or found is None or not estimates:
             return False
-        paths = evidence.combined_log_evidence(search.estimates).estimate
+        paths = evidence.combined_log_evidence(estimates).estimate
         whole = over_prior(bridge, constant)
         self._settled = settles(compare(self._draws, found), paths, whole)
         return self._settled
 
     @cached_property
-    def _constant(self) -> LogEvidence | None:
+    def _base_integral(self) -> LogEvidence | None:
         """Log of the integral of the prior as the program writes it; None if it is not known."""
         if self._prior is None:
-            return LogEvidence(0.0, 0.0)
+            return NORMALISED
         try:
             found = prior_constant(
                 self._model,
@@ -405,7 +417,14 @@ class _Scout:
 
     def _remember(self, leg: Leg) -> None:
         self._gradients += leg.gradients
-        self._estimates[leg.origin] = tuple(leg.estimates)
+        self._estimates[leg.origin] = self._by(leg)
+
+    def _by(self, leg: Leg) -> tuple[LogEvidence, ...]:
+        """Return a leg's estimates of log Z, or of the integral of the program's density."""
+        if leg.origin != _PRIOR or not self._model.tempered_whole:
+            return tuple(leg.estimates)
+        found = (from_ratio(self._model, each, self._base_integral) for each in leg.estimates)
+        return tuple(each for each in found if each is not None)
 
     @cached_property
     def _points(self) -> FloatArray:
