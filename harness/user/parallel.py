@@ -44,6 +44,7 @@ from harness.user.references import Dealt, drawn_from, fitted_base, reference, r
 from harness.user.scout import (
     NEAR,
     WIDER,
+    own_base,
     prior_constant,
     starts_from_prior,
 )
@@ -262,7 +263,8 @@ class _Parallel:
         return found.log_integral
 
     def _names(self) -> list[str]:
-        return ["the prior" if self._prior else "a wide Gaussian", "the fitted Gaussians"]
+        first = own_base(self._model) if self._prior else "a wide Gaussian"
+        return [first, "the fitted Gaussians"]
 
     def _log_evidence(
         self, run: TemperingRun, integral: LogEvidence | None, constant: LogEvidence | None

@@ -48,7 +48,6 @@ BUDGET = 120.0
 _SEARCH, _SEARCH_ALONE, _OTHER = 0.35, 0.6, 0.2
 """Shares of it for the search, for the search of a run that needs its path (there is no fit of NUTS
 to fall back to), and for each of the other legs."""
-_PRIOR = "the prior"
 BRIDGE = "draws of NUTS themselves"
 """Origin of an estimate by bridge sampling, beside the near leg or in its place."""
 
@@ -190,6 +189,11 @@ def starts_from_prior(model: Model) -> bool:
     return model.own_base == "prior" or flat_box
 
 
+def own_base(model: Model) -> str:
+    """Return in words what such a path starts from: without a likelihood there is no prior."""
+    return "the flat density between the bounds" if model.tempered_whole else "the prior"
+
+
 class PriorConstant(NamedTuple):
     """Log of the integral of a prior as the program writes it, and the gradients that it took."""
 
@@ -265,7 +269,7 @@ class _Scout:
         began = time.perf_counter()
         search: Leg | None = None
         path: FoundPath | None = None
-        origin = _PRIOR if starts_from_prior(self._model) else "a wide Gaussian"
+        origin = own_base(self._model) if starts_from_prior(self._model) else "a wide Gaussian"
         try:
             prior = self._prior = self._drawn_prior()
             if prior is not None:
@@ -421,7 +425,7 @@ class _Scout:
 
     def _by(self, leg: Leg) -> tuple[LogEvidence, ...]:
         """Return a leg's estimates of log Z, or of the integral of the program's density."""
-        if leg.origin != _PRIOR or not self._model.tempered_whole:
+        if not self._model.tempered_whole or leg.origin != own_base(self._model):
             return tuple(leg.estimates)
         found = (from_ratio(self._model, each, self._base_integral) for each in leg.estimates)
         return tuple(each for each in found if each is not None)
