@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, i0, logsumexp
 from scipy.stats import dirichlet, gamma, halfnorm, multivariate_normal, norm
 from stan_density import stanli
 
@@ -521,3 +521,16 @@ def test_what_a_flat_prior_between_bounds_integrates_to(tmp_path: Path) -> None:
         whole = result.log_integral
         assert whole is not None
         assert abs(whole.value - inside) < 4 * whole.mcse
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_density_of_directions(n: int, tmp_path: Path) -> None:
+    """The integral over the circle or the sphere, and what Stan's density has beyond it."""
+    program = f"parameters {{ unit_vector[{n}] u; }} model {{ target += 3 * u[1]; }}"
+    surface = {2: 2 * np.pi * i0(3), 3: 4 * np.pi * np.sinh(3) / 3}[n]
+    # The length r has the density r^(n - 1) exp(-r^2 / 2), which is not normalised.
+    lengths = quad(lambda r: r ** (n - 1) * np.exp(-(r**2) / 2), 0, np.inf)[0]
+    result = run(tmp_path, program, {}, "auto")
+    check(result, np.log(surface) + np.log(lengths), 0.1)
+    told = f"log Z is that of the integral over directions alone plus {np.log(lengths):.3f}"
+    assert any(told in each for each in sentences(result, Severity.FINE)) == (n == 3)

@@ -16,6 +16,7 @@ from harness.errors import FAILURES, one_line
 from harness.fit import Fit
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
+from harness.user.about_program import about_program
 from harness.user.arbitrate import arbitrate
 from harness.user.compare import Comparison, Population, Region, compare, parameters_of
 from harness.user.confirm import nuts_stays
@@ -189,7 +190,7 @@ class _Auto:
         lasting += about_overflow(scouted.infinite)
         if scouted.drifts:
             lasting += about_drifting_prior(model)
-        lasting += self._steps.of_program(found.fit)
+        lasting += about_program(self._steps.program, found.fit)
         troubles = found.troubles(lasting)
         if not troubles:
             return found
@@ -224,7 +225,7 @@ class _Auto:
             judged = judged.settled(*arbitrate(judged.dispute, parameters_of(fit)))
         told = [*judged.findings, *([] if missed is None else [missed])]
         other = UserFit(self._steps.finished(fit, told, scouted), METHOD)
-        others = other.troubles([*lasting, *self._steps.of_program(fit)])
+        others = other.troubles([*lasting, *about_program(self._steps.program, fit)])
         sound = all(each.severity < Severity.PROBLEM for each in others)
         seen = None
         if found.method == "nuts":
@@ -264,7 +265,7 @@ class _Auto:
             other = steps.in_modes(found, steps.found, told, scouted, most_seconds=left)
         except FAILURES as error:
             return found.adding(modes_alone_in_vain(str(error)))
-        others = other.troubles([*lasting, *seen, *steps.of_program(other.fit)])
+        others = other.troubles([*lasting, *seen, *about_program(steps.program, other.fit)])
         if severities(others) < severities(troubles):
             return other
         return found.adding(modes_alone_in_vain(others[0].sentence))

@@ -257,15 +257,6 @@ def about_drifting_prior(model: Model) -> list[Finding]:
     ]
 
 
-def tempered_whole(*, without_likelihood: bool) -> Finding:
-    """Report that everything is tempered, because no statement gives data a density or at will."""
-    if without_likelihood:
-        why = "No statement of the program gives data a density, so all of its density is tempered"
-    else:
-        why = "All of the program's density is tempered"
-    return Finding(Severity.FINE, f"{why}, and log Z is the log of its integral.")
-
-
 def unknown_integral() -> Finding:
     """Report that the prior may not integrate to 1, and that nobody knows to what."""
     return Finding(
@@ -310,18 +301,6 @@ def zero_likelihood(scouted: Scouted) -> list[Finding]:
             Severity.FINE,
             f"The likelihood is zero on {share:.3g}% of the prior; log Z accounts for it.",
         )
-    ]
-
-
-def open_questions(model: Model) -> list[Finding]:
-    """Report what may belong to the prior or to the likelihood."""
-    return [
-        Finding(
-            Severity.WARNING,
-            "Something may belong to the prior or to the likelihood, and log Z depends on which: "
-            f"{each}.",
-        )
-        for each in model.questions
     ]
 
 

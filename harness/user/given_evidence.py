@@ -24,12 +24,13 @@ from harness.forms.common import Engine
 from harness.model import Model
 from harness.temper import Statement
 from harness.temper import temper as rewritten
+from harness.user.about_program import about_unit_vectors, open_questions
 from harness.user.belongs import difference_from_lp, unconstrained
 from harness.user.bridged import Bridges, bridged
 from harness.user.clock import Clock, quiet
 from harness.user.compare import parameters_of
 from harness.user.draw_prior import PRIOR_SHARE, prior_draws
-from harness.user.evidence import open_questions, written_prior
+from harness.user.evidence import written_prior
 from harness.user.evidence_result import GivenEvidence
 from harness.user.given_fit import GivenDraws, read_given
 from harness.user.other_modes import described, no_other_mode, other_modes
@@ -212,6 +213,7 @@ class _Estimation:
                 self._look_for_modes(density, draws, points, bridges)
         with self._clock.step("the prior", "prior"):
             constant = self._constant()
+        self._findings += about_unit_vectors(density.unit_vectors, has_prior=self._what != "all")
         self._about_the_text()
         return GivenEvidence(
             name=self._program.path.stem,

@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from harness.diagnosis import Finding, Severity, remember
+from harness.engine.batched import BatchedDensity
 from harness.engine.compile import CompiledProgram, compile_programs, source_digest
 from harness.engine.nuts import NutsSettings
 from harness.engine.restarts import started_anew
@@ -100,6 +102,16 @@ class UserProgram:
     generates: bool
     numbers: int
     compiled: dict[str, CompiledProgram]
+
+    @cached_property
+    def unit_vectors(self) -> tuple[slice, ...]:
+        """Unconstrained coordinates behind each unit vector; empty if nothing evaluates a density.
+
+        See :mod:`harness.engine.unit_vectors`.
+        """
+        if self.why_not_tempered is not None:
+            return ()
+        return BatchedDensity(self.model.program("target"), self.model.data).unit_vectors
 
     @contextmanager
     def named_errors(self) -> Iterator[None]:

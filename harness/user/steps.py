@@ -24,10 +24,10 @@ from harness.samplers.nested_run import NestedSettings
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
 from harness.seeds import derived_seed
+from harness.user.about_program import about_program
 from harness.user.clock import Clock
 from harness.user.compare import Population, parameters_of, unconstrained
-from harness.user.evidence import open_questions, tempered_whole
-from harness.user.generated import ORIGINAL, absent, not_numbers
+from harness.user.generated import ORIGINAL
 from harness.user.in_modes import METHOD as IN_MODES
 from harness.user.in_modes import beside_masses, nuts_in_modes
 from harness.user.judge import shortened
@@ -541,27 +541,13 @@ class Steps:
         self._have_modes = (fit, nuts, tempered)
         return UserFit(fit, IN_MODES, nuts=nuts, tempered=tempered)
 
-    def of_program(self, fit: Fit) -> list[Finding]:
-        """Return the findings about the program itself, which another method would not change."""
-        program = self.program
-        return [
-            *(
-                [tempered_whole(without_likelihood=program.without_likelihood)]
-                if program.model.tempered_whole
-                else []
-            ),
-            *open_questions(program.model),
-            *not_numbers(fit, program.names),
-            *absent(fit, program.names, program.containers, program.left_out),
-        ]
-
     def finished(
         self, fit: Fit, findings: Sequence[Finding], scouted: Scouted | None = None
     ) -> Fit:
         """Add to a fit what its draws do not show: programs, findings, the pilots' results."""
         program = self.program
         overflow = [] if scouted is None else about_overflow(scouted.infinite)
-        remember(fit, [*findings, *overflow, *self.of_program(fit)])
+        remember(fit, [*findings, *overflow, *about_program(program, fit)])
         give_options(fit)
         fit.tree.attrs |= {
             "model": program.path.stem,
