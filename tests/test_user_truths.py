@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import gammaln, i0, logsumexp
-from scipy.stats import dirichlet, gamma, halfnorm, multivariate_normal, norm
+from scipy.stats import cauchy, dirichlet, gamma, halfnorm, multivariate_normal, norm
 from stan_density import stanli
 
 from harness.diagnosis import Severity
@@ -534,3 +534,31 @@ def test_a_density_of_directions(n: int, tmp_path: Path) -> None:
     check(result, np.log(surface) + np.log(lengths), 0.1)
     told = f"log Z is that of the integral over directions alone plus {np.log(lengths):.3f}"
     assert any(told in each for each in sentences(result, Severity.FINE)) == (n == 3)
+
+
+@pytest.mark.parametrize("method", ["auto", "collapsed_tempering", "parallel_tempering"])
+def test_a_prior_too_vague_to_draw_from_of_which_constraints_cut_half(
+    method: Method, tmp_path: Path
+) -> None:
+    """Paths start from a wide Gaussian; log Z was log 2 too low, because the prior is a half."""
+    program = """
+    data { int N; vector[N] y; vector[N] x; }
+    parameters { real<lower=0> tau; real<lower=0> s; }
+    model {
+      tau ~ gamma(0.001, 0.001);
+      s ~ cauchy(0, 5);
+      y ~ normal(0, 1 / sqrt(tau));
+      x ~ normal(0, s);
+    }
+    """
+    y, x = np.array([0.3, -1.2, 0.8, 0.4, -0.2, 1.5]), np.array([2.0, -3, 1, 0.5, 4, -1])
+    # The precision is integrated out by conjugacy, the scale by quadrature.
+    shape, rate, half = 0.001, 0.001, len(y) / 2
+    of_y = shape * np.log(rate) - gammaln(shape) + gammaln(shape + half) - half * np.log(2 * np.pi)
+    of_y -= (shape + half) * np.log(rate + (y**2).sum() / 2)
+    of_x = quad(lambda s: 2 * cauchy.pdf(s, 0, 5) * norm.pdf(x, 0, s).prod(), 0, np.inf)[0]
+    result = run(tmp_path, program, {"N": len(y), "y": y.tolist(), "x": x.tolist()}, method)
+    check(result, float(of_y + np.log(of_x)), 0.2)
+    told = sentences(result, Severity.FINE)
+    assert any("so vague that numbers drawn from it overflow" in each for each in told)
+    assert any("integrates to exp(-0.693)" in each for each in told)

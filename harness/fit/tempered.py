@@ -51,9 +51,9 @@ class TemperedDraws:
     base_mass
         Share of the base's mass that the path reaches; every estimate of log Z accounts for it.
         Draws outside it (:class:`~harness.path.TemperedPath`, ``positive_only``) have weight 0.
-    base_integral
-        Log of the base's integral, which every estimate of log Z counts; None if it should, but is
-        not known.
+    log_factor
+        Log of a factor that every estimate of log Z counts beyond the ratio of normalising
+        constants along the path; None if it is not known.
     log_mean_w1, log_mean_w0
         Logs of the mean weights of each draw and those before it that thinning has left out, from
         which log Z is estimated; None without thinning, where they are the draws' own.
@@ -69,7 +69,7 @@ class TemperedDraws:
     ladder: bool
     normalised_base: bool
     base_mass: LogMass = WHOLE_BASE
-    base_integral: LogEvidence | None = NORMALISED
+    log_factor: LogEvidence | None = NORMALISED
     log_mean_w1: FloatArray | None = None
     log_mean_w0: FloatArray | None = None
 
@@ -81,11 +81,11 @@ class TemperedDraws:
         DataError
             If the base is not known to be normalised.
         """
-        integral = self._counted_integral()
+        factor = self._known_factor()
         found = evidence.log_evidence(
             *self._mean_weights, log_zeta=self.log_zeta, log_g_ratio=self._log_g_ratio
         )
-        return self.base_mass.added_to(found.plus(integral))
+        return self.base_mass.added_to(found.plus(factor))
 
     def log_evidence_by_parts(self) -> FloatArray:
         """Estimate log Z from the first part of each chain, for twelve growing parts, shape (12,).
@@ -97,11 +97,11 @@ class TemperedDraws:
         DataError
             If the base is not known to be normalised.
         """
-        integral = self._counted_integral()
+        factor = self._known_factor()
         parts = evidence.log_evidence_by_parts(
             *self._mean_weights, log_zeta=self.log_zeta, log_g_ratio=self._log_g_ratio
         )
-        return parts + self.base_mass.value + integral.value
+        return parts + self.base_mass.value + factor.value
 
     def two_sided(self) -> TwoSidedLogEvidence | None:
         """Estimate log Z from both sides (see :func:`harness.evidence.two_sided_log_evidence`).
@@ -111,7 +111,7 @@ class TemperedDraws:
         DataError
             If the base is not known to be normalised.
         """
-        integral = self._counted_integral()
+        factor = self._known_factor()
         both = evidence.two_sided_log_evidence(
             self.delta,
             self.inv_temp,
@@ -124,7 +124,7 @@ class TemperedDraws:
             return None
         # Both sides start from the same cut base, so the gap between them does not change.
         forward, backward = (
-            self.base_mass.added_to(each.plus(integral)) for each in (both.forward, both.backward)
+            self.base_mass.added_to(each.plus(factor)) for each in (both.forward, both.backward)
         )
         return TwoSidedLogEvidence(forward, backward, both.gap)
 
@@ -140,16 +140,16 @@ class TemperedDraws:
         """Log g(1) - log g(0): the weights include g at the two ends, and this takes it out."""
         return self.log_g[-1][1] - self.log_g[0][1]
 
-    def _counted_integral(self) -> LogEvidence:
-        """Return the log of the base's integral, as far as log Z counts it, or refuse."""
-        if self.base_integral is None:
+    def _known_factor(self) -> LogEvidence:
+        """Return the log of the factor beyond the path, or refuse an estimate of log Z."""
+        if self.log_factor is None:
             raise DataError("log Z needs the integral of the path's base, which is not known")
         if not self.normalised_base:
             raise DataError(
                 "log Z of a pseudo-extended run needs a normalised base: run it with a "
                 "Gaussian base (base=gaussian_base(mean, covariance))"
             )
-        return self.base_integral
+        return self.log_factor
 
 
 def follows_path(extended: xr.Dataset | None) -> bool:
@@ -193,7 +193,7 @@ def tempered_draws(
             "so the draws do not follow all of it: give all of them the whole range"
         )
     ladder = bool(settings.get("ladder", False))
-    integral = settings.get("base_integral", NORMALISED)
+    factor = settings.get("log_factor", NORMALISED)
     shape = (*("chain", "draw"), *((PSEUDO_SAMPLE,) if PSEUDO_SAMPLE in extended.sizes else ()))
     delta, inv_temp = (
         extended[name].transpose(*shape).to_numpy() for name in ("delta", "inv_temp")
@@ -222,7 +222,7 @@ def tempered_draws(
         ladder=ladder,
         normalised_base=across or bool(settings["normalised_base"]),
         base_mass=LogMass(*settings.get("base_mass", ())),
-        base_integral=None if integral is None else LogEvidence(*integral),
+        log_factor=None if factor is None else LogEvidence(*factor),
         **{
             name: extended[name].to_numpy()
             for name in ("log_mean_w1", "log_mean_w0")

@@ -135,10 +135,10 @@ class TemperedPath:
         Share of the base's mass that the path reaches, which corrects log Z: see
         :mod:`harness.evidence.base_mass`.  None means all of it, except for a Gaussian base in a
         model with bounds, where it means the share that lies within the bounds.
-    base_integral
-        Log of what the model's own base integrates to, if log Z is to count that instead of being
-        relative to the normalised base; None if log Z is to count it but it is not known, so that
-        there is no estimate.
+    log_factor
+        Log of a factor that log Z counts beyond the ratio of normalising constants along the path
+        from its normalised base, and its error; None if the factor is not known, so that there is
+        no estimate.
     positive_only
         Whether ``base_mass`` is the share where the target's density is above zero although the
         form's ladder has a rung at 0, whose draws lie elsewhere, too.  Those do not count, so that
@@ -150,7 +150,7 @@ class TemperedPath:
     log_g: LogG | None = None
     ladder: bool = False
     base_mass: LogMass | None = None
-    base_integral: LogEvidence | None = NORMALISED
+    log_factor: LogEvidence | None = NORMALISED
     positive_only: bool = False
 
     def knots(self, lowest: float = 0.0) -> LogG:
@@ -191,7 +191,7 @@ class TemperedPath:
         Returns
         -------
         dict
-            ``base_mass``, its log and the standard error of that; ``base_integral`` likewise;
+            ``base_mass``, its log and the standard error of that; ``log_factor`` likewise;
             ``positive_only``; and
             ``base_mean``, the mean of the part of a Gaussian base that is reached, None if it is
             not known.
@@ -212,7 +212,7 @@ class TemperedPath:
         mass = mass or WHOLE_BASE
         return {
             "base_mass": [mass.value, mass.mcse],
-            "base_integral": None if self.base_integral is None else [*self.base_integral],
+            "log_factor": None if self.log_factor is None else [*self.log_factor],
             "positive_only": self.positive_only,
             "base_mean": None if mean is None else mean.tolist(),
         }

@@ -6,7 +6,7 @@ from harness import evidence
 from harness.diagnosis import Finding, Severity
 from harness.evidence import LogEvidence
 from harness.model import Model
-from harness.user.prior import over_prior
+from harness.user.prior import over_prior, written_integral
 from harness.user.scout import BRIDGE, Scouted
 from harness.user.two_estimates import agree, explaining
 
@@ -178,7 +178,7 @@ def about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
     if model.own_base == "improper":
         return about_improper_prior(model)
     if scouted.drifts:
-        return about_drifting_prior(model)
+        return [*about_drifting_prior(model), *written_prior(written_integral(model))]
     found, prior = [], scouted.prior
     if prior is not None and not prior.reliable:
         found.append(

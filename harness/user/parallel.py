@@ -39,7 +39,13 @@ from harness.user.evidence import (
     written_prior,
 )
 from harness.user.legs import fitted_gaussian
-from harness.user.prior import PriorDraws, divisor, from_ratio, prior_attributes
+from harness.user.prior import (
+    PriorDraws,
+    divisor,
+    log_factor,
+    prior_attributes,
+    written_integral,
+)
 from harness.user.references import Dealt, drawn_from, fitted_base, reference, refitted_base
 from harness.user.scout import (
     NEAR,
@@ -244,7 +250,9 @@ class _Parallel:
     def _base_integral(self) -> LogEvidence | None:
         """Return the log of the integral of the prior as written; None if it is not known."""
         if self._prior is None:
-            return NORMALISED
+            written = written_integral(self._model)
+            self._findings += written_prior(written)
+            return written
         if self._model.log_prior_integral is None:
             self._begin("the integral of the prior")
         try:
@@ -269,21 +277,22 @@ class _Parallel:
     def _log_evidence(
         self, run: TemperingRun, integral: LogEvidence | None, constant: LogEvidence | None
     ) -> LogEvidence | None:
-        """Return log Z by the ladders, of which the first one starts from the normalised prior."""
+        """Return log Z by the ladders, of which the first one may start from the prior."""
+        start = integral if self._prior else NORMALISED
+        factor = log_factor(self._model, integral, from_own_base=self._prior is not None)
         first, *others = (each.evidence for each in run.ladders)
         second = others[0] if others else None
         if second is not None and constant is not None:
             # Where replicas hardly travel along the first ladder, its estimate has not settled.
-            if first is None or run.few_trips or integral is None:
+            if first is None or run.few_trips or start is None or factor is None:
                 return second.log_evidence.minus(constant)
-            joined = evidence.joined_evidence(first, second, integral)
+            joined = evidence.joined_evidence(first, second, start)
             gap, error = abs(float(joined.gap.value)), float(joined.gap.mcse)
             if gap > max(_GAP_ERRORS * error, _GAP_MATTERS):
-                along = self._from_prior(first.log_evidence, integral)
-                self._findings.append(_gap(along or first.log_evidence, gap, error))
-            return self._from_prior(joined.log_evidence, integral)
+                self._findings.append(_gap(first.log_evidence.plus(factor), gap, error))
+            return joined.log_evidence.plus(factor)
         if first is not None:
-            return self._from_prior(first.log_evidence, integral)
+            return None if factor is None else first.log_evidence.plus(factor)
         self._findings.append(
             Finding(
                 Severity.PROBLEM,
@@ -292,9 +301,6 @@ class _Parallel:
             )
         )
         return None
-
-    def _from_prior(self, ratio: LogEvidence, integral: LogEvidence | None) -> LogEvidence | None:
-        return ratio if self._prior is None else from_ratio(self._model, ratio, integral)
 
     def _or_by_bridge(
         self, run: TemperingRun, found: LogEvidence, constant: LogEvidence

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from harness import evidence
 from harness.arrays import FloatArray, LogDensity
 from harness.engine.batched import BatchedDensity
-from harness.evidence import LogEvidence
+from harness.evidence import NORMALISED, LogEvidence
 from harness.fit import Fit
 from harness.model import Model
 from harness.path import GaussianBase
@@ -146,31 +146,38 @@ def divisor(model: Model, integral: LogEvidence | None) -> LogEvidence | None:
     integral
         Log of the integral of its own base as it is written; None if it is not known.
     """
-    return LogEvidence(0.0, 0.0) if model.tempered_whole else integral
+    return NORMALISED if model.tempered_whole else integral
 
 
-def from_ratio(
-    model: Model, ratio: LogEvidence, integral: LogEvidence | None
+def log_factor(
+    model: Model, integral: LogEvidence | None, *, from_own_base: bool
 ) -> LogEvidence | None:
-    """Return log Z by a path that starts from the model's own base, normalised.
+    """Return what has to be added to the log of a ratio along a path to give log Z.
+
+    The ratio is that of the integral of the program's density and of the path's normalised base.
 
     Parameters
     ----------
-    model
-        The tempered model.
-    ratio
-        Log of the ratio of normalising constants along the path.
-    integral
+    model, integral
         As for :func:`divisor`.
+    from_own_base
+        Whether the path starts from the model's own base, and not from a Gaussian.
 
     Returns
     -------
     LogEvidence or None
-        None if all of the program is tempered and the integral is not known.
+        None if that needs the integral.
     """
-    if not model.tempered_whole:
-        return ratio
-    return None if integral is None else ratio.plus(integral)
+    if from_own_base:
+        return integral if model.tempered_whole else NORMALISED
+    divided_by = divisor(model, integral)
+    return None if divided_by is None else NORMALISED.minus(divided_by)
+
+
+def written_integral(model: Model) -> LogEvidence:
+    """Return the log of a prior's integral that the text shows, 0 if it shows none."""
+    shown = model.log_prior_integral if model.own_base == "prior" else None
+    return LogEvidence(shown or 0.0, 0.0)
 
 
 def known_integral(model: Model, prior: PriorDraws) -> LogEvidence | None:

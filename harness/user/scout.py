@@ -32,7 +32,14 @@ from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.legs import CLOSE, Leg, fitted_gaussian, run_leg
-from harness.user.prior import PriorDraws, divisor, from_ratio, known_integral, over_prior
+from harness.user.prior import (
+    PriorDraws,
+    divisor,
+    known_integral,
+    log_factor,
+    over_prior,
+    written_integral,
+)
 from harness.user.settled import settles
 from harness.user.short import ShortRuns
 from harness.user.symmetrise import InOneCopy
@@ -48,6 +55,7 @@ BUDGET = 120.0
 _SEARCH, _SEARCH_ALONE, _OTHER = 0.35, 0.6, 0.2
 """Shares of it for the search, for the search of a run that needs its path (there is no fit of NUTS
 to fall back to), and for each of the other legs."""
+_NEAR = "a Gaussian fitted to draws of NUTS"
 BRIDGE = "draws of NUTS themselves"
 """Origin of an estimate by bridge sampling, beside the near leg or in its place."""
 
@@ -67,15 +75,15 @@ class FoundPath:
         its inverse temperatures are above 0.
     prior
         Draws of the prior; None if the path does not start from it.
-    base_integral
-        As :attr:`harness.path.data.TemperedPath.base_integral` has it.
+    log_factor
+        As :attr:`harness.path.data.TemperedPath.log_factor` has it.
     """
 
     found: Pilot
     base: GaussianBase | None
     positive: LogMass = WHOLE_BASE
     prior: PriorDraws | None = None
-    base_integral: LogEvidence | None = NORMALISED
+    log_factor: LogEvidence | None = NORMALISED
 
     @property
     def zero_likelihood(self) -> bool:
@@ -290,9 +298,7 @@ class _Scout:
             self._remember(search)
             base = None if prior is not None else search.pilots[0].base
             if prior is not None or self._model.no_gaussian_base is None:
-                flat = prior is not None and self._model.tempered_whole
-                integral = self._base_integral if flat else NORMALISED
-                path = FoundPath(search.pilots[0], base, positive, prior, integral)
+                path = FoundPath(search.pilots[0], base, positive, prior, self._log_factor)
         except FAILURES as error:
             self._failures["search"] = one_line(error).rstrip(".")
         base_integral = self._base_integral
@@ -343,7 +349,7 @@ class _Scout:
         if self._draws is None or self._divergent or not reliable:
             return False
         bridge, constant = self._bridge, divisor(self._model, self._base_integral)
-        found, estimates = self._values(search), self._by(search)
+        found, estimates = self._values(search), self._log_z(search)
         if bridge is None or constant is None or found is None or not estimates:
             return False
         paths = evidence.combined_log_evidence(estimates).estimate
@@ -355,7 +361,7 @@ class _Scout:
     def _base_integral(self) -> LogEvidence | None:
         """Log of the integral of the prior as the program writes it; None if it is not known."""
         if self._prior is None:
-            return NORMALISED
+            return written_integral(self._model)
         try:
             found = prior_constant(
                 self._model,
@@ -375,7 +381,7 @@ class _Scout:
             leg = run_leg(
                 self._density,
                 _fitted(points, NEAR),
-                origin="a Gaussian fitted to draws of NUTS",
+                origin=_NEAR,
                 most_seconds=_OTHER * self._budget,
                 seed=self._seeds[4],
                 gradients=CLOSE,
@@ -421,14 +427,20 @@ class _Scout:
 
     def _remember(self, leg: Leg) -> None:
         self._gradients += leg.gradients
-        self._estimates[leg.origin] = self._by(leg)
+        near = leg.origin == _NEAR
+        self._estimates[leg.origin] = tuple(leg.estimates) if near else self._log_z(leg)
 
-    def _by(self, leg: Leg) -> tuple[LogEvidence, ...]:
-        """Return a leg's estimates of log Z, or of the integral of the program's density."""
-        if not self._model.tempered_whole or leg.origin != own_base(self._model):
-            return tuple(leg.estimates)
-        found = (from_ratio(self._model, each, self._base_integral) for each in leg.estimates)
-        return tuple(each for each in found if each is not None)
+    @property
+    def _log_factor(self) -> LogEvidence | None:
+        """What is added to log ratios along the search's path."""
+        prior, whole = self._prior is not None, self._model.tempered_whole
+        integral = self._base_integral if whole or not prior else None  # it may take pilots
+        return log_factor(self._model, integral, from_own_base=prior)
+
+    def _log_z(self, search: Leg) -> tuple[LogEvidence, ...]:
+        """Return the search's estimates of log Z; empty if these need an integral, not known."""
+        factor = self._log_factor
+        return () if factor is None else tuple(each.plus(factor) for each in search.estimates)
 
     @cached_property
     def _points(self) -> FloatArray:

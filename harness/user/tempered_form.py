@@ -145,7 +145,7 @@ class TemperedForm:
             ladder=on_ladder,
             # Draws of the base tell this share better than chains do, which seldom pass its edge.
             base_mass=self.path.positive,
-            base_integral=self.path.base_integral,
+            log_factor=self.path.log_factor,
             positive_only=on_ladder,
         )
 
