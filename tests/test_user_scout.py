@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -322,3 +323,34 @@ def test_pilots_that_miss_a_part_of_a_prior_do_not_give_its_integral() -> None:
         prior_constant(model, drawn, most_seconds=60, seed=1)
     known = replace(drawn, log_integral=LogEvidence(0.0, 0.0))
     assert prior_constant(model, known, most_seconds=60, seed=1).log_integral == (0.0, 0.0)
+
+
+UNNORMALISED = """
+data { vector[3] y; }
+parameters { real mu; }
+model { target += -square(mu) / 50; y ~ normal(mu, 1); }
+"""
+
+
+def test_a_prior_of_unknown_integral_that_cannot_be_drawn_from_leaves_no_log_z(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bridge from NUTS's draws would be off by the log of that integral, 2.5 here."""
+    path, _ = write(tmp_path, "unnormalised", UNNORMALISED, {"y": [1.0, 2.0, 3.0]})
+    model = tempered_model(path, {"y": [1.0, 2.0, 3.0]})
+    assert model.own_base == "prior"
+    assert model.log_prior_integral is None
+    settings = NutsSettings(chains=4, warmup=300, draws=500)
+    run = run_short_nuts(model.program("target"), model.data, settings, 2)
+
+    def refuse(*_: Any, **__: Any) -> PriorDraws:
+        raise SamplingError("chains of the prior do not get on")
+
+    monkeypatch.setattr(scout, "prior_draws", refuse)
+    scouted = scout_program(
+        model, draws={"mu": run.variables["mu"]}, divergent=False, budget=20, seed=1
+    )
+    assert scouted.constant is None
+    found, told = evidence_of(model, scouted, nuts_is_sound=True)
+    assert found is None
+    assert any("could not be estimated: chains of the prior do not get on" in each for each in told)

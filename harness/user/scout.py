@@ -361,7 +361,11 @@ class _Scout:
     def _base_integral(self) -> LogEvidence | None:
         """Log of the integral of the prior as the program writes it; None if it is not known."""
         if self._prior is None:
-            return written_integral(self._model)
+            shown = self._model.own_base != "prior" or self._model.log_prior_integral is not None
+            if shown or self._drifts:  # a prior that drifts is taken for an improper one
+                return written_integral(self._model)
+            self._failures["constant"] = self._failures.get("search", "it could not be drawn from")
+            return None
         try:
             found = prior_constant(
                 self._model,
