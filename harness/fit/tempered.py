@@ -143,7 +143,10 @@ class TemperedDraws:
     def _known_factor(self) -> LogEvidence:
         """Return the log of the factor beyond the path, or refuse an estimate of log Z."""
         if self.log_factor is None:
-            raise DataError("log Z needs the integral of the path's base, which is not known")
+            raise DataError(
+                "log Z needs the integral of the path's base, which is not known: give the path "
+                "its logarithm (TemperedPath(log_factor=...)), or a Gaussian base"
+            )
         if not self.normalised_base:
             raise DataError(
                 "log Z of a pseudo-extended run needs a normalised base: run it with a "

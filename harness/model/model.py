@@ -74,7 +74,8 @@ class Model:
         prior.
     tempered_whole
         Whether all of a user's program is tempered, so that no prior is left as the base and Z is
-        the integral of the program's density.
+        the integral of the program's density; see
+        :attr:`harness.path.data.TemperedPath.log_factor`.
     flat
         Elements of parameters, for instance ``mu[2]``, in which the program's text shows an
         improper prior to be flat.

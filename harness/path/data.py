@@ -137,8 +137,10 @@ class TemperedPath:
         model with bounds, where it means the share that lies within the bounds.
     log_factor
         Log of a factor that log Z counts beyond the ratio of normalising constants along the path
-        from its normalised base, and its error; None if the factor is not known, so that there is
-        no estimate.
+        from its normalised base, and its error.  None means what follows from the model: along a
+        path from a Gaussian, log Z is divided by what the text says that the prior integrates to;
+        if all of a program is tempered from its own flat base, the base's integral has to be given
+        here, or there is no estimate.
     positive_only
         Whether ``base_mass`` is the share where the target's density is above zero although the
         form's ladder has a rung at 0, whose draws lie elsewhere, too.  Those do not count, so that
@@ -150,7 +152,7 @@ class TemperedPath:
     log_g: LogG | None = None
     ladder: bool = False
     base_mass: LogMass | None = None
-    log_factor: LogEvidence | None = NORMALISED
+    log_factor: LogEvidence | None = None
     positive_only: bool = False
 
     def knots(self, lowest: float = 0.0) -> LogG:
@@ -210,9 +212,18 @@ class TemperedPath:
             cut = cut_to_box(base, *StanCoordinates(model, shapes).box)
             mass, mean = cut.mass, cut.mean
         mass = mass or WHOLE_BASE
+        factor = self.log_factor or self._factor_of(model)
         return {
             "base_mass": [mass.value, mass.mcse],
-            "log_factor": None if self.log_factor is None else [*self.log_factor],
+            "log_factor": None if factor is None else [*factor],
             "positive_only": self.positive_only,
             "base_mean": None if mean is None else mean.tolist(),
         }
+
+    def _factor_of(self, model: Model) -> LogEvidence | None:
+        """Return the factor that follows from the model; None if it is not known."""
+        if model.tempered_whole:
+            return None if self.base is None else NORMALISED
+        if self.base is None or model.own_base != "prior":
+            return NORMALISED
+        return NORMALISED.minus(LogEvidence(model.log_prior_integral or 0.0, 0.0))
