@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from harness.errors import DataError
-from harness.evidence import NORMALISED, WHOLE_BASE, LogEvidence, LogG, LogMass
+from harness.evidence import WHOLE_BASE, LogEvidence, LogG, LogMass
 from harness.model import Model
 from harness.model.coordinates import Shapes, StanCoordinates
 from harness.path.cut import cut_to_box
 from harness.path.gaussian import GaussianBase
+from harness.path.normalisation import log_factor, written_integral
 
 UNIFORM: LogG = ((0.0, 0.0), (1.0, 0.0))
 """g(beta) = 1."""
@@ -222,8 +223,5 @@ class TemperedPath:
 
     def _factor_of(self, model: Model) -> LogEvidence | None:
         """Return the factor that follows from the model; None if it is not known."""
-        if model.tempered_whole:
-            return None if self.base is None else NORMALISED
-        if self.base is None or model.own_base != "prior":
-            return NORMALISED
-        return NORMALISED.minus(LogEvidence(model.log_prior_integral or 0.0, 0.0))
+        integral = None if model.tempered_whole else written_integral(model)
+        return log_factor(model, integral, from_own_base=self.base is None)

@@ -6,7 +6,8 @@ from harness import evidence
 from harness.diagnosis import Finding, Severity
 from harness.evidence import LogEvidence
 from harness.model import Model
-from harness.user.prior import over_prior, written_integral
+from harness.path.normalisation import written_integral
+from harness.user.prior import over_prior
 from harness.user.scout import BRIDGE, Scouted
 from harness.user.two_estimates import agree, explaining
 

@@ -18,7 +18,7 @@ from harness.engine.cores import cores
 from harness.engine.linear_algebra import one_thread_of_linear_algebra
 from harness.engine.unit_vectors import squared_lengths
 from harness.errors import FAILURES, DataError, HarnessError, SamplingError, one_line
-from harness.evidence import LogEvidence
+from harness.evidence import NORMALISED, LogEvidence
 from harness.fit import Fit
 from harness.forms.common import Engine
 from harness.model import Model
@@ -344,7 +344,7 @@ class _Estimation:
                     "Mark the statements of the likelihood with // temper: yes.",
                 )
             )
-            return LogEvidence(0.0, 0.0)
+            return NORMALISED
         if model.own_base == "improper":
             where = f" (it is flat in {_some(model.flat)})" if model.flat else ""
             self._refusals.append(

@@ -25,6 +25,7 @@ from harness.errors import DataError, SamplingError
 from harness.evidence import NORMALISED, LogEvidence
 from harness.fit import SYSTEMS, Fit, build_fit, evidence_attributes
 from harness.model import Model
+from harness.path.normalisation import divisor, log_factor, written_integral
 from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
@@ -39,13 +40,7 @@ from harness.user.evidence import (
     written_prior,
 )
 from harness.user.legs import fitted_gaussian
-from harness.user.prior import (
-    PriorDraws,
-    divisor,
-    log_factor,
-    prior_attributes,
-    written_integral,
-)
+from harness.user.prior import PriorDraws, prior_attributes
 from harness.user.references import Dealt, drawn_from, fitted_base, reference, refitted_base
 from harness.user.scout import (
     NEAR,

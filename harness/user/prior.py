@@ -10,7 +10,7 @@ import numpy.typing as npt
 from harness import evidence
 from harness.arrays import FloatArray, LogDensity
 from harness.engine.batched import BatchedDensity
-from harness.evidence import NORMALISED, LogEvidence
+from harness.evidence import LogEvidence, LogMass, log_base_mass
 from harness.fit import Fit
 from harness.model import Model
 from harness.path import GaussianBase
@@ -105,6 +105,12 @@ class PriorDraws:
         """Whether these are draws of the prior: they are simulated, or the chains agree."""
         return self.independent or self.r_hat <= DRIFTS
 
+    def share_with(self, density: BatchedDensity) -> LogMass:
+        """Return the share of the prior where another density of these points is above zero."""
+        chains, draws, dimension = self.points.shape
+        value = density(self.points.reshape(-1, dimension))[0]
+        return log_base_mass(np.isfinite(value).reshape(chains, draws))
+
     def base(self, chains: slice) -> PriorBase:
         """Return some of the chains as the base of a pilot."""
         points = self.points[chains]
@@ -131,53 +137,6 @@ def log_prior_integral(fit: Fit) -> LogEvidence | None:
 def over_prior(integral: LogEvidence, constant: LogEvidence) -> LogEvidence:
     """Divide an integral of the program's density by that of its prior, whose error is apart."""
     return LogEvidence(integral.value - constant.value, integral.mcse)
-
-
-def divisor(model: Model, integral: LogEvidence | None) -> LogEvidence | None:
-    """Return the log of what an integral of the program's density is divided by to give Z.
-
-    That is the integral of the prior.  If all of the program is tempered it has no prior, and a
-    base that is flat between bounds is a device only: Z is the integral itself.
-
-    Parameters
-    ----------
-    model
-        The tempered model.
-    integral
-        Log of the integral of its own base as it is written; None if it is not known.
-    """
-    return NORMALISED if model.tempered_whole else integral
-
-
-def log_factor(
-    model: Model, integral: LogEvidence | None, *, from_own_base: bool
-) -> LogEvidence | None:
-    """Return what has to be added to the log of a ratio along a path to give log Z.
-
-    The ratio is that of the integral of the program's density and of the path's normalised base.
-
-    Parameters
-    ----------
-    model, integral
-        As for :func:`divisor`.
-    from_own_base
-        Whether the path starts from the model's own base, and not from a Gaussian.
-
-    Returns
-    -------
-    LogEvidence or None
-        None if that needs the integral.
-    """
-    if from_own_base:
-        return integral if model.tempered_whole else NORMALISED
-    divided_by = divisor(model, integral)
-    return None if divided_by is None else NORMALISED.minus(divided_by)
-
-
-def written_integral(model: Model) -> LogEvidence:
-    """Return the log of a prior's integral that the text shows, 0 if it shows none."""
-    shown = model.log_prior_integral if model.own_base == "prior" else None
-    return LogEvidence(shown or 0.0, 0.0)
 
 
 def known_integral(model: Model, prior: PriorDraws) -> LogEvidence | None:

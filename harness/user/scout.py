@@ -24,22 +24,16 @@ from harness.diagnosis import R_HAT_WARNING
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import FAILURES, SamplingError, one_line
-from harness.evidence import NORMALISED, WHOLE_BASE, LogEvidence, LogMass, log_base_mass
+from harness.evidence import NORMALISED, WHOLE_BASE, LogEvidence, LogMass
 from harness.model import Model
 from harness.path import GaussianBase, Pilot
+from harness.path.normalisation import divisor, log_factor, written_integral
 from harness.seeds import derived_seeds
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.legs import CLOSE, Leg, fitted_gaussian, run_leg
-from harness.user.prior import (
-    PriorDraws,
-    divisor,
-    known_integral,
-    log_factor,
-    over_prior,
-    written_integral,
-)
+from harness.user.prior import PriorDraws, known_integral, over_prior
 from harness.user.settled import settles
 from harness.user.short import ShortRuns
 from harness.user.symmetrise import InOneCopy
@@ -109,7 +103,7 @@ class Scouted:
         Each leg's own estimates of log Z, by where it started; :data:`BRIDGE` is no leg.
     constant
         Log of what an integral of the program's density is divided by to give Z
-        (:func:`harness.user.prior.divisor`); None if it is not known.
+        (:func:`harness.path.normalisation.divisor`); None if it is not known.
     prior
         Draws of the prior; None if the search did not start from it.
     drifts
@@ -281,7 +275,8 @@ class _Scout:
         try:
             prior = self._prior = self._drawn_prior()
             if prior is not None:
-                positive = self._likelihood_above_zero(prior)
+                positive = prior.share_with(self._density)
+                self._gradients += prior.points.shape[0] * prior.points.shape[1]
                 halves = (slice(None, None, 2), slice(1, None, 2))
                 bases: Sequence[GaussianBase] = [prior.base(half) for half in halves]
             else:
@@ -336,12 +331,6 @@ class _Scout:
             return None
         self._gradients += drawn.gradients
         return drawn
-
-    def _likelihood_above_zero(self, prior: PriorDraws) -> LogMass:
-        chains, draws, dimension = prior.points.shape
-        value = self._density(prior.points.reshape(-1, dimension))[0]
-        self._gradients += len(value)
-        return log_base_mass(np.isfinite(value).reshape(chains, draws))
 
     def _settles(self, search: Leg) -> bool:
         """Whether the search's pilots agree with NUTS and with a bridge from its draws."""

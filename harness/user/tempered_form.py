@@ -17,7 +17,7 @@ from harness.engine.nuts import NutsSettings
 from harness.engine.restarts import started_anew
 from harness.engine.short_nuts import affordable
 from harness.errors import DataError
-from harness.evidence import WHOLE_BASE, log_base_mass
+from harness.evidence import WHOLE_BASE
 from harness.fit import Fit
 from harness.forms.common import Run, variant_data
 from harness.forms.continuous_tempering import (
@@ -130,9 +130,7 @@ class TemperedForm:
         if prior is not None and self.path.zero_likelihood:
             program = self.program.model.program(self.variant)
             density = BatchedDensity(program, self.data_to_compile, threads=cores())
-            chains, draws, dimension = prior.points.shape
-            value = density(prior.points.reshape(-1, dimension))[0]
-            reached = log_base_mass(np.isfinite(value).reshape(chains, draws))
+            reached = prior.share_with(density)
         return replace(path, log_g=((0.0, -reached.value), *others))
 
     @property
