@@ -26,6 +26,8 @@ class Steps:
         self._total = total
         self._begun = 0
         self._bar: tqdm[Any] | None = None
+        self._text = ""
+        self._since = self._said = time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -43,6 +45,7 @@ class Steps:
 
     def begin(self, text: str) -> None:
         """Start the next step, which ``text`` describes."""
+        self._about(text)
         if sys.stderr.isatty():
             if self._bar is None:
                 self._bar = tqdm(
@@ -58,10 +61,31 @@ class Steps:
 
     def describe(self, text: str) -> None:
         """Say what the step has come to: beside the bar, or as a line below its own."""
+        self._about(text)
         if self._bar is not None:
             self._bar.set_description_str(text)
         elif not sys.stderr.isatty():
             self.say(f"      {text}")
+
+    def share(self, done: float) -> None:
+        """Say which share of a long run, 0 to 1, is done, and how long the rest may take.
+
+        Without a bar this is a line every quarter of a minute.
+        """
+        now = time.monotonic()
+        if done <= 0:
+            return
+        left = (now - self._since) / done * (1 - done)
+        text = f"{done:.0%} of its iterations" + (f", about {_duration(left)} left" if left else "")
+        if self._bar is not None:
+            self._bar.set_description_str(f"{self._text}: {text}")
+        elif now - self._said >= _SECONDS_BETWEEN_LINES:
+            self._said = now
+            self.say(f"      {text}")
+
+    def _about(self, text: str) -> None:
+        self._text = text
+        self._since = self._said = time.monotonic()
 
     def tick(self) -> None:
         """Let the clock on the bar move; a waiting loop calls this about once a second."""

@@ -17,3 +17,26 @@ def test_steps_that_fail_count(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="in vain"), clock.step("again", "modes"):
         raise ValueError("in vain")
     assert clock.seconds == {"modes": 5.0}
+
+
+def test_long_runs_say_how_far_they_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every quarter of a minute, off a terminal."""
+    now = [0.0]
+    monkeypatch.setattr("harness.progress.time.monotonic", lambda: now[0])
+    with Clock(2, show=True) as clock:
+        with clock.step("plain NUTS", "nuts"):
+            for now[0], share in ((0.0, 0.0), (10.0, 0.1), (16.0, 0.2), (20.0, 0.4), (40.0, 0.5)):
+                clock.share(share)
+        now[0] = 50.0
+        with clock.step("another", "other"):
+            now[0] = 66.0
+            clock.share(1.0)
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/2] plain NUTS",
+        "      20% of its iterations, about 64 s left",
+        "      50% of its iterations, about 40 s left",
+        "[2/2] another",
+        "      100% of its iterations",
+    ]

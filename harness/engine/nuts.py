@@ -18,6 +18,7 @@ import psutil
 
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram
+from harness.engine.iterations import LINES, Follow, followed
 from harness.engine.processes import children_end_with_us, end_descendants
 from harness.engine.staging import temporary_folder
 from harness.engine.stan_csv import read_chain
@@ -191,6 +192,7 @@ def run_nuts(
     *,
     inits: Any = None,
     inv_metric: FloatArray | None = None,
+    follow: Follow | None = None,
 ) -> NutsRun:
     """Run NUTS on a compiled program.
 
@@ -209,6 +211,8 @@ def run_nuts(
     inv_metric
         Inverse metric on the unconstrained space, variances (D,) or a covariance (D, D), that
         NUTS keeps: warm-up adapts only the step size.  It replaces ``settings.metric``.
+    follow
+        Is told how far the run is; see :data:`~harness.engine.iterations.Follow`.
 
     Raises
     ------
@@ -229,31 +233,34 @@ def run_nuts(
             "adapt_metric_window": 0,
             "adapt_step_size": settings.warmup,
         }
+    lines = 1 if follow is None else LINES
     # Each run has a folder, because CmdStanPy names files by the second and would overwrite.
     with children_end_with_us(), temporary_folder() as folder:
         given = folder / "data.json"
         cmdstanpy.write_stan_json(str(given), plain_data(data))
         try:
             # Without the source CmdStanPy neither asks stanc nor compiles.
-            fit = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe)).sample(
-                data=str(given),
-                chains=settings.chains,
-                parallel_chains=min(settings.parallel_chains, settings.chains),
-                seed=seed,
-                inits=inits,
-                iter_warmup=settings.warmup,
-                iter_sampling=settings.draws,
-                # Saved to count the gradients of warm-up, which cost time too.
-                save_warmup=True,
-                max_treedepth=settings.max_treedepth,
-                **form,
-                adapt_delta=settings.target_accept,
-                output_dir=folder,
-                sig_figs=_EXACT_DIGITS,
-                show_progress=False,
-                refresh=max(1, settings.warmup + settings.draws),
-                timeout=settings.time_limit,
-            )
+            model = cmdstanpy.CmdStanModel(exe_file=str(compiled.exe))
+            with followed(folder, settings.chains, follow):
+                fit = model.sample(
+                    data=str(given),
+                    chains=settings.chains,
+                    parallel_chains=min(settings.parallel_chains, settings.chains),
+                    seed=seed,
+                    inits=inits,
+                    iter_warmup=settings.warmup,
+                    iter_sampling=settings.draws,
+                    # Saved to count the gradients of warm-up, which cost time too.
+                    save_warmup=True,
+                    max_treedepth=settings.max_treedepth,
+                    **form,
+                    adapt_delta=settings.target_accept,
+                    output_dir=folder,
+                    sig_figs=_EXACT_DIGITS,
+                    show_progress=False,
+                    refresh=max(1, (settings.warmup + settings.draws) // lines),
+                    timeout=settings.time_limit,
+                )
             return _collect(fit)
         except KeyboardInterrupt:
             # CmdStanPy's threads would continue and write to a folder that is being removed.

@@ -9,7 +9,8 @@ import json
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import version
 from numbers import Real
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from harness.arrays import FloatArray
+from harness.engine.iterations import LINES, Follow, Iterations
 from harness.engine.nuts import SAMPLE_STATS, NutsRun, NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import RENAMED
@@ -40,6 +42,7 @@ def run_stanli_nuts(
     seed: int,
     *,
     inits: Any = None,
+    follow: Follow | None = None,
 ) -> NutsRun:
     """Run NUTS on a program without compiling it.
 
@@ -62,6 +65,9 @@ def run_stanli_nuts(
         Initial values as CmdStanPy takes them: a radius, values by parameter, or a file of values,
         for all chains or for each.  Parameters that are left out start where one of Stan's own
         random starts puts them.  A name that is not a parameter is refused.
+    follow
+        Is told how far the run is; see :data:`~harness.engine.iterations.Follow`.  Meanwhile
+        nothing else can print, because stanli tells it by printing.
 
     Raises
     ------
@@ -87,20 +93,21 @@ def run_stanli_nuts(
     try:
         starts = _starts(model, program, inits, settings.chains, seed)
         began = time.perf_counter()
-        fit = model.sample(
-            chains=settings.chains,
-            seed=seed,
-            warmup=settings.warmup,
-            samples=settings.draws,
-            delta=settings.target_accept,
-            max_depth=settings.max_treedepth,
-            metric=settings.metric,
-            parallel_chains=threads,
-            # Kept to count the gradients of warm-up, which cost time too.
-            save_warmup=True,
-            refresh=0,
-            **starts,
-        )
+        with _printing_to(follow, settings) as refresh:
+            fit = model.sample(
+                chains=settings.chains,
+                seed=seed,
+                warmup=settings.warmup,
+                samples=settings.draws,
+                delta=settings.target_accept,
+                max_depth=settings.max_treedepth,
+                metric=settings.metric,
+                parallel_chains=threads,
+                # Kept to count the gradients of warm-up, which cost time too.
+                save_warmup=True,
+                refresh=refresh,
+                **starts,
+            )
         seconds = threads * (time.perf_counter() - began)
     except (RuntimeError, ValueError) as error:
         said = one_line(error)
@@ -110,6 +117,16 @@ def run_stanli_nuts(
             raise SomeChainsError(told, said) from error
         raise SamplingError(told) from error
     return _collect(fit, settings, seconds)
+
+
+@contextmanager
+def _printing_to(follow: Follow | None, settings: NutsSettings) -> Iterator[int]:
+    """Yield after how many iterations a chain prints where it is; 0 if nobody follows."""
+    if follow is None:
+        yield 0
+    else:
+        with redirect_stdout(Iterations(settings.chains, follow)):
+            yield max(1, (settings.warmup + settings.draws) // LINES)
 
 
 def _collect(fit: Any, settings: NutsSettings, seconds: float) -> NutsRun:

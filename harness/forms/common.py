@@ -12,6 +12,7 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram, compile_programs, source_digest
+from harness.engine.iterations import Follow
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
 from harness.engine.stan_data import numbers_in
 from harness.engine.stanli_nuts import run_stanli_nuts
@@ -57,6 +58,8 @@ class Run:
         The program's executable; if not given, CmdStan's engine compiles the program.
     engine
         What runs it; see :data:`Engine`.
+    follow
+        Is told how far the run is; see :data:`~harness.engine.iterations.Follow`.
 
     Raises
     ------
@@ -70,6 +73,7 @@ class Run:
     inv_metric: FloatArray | None = None
     compiled: CompiledProgram | None = None
     engine: Engine = "auto"
+    follow: Follow | None = None
 
     def __post_init__(self) -> None:
         if self.engine not in get_args(Engine):
@@ -148,12 +152,20 @@ def run_variant(
         if run.inv_metric is not None:
             _log.warning("The stanli engine takes no inverse metric: it adapts one.")
         program = model.program(variant)
-        made = run_stanli_nuts(program, everything, nuts, run.seed, inits=inits)
+        made = run_stanli_nuts(program, everything, nuts, run.seed, inits=inits, follow=run.follow)
         parameters = _parameters(model, made, names)
         made = _named_as_methods_do(made, aliases)
         return VariantRun(made, parameters, nuts, "stanli", program.name, source_digest(program))
     compiled = run.compiled or compiled_variant(model, variant)
-    made = run_nuts(compiled, everything, nuts, run.seed, inits=inits, inv_metric=run.inv_metric)
+    made = run_nuts(
+        compiled,
+        everything,
+        nuts,
+        run.seed,
+        inits=inits,
+        inv_metric=run.inv_metric,
+        follow=run.follow,
+    )
     parameters = _parameters(model, made, names)
     made = _named_as_methods_do(made, aliases)
     return VariantRun(made, parameters, nuts, "cmdstan", compiled.program.name, compiled.digest)

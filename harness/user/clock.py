@@ -41,6 +41,11 @@ class Clock:
         if self._steps is not None:
             self._steps.describe(text)
 
+    def share(self, done: float) -> None:
+        """Say which share of the run that was announced last, 0 to 1, is done."""
+        if self._steps is not None:
+            self._steps.share(done)
+
     @contextmanager
     def step(self, text: str, name: str) -> Iterator[None]:
         """Announce a step and time it under its name, also one that fails."""

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from harness.diagnosis import Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import CompiledProgram, compile_programs, source_digest
+from harness.engine.iterations import Follow
 from harness.engine.nuts import NutsSettings
 from harness.engine.restarts import started_anew
 from harness.engine.stan_source import stan_instance
@@ -205,12 +206,13 @@ class UserProgram:
         given = self.model.data if data is None else data
         return identity(digest, given, nuts, seed, self.engine, options)
 
-    def plain(self, nuts: NutsSettings, seed: int) -> Fit:
+    def plain(self, nuts: NutsSettings, seed: int, follow: Follow | None = None) -> Fit:
         """Run NUTS on the original program; generated quantities cannot disturb its draws.
 
         If some chains do not get on from where they start, all start anew, and a finding says so.
+        ``follow`` is told how far the run is.
         """
-        ran, failed = started_anew(lambda each: self._plain(nuts, each), seed)
+        ran, failed = started_anew(lambda each: self._plain(nuts, each, follow), seed)
         later = [name for name in self.names if name in ran.run.variables]
         # Parameters without values, such as a vector of length 0, are in no results.
         parameters = [name for name in self.model.parameters if name in ran.run.variables]
@@ -229,38 +231,44 @@ class UserProgram:
             remember(fit, [chains_failed(failed)])
         return fit
 
-    def _plain(self, nuts: NutsSettings, seed: int) -> VariantRun:
+    def _plain(self, nuts: NutsSettings, seed: int, follow: Follow | None) -> VariantRun:
         if self.engine == "stanli" and self.generates:
             # stanli gives no parameters either where a generated quantity is rejected.
-            return self._apart(nuts, seed)
+            return self._apart(nuts, seed, follow)
         try:
-            return self._ran(ORIGINAL, self.compiled.get(ORIGINAL), nuts, seed)
+            return self._ran(ORIGINAL, self.compiled.get(ORIGINAL), nuts, seed, follow)
         except SamplingError:
             # CmdStan ends at errors of generated quantities that are no rejections, such as an
             # index out of range.  An error of the other blocks shows again, and is raised.
             if not self.generates:
                 raise
-            return self._apart(nuts, seed)
+            return self._apart(nuts, seed, follow)
 
     def _ran(
-        self, variant: str, compiled: CompiledProgram | None, nuts: NutsSettings, seed: int
+        self,
+        variant: str,
+        compiled: CompiledProgram | None,
+        nuts: NutsSettings,
+        seed: int,
+        follow: Follow | None,
     ) -> VariantRun:
-        run = Run(seed=seed, nuts=nuts, compiled=compiled, engine=self.engine)
+        run = Run(seed=seed, nuts=nuts, compiled=compiled, engine=self.engine, follow=follow)
         return run_variant(self.model, variant, {}, run)
 
-    def _apart(self, nuts: NutsSettings, seed: int) -> VariantRun:
+    def _apart(self, nuts: NutsSettings, seed: int, follow: Follow | None) -> VariantRun:
         """Run the program without its generated quantities, and then these for each draw.
 
         Parameters
         ----------
-        nuts, seed
-            Settings and seed of the run, which counts as a run of the original.
+        nuts, seed, follow
+            Settings and seed of the run, which counts as a run of the original, and what is told
+            how far it is.
         """
         program = program_without_generated(self.model)
         compiled = None
         if self.engine == "cmdstan":
             compiled = compile_programs([program], require_cmdstan())[program]
-        ran = self._ran(WITHOUT_GENERATED, compiled, nuts, seed)
+        ran = self._ran(WITHOUT_GENERATED, compiled, nuts, seed, follow)
         found = ran.run.variables
         made = generate(self.model, found, compiled=None, seed=seed)
         original = self.model.program(ORIGINAL)

@@ -152,7 +152,7 @@ class Steps:
 
         def run() -> Fit:
             with self.clock.step("plain NUTS", "nuts"):
-                return program.plain(self.nuts, self.seed)
+                return program.plain(self.nuts, self.seed, self.clock.share)
 
         return self._once("nuts", "nuts", program.identity(self.nuts, self.seed), run)
 
@@ -163,7 +163,7 @@ class Steps:
         def run() -> Fit:
             self.clock.say(f"plain NUTS {how}")
             with self.clock.timed("nuts"):
-                return program.plain(nuts, self.seed)
+                return program.plain(nuts, self.seed, self.clock.share)
 
         longer = nuts.draws > self.nuts.draws
         stage: Stage = "nuts-longer" if longer else "nuts-again"
@@ -255,7 +255,7 @@ class Steps:
             with self.clock.step("the tempered run", "sampling"):
                 nuts = self._for_path
                 nuts = nuts if alone else form.affordable(nuts, _FIRST_SHARE * left)
-                fit = form.run(starts, nuts, self.seed)
+                fit = form.run(starts, nuts, self.seed, self.clock.share)
             remember(fit, shortened(nuts, self._for_path))
             return fit
 
@@ -294,7 +294,8 @@ class Steps:
             if self.program.engine == "cmdstan":  # which keeps the metric
                 warmup = min(warmup, _ROUND_WARMUP)
             nuts = replace(self._for_path, warmup=warmup, draws=draws)
-            return form.continued(fit, nuts, derived_seed(self.seed, 12, number))
+            other = derived_seed(self.seed, 12, number)
+            return form.continued(fit, nuts, other, self.clock.share)
 
         made = in_rounds(
             first, again, first_seconds=took, most_seconds=most_seconds, seed=self.seed

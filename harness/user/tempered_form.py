@@ -13,6 +13,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
+from harness.engine.iterations import Follow
 from harness.engine.nuts import NutsSettings
 from harness.engine.restarts import started_anew
 from harness.engine.short_nuts import affordable
@@ -195,25 +196,33 @@ class TemperedForm:
             return nuts
         return affordable(nuts, self._target, most_seconds, weight=_COST)
 
-    def run(self, starts: Mapping[str, FloatArray], nuts: NutsSettings, seed: int) -> Fit:
+    def run(
+        self,
+        starts: Mapping[str, FloatArray],
+        nuts: NutsSettings,
+        seed: int,
+        follow: Follow | None = None,
+    ) -> Fit:
         """Run the form, its chains from the starting points, by parameter, shape (n, ...).
 
         If some chains do not get on from there, all start anew from others of the points.
+        ``follow`` is told how far the run is.
         """
 
         def once(each: int) -> Fit:
             chosen = starts if each == seed else _in_other_order(starts, each)
             points = self.form.points
-            return self._sample(
-                nuts, each, starting_values(chosen, chains=nuts.chains, num_pseudo_samples=points)
-            )
+            inits = starting_values(chosen, chains=nuts.chains, num_pseudo_samples=points)
+            return self._sample(nuts, each, inits, follow=follow)
 
         fit, failed = started_anew(once, seed)
         if failed:
             remember(fit, [chains_failed(failed)])
         return fit
 
-    def continued(self, fit: Fit, nuts: NutsSettings, seed: int) -> Fit:
+    def continued(
+        self, fit: Fit, nuts: NutsSettings, seed: int, follow: Follow | None = None
+    ) -> Fit:
         """Go on with a run that has no pseudo-samples, from its chains' last states.
 
         CmdStan keeps the metric of the run's draws and adapts the step size only; stanli, which
@@ -227,6 +236,8 @@ class TemperedForm:
             Settings of the next one.
         seed
             Its seed.
+        follow
+            Is told how far it is.
         """
         raw = fit.raw
         last = {
@@ -235,7 +246,7 @@ class TemperedForm:
         }
         inv_metric = self._inv_metric(fit) if self.program.engine == "cmdstan" else None
         inits = starting_values(last, chains=nuts.chains)
-        return self._sample(nuts, seed, inits, inv_metric=inv_metric)
+        return self._sample(nuts, seed, inits, inv_metric=inv_metric, follow=follow)
 
     def _sample(
         self,
@@ -244,6 +255,7 @@ class TemperedForm:
         inits: list[dict[str, Any]],
         *,
         inv_metric: FloatArray | None = None,
+        follow: Follow | None = None,
     ) -> Fit:
         program = self.program
         run = Run(
@@ -253,6 +265,7 @@ class TemperedForm:
             inv_metric=inv_metric,
             compiled=program.compiled.get(self.variant),
             engine=program.engine,
+            follow=follow,
         )
         return sample(program.model, self.form, self.along, run)
 
