@@ -11,10 +11,11 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from harness import evidence
-from harness.arrays import FloatArray
+from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError
 from harness.evidence import BridgeEstimate, LogEvidence
-from harness.user.bridged import Bridged
+from harness.user import bridged as bridged_module
+from harness.user.bridged import Bridged, Bridges, bridged_in_time
 
 LOG_Z = 3.0
 
@@ -208,3 +209,35 @@ def test_a_bridge_whose_error_is_large_or_unknown_cannot_be_relied_on(
     half = BridgeEstimate(LogEvidence(-3.0, error), 5e-5, 5e-5, 0.0, 0.0, 0.9, 100.0, 0.5)
     bridged = Bridged("gaussian", LogEvidence(-3.0, error), (half, half), 0.0)
     assert (not bridged.problems()) == reliable
+
+
+def skewed(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Logs of three gamma variables with shape 9, whose density integrates to 8!^3."""
+    return (9 * x - np.exp(x)).sum(axis=1), 9 - np.exp(x)
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "precise", "most"),
+    # Of 8,000 draws a fast density uses all.  At 1 ms there is time for 750 in 12 s, of which 112
+    # would be too few to begin with, so that it begins with 200.
+    [(1e-4, 0.02, 8000), (1.0, 0.1, 228), (1.0, 1e-6, 728)],
+)
+def test_a_bridge_in_time_begins_with_few_draws_of_a_slow_density(
+    monkeypatch: pytest.MonkeyPatch, milliseconds: float, precise: float, most: int
+) -> None:
+    sizes = []
+
+    def bridged(density: LogDensity, draws: FloatArray, *, seed: int) -> Bridges:
+        sizes.append(draws.shape[0] * draws.shape[1])
+        return without_patch(density, draws, seed=seed)
+
+    without_patch = bridged_module.bridged
+    monkeypatch.setattr(bridged_module, "bridged", bridged)
+    monkeypatch.setattr(bridged_module, "_PRECISE", precise)
+    monkeypatch.setattr(bridged_module, "seconds_a_point", lambda *_: 1e-3 * milliseconds)
+    draws = np.log(np.random.default_rng(1).gamma(9.0, size=(4, 2000, 3)))
+    found = bridged_in_time(skewed, draws, most_seconds=12, seed=1)
+    assert sizes[-1] <= most
+    assert len(sizes) == (2 if precise < 1e-3 else 1)
+    log_z = found.bridges.log_evidence
+    assert abs(log_z.value - 3 * math.lgamma(9)) < 4 * log_z.mcse

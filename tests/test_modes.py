@@ -15,7 +15,7 @@ from scipy.special import expit, logit
 from harness.arrays import FloatArray, LogDensity
 from harness.engine.unit_vectors import Lengths
 from harness.errors import DataError, SamplingError
-from harness.modes import Mode, ModeTable, Visits, find_modes
+from harness.modes import Mode, ModeTable, Visits, find, find_modes
 from harness.modes.climb import Box, climb
 from harness.modes.find import _Timed, thinning
 from harness.modes.local_mass import local_log_mass
@@ -474,6 +474,22 @@ def test_what_is_refused() -> None:
         Search(climbs=0)
     with pytest.raises(SamplingError, match="within 0 s"):
         find_modes([visits("nuts", points)], Plain(bounded), effective=9, most_seconds=1e-9, seed=1)
+
+
+def test_a_slow_density_is_evaluated_at_fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Assigning 4,000 draws to modes takes eight evaluations each."""
+    what = ([0.5, 0.5], [[-6.0], [6.0]], [1.0, 1.0])
+    points = draws_of(np.random.default_rng(3), *what)
+    gradients = []
+    for seconds in (1e-9, 1e-3):
+        monkeypatch.setattr(find, "seconds_a_point", lambda *_, each=seconds: each)
+        made = find_modes(
+            [visits("nuts", points)], Plain(mixture(*what)), effective=4000, most_seconds=12, seed=1
+        )
+        gradients.append(made.table.gradients)
+        assert len(made.table.modes) == 2
+        assert all(abs(each.probability - 0.5) < 4 * each.error for each in made.table.modes)
+    assert gradients[1] < 12 / 1e-3 < gradients[0]
 
 
 def test_the_table_is_kept_as_json() -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from harness import evidence
 from harness.arrays import FloatArray
+from harness.engine.timed import seconds_a_point
 from harness.errors import SamplingError
 from harness.evidence import Estimate, normalised_weights
 from harness.modes.by_mass import ShareByMass, shares_by_mass
@@ -23,6 +24,14 @@ from harness.modes.target import Target
 
 MOST_FINAL, MOST_OTHER = 4000, 1000
 """Draws of the final method, and of each other one, that are assigned to modes."""
+_TO_ASSIGN, _A_DRAW = 0.25, 8
+"""Share of the time for assigning draws to modes, and evaluations for each: of it and of a line
+to a peak."""
+_TO_CLIMB, _A_CLIMB = 0.5, 200
+"""Share of the time for climbs, and evaluations for each: about a hundred, and as many for lines to
+and from its peak."""
+_TIMED = 100
+"""Points at which the density is timed."""
 _TO_DESCRIBE = 2.0
 """Multiple of the time after which modes that were found are not described any more."""
 NO_WEIGHT = 1e-3
@@ -248,9 +257,11 @@ class _Finder:
         self._masses = masses
         self._target, self._effective = _Timed(target, most_seconds), effective
         self._most_seconds, self._seed = most_seconds, seed
+        self._cost = self._seconds_a_point(visits[0].points)
+        most = [MOST_FINAL, *[MOST_OTHER] * (len(visits) - 1)]
+        share = min(1.0, self._affordable(_TO_ASSIGN, _A_DRAW) / sum(most))
         self._visits = [
-            each.thinned(MOST_FINAL if number == 0 else MOST_OTHER)
-            for number, each in enumerate(visits)
+            each.thinned(max(1, int(share * most))) for each, most in zip(visits, most, strict=True)
         ]
         self._rng = np.random.default_rng([seed, 10])
         # Draws that count, one after the other in rows, and where each one comes from.
@@ -333,24 +344,30 @@ class _Finder:
 
     def _search(self) -> Search:
         """Return how much is done, which depends on the speed of the density."""
-        if not np.isfinite(self._most_seconds):
-            return Search()
-        began = time.perf_counter()
-        sample = self._points[self._rng.choice(len(self._points), size=100)]
-        self._target(sample)
-        cost = (time.perf_counter() - began) / len(sample)
-        # A climb takes about a hundred evaluations, lines to and from its peak as many again.
-        affordable = int(0.5 * self._most_seconds / (cost * 200))
+        standard = Search()
+        affordable = self._affordable(_TO_CLIMB, _A_CLIMB)
         if affordable < 8 * len(self._visits):
             raise SamplingError(
-                f"an evaluation of the log density takes {1000 * cost:.1f} ms, too long to look "
-                f"for modes within {self._most_seconds:.0f} s"
+                f"an evaluation of the log density takes {1000 * self._cost:.1f} ms, too long to "
+                f"look for modes within {self._most_seconds:.0f} s"
             )
-        standard = Search()
         return Search(
-            climbs=min(standard.climbs, affordable),
-            more_climbs=min(standard.more_climbs, affordable),
+            climbs=int(min(standard.climbs, affordable)),
+            more_climbs=int(min(standard.more_climbs, affordable)),
         )
+
+    def _seconds_a_point(self, points: FloatArray) -> float:
+        if not np.isfinite(self._most_seconds):
+            return 0.0
+        flat = points.reshape(-1, points.shape[-1])
+        some = flat[np.linspace(0, len(flat) - 1, _TIMED).astype(np.intp)]
+        return seconds_a_point(self._target, some)
+
+    def _affordable(self, share: float, evaluations: int) -> float:
+        """Return how often so many evaluations can be made within a share of the time."""
+        if self._cost == 0:
+            return np.inf
+        return share * self._most_seconds / (self._cost * evaluations)
 
     def _joined(self, labels: Labels, found: Regions) -> tuple[Labels, Regions]:
         """Join regions between which plain NUTS moves freely."""

@@ -28,12 +28,12 @@ import numpy.typing as npt
 
 from harness import evidence
 from harness.arrays import FloatArray, LogDensity
+from harness.engine.timed import seconds_a_point
 from harness.errors import DataError, SamplingError
 from harness.evidence import BridgeEstimate, LogEvidence, Reshuffled
 from harness.path import GaussianBase
 from harness.path.copula import Copula, fitted_copula
 from harness.path.proposals import PARTS, Mixture, fitted_mixture, fitted_proposal
-from harness.user.timed import seconds_a_point
 
 Proposal = Literal["gaussian", "warp3", "mixture", "copula"]
 LABELS: dict[Proposal, str] = {
@@ -45,7 +45,8 @@ LABELS: dict[Proposal, str] = {
 _USUAL: tuple[Proposal, ...] = ("gaussian", "warp3", "mixture")
 _ELSE: tuple[Proposal, ...] = ("copula",)
 _PRECISE = 0.02
-"""Standard error in nats, of a bridge without problems, at which no copula is tried."""
+"""Standard error in nats, of a bridge without problems, that is small enough: no copula and no more
+draws are tried."""
 
 LARGEST_K = 0.7
 """Above it the mean of the bridge's terms is not reliable (Vehtari et al. 2024)."""
@@ -67,6 +68,9 @@ blocks."""
 _MOST_DRAWS = 10_000
 """Draws of which a bridge in time is built at most: more would only take longer, because fitting
 its proposals takes longer than the densities of a fast program."""
+_FEW, _FEW_A_DIMENSION = 0.15, 10
+"""Share of the draws that there is time for with which a bridge in time begins, and draws for each
+dimension that it begins with at least."""
 _RESHUFFLES, _BLOCKS = 10, 10
 """Reshuffled bridges, and blocks of each chain."""
 _RESHUFFLED_DRAWS = 1000
@@ -229,7 +233,8 @@ def bridged_in_time(
 ) -> Bridge:
     """Do as :func:`bridged` with as many of the draws as there is time for, roughly, and no more.
 
-    Nor does it use more than a precise estimate needs.
+    Nor does it use more than a precise estimate needs: where the density is slow, it tries with a
+    few first.
 
     Parameters
     ----------
@@ -251,9 +256,16 @@ def bridged_in_time(
         taken += len(points)
         return density(points)
 
-    chains, count, _ = draws.shape
+    chains, count, dimension = draws.shape
     affordable = most_seconds / (seconds_a_point(counting, draws[0]) * _EVALUATIONS_A_DRAW)
     thin = math.ceil(chains * count / min(affordable, _MOST_DRAWS))
+    few = max(_FEW * affordable, _FEW_A_DIMENSION * dimension, 2 * FEWEST_DRAWS)
+    thin_first = int(chains * count / few)
+    if thin_first >= 2 * thin:
+        with suppress(DataError, SamplingError):
+            first = bridged(counting, draws[:, ::thin_first], seed=seed)
+            if first.sound and first.log_evidence.mcse <= _PRECISE:
+                return Bridge(first, taken)
     return Bridge(bridged(counting, draws[:, ::thin], seed=seed), taken)
 
 

@@ -7,22 +7,26 @@ two legs differ in that as well.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from harness.arrays import FloatArray, LogDensity
+from harness.engine.timed import seconds_a_point
 from harness.errors import DataError, SamplingError
 from harness.evidence import LogEvidence
 from harness.path import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
 from harness.path.pilot import fewest_particles
 from harness.seeds import derived_seeds
-from harness.user.timed import seconds_a_point
 
 POPULATIONS = 8
 _PARTICLES = (512, 256, 128)
 """Particles of a pilot: fewer where a density is so slow that more would not arrive in time."""
+_COARSE = 0.5
+"""Conditional effective sample size from rung to rung where not even the fewest would: this makes
+less than half as many rungs as usual."""
 FAR, CLOSE = 800, 300
 """Gradients that a particle takes on its way from the prior, or from a Gaussian fitted to draws of
 the target, roughly: 30 or 10 rungs of three to four trajectories."""
@@ -97,8 +101,8 @@ def run_leg(
 ) -> Leg:
     """Run a pilot from each of some bases, one after the other.
 
-    Where the density is slow, they have fewer particles: a rough search is better than one that
-    does not arrive.
+    Where the density is slow, they have fewer particles and then fewer rungs: a rough search is
+    better than one that does not arrive.  Then the first pilot may take all the time.
 
     Parameters
     ----------
@@ -127,23 +131,33 @@ def run_leg(
     *seeds, own_timing = derived_seeds(len(bases) + 1, seed, 5)
     some = bases[0].sample(np.random.default_rng(own_timing), _TIMED)
     took = seconds_a_point(density, some, times=_TIMES)
-    wanted = _particles(seconds / (gradients * took))
+    affordable = seconds / (gradients * took)
+    wanted = _particles(affordable)
     each = max(wanted // POPULATIONS, -(-fewest_particles(dimension) // POPULATIONS))
     settings = PilotSettings(
         particles=each * POPULATIONS,
         populations=POPULATIONS,
         most_moves=_MOST_MOVES,
-        most_seconds=seconds,
     )
+    slow = affordable < settings.particles
+    if slow:
+        settings = replace(settings, conditional_ess=_COARSE)
     pilots: list[Pilot] = []
+    left = most_seconds
     for base, own in zip(bases, seeds, strict=True):
+        began = time.monotonic()
+        timed = replace(settings, most_seconds=left if slow else seconds)
         try:
-            pilots.append(pilot_of_density(density, base, settings=settings, seed=own))
+            pilots.append(pilot_of_density(density, base, settings=timed, seed=own))
         except (DataError, SamplingError):
             if not pilots:  # one pilot that finished is worth more than none
                 raise
         else:
             if enough is not None and enough(Leg(origin, tuple(pilots))):
+                break
+            needed = time.monotonic() - began
+            left -= needed
+            if left < needed:  # the next pilot would not arrive
                 break
     return Leg(origin, tuple(pilots), _TIMES * _TIMED)
 

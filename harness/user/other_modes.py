@@ -23,6 +23,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.engine.batched import BatchedDensity
+from harness.engine.timed import seconds_a_point
 from harness.errors import HarnessError
 from harness.evidence import LogEvidence
 from harness.model import Model
@@ -33,7 +34,6 @@ from harness.user.mode_alone import ModesAlone
 from harness.user.narrow_peaks import WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.peaked_lengths import PeakedLengths
-from harness.user.timed import seconds_a_point
 
 LEAST_MASS = 0.01
 """Mass of a mode, as a share of that of the draws, from which on it matters."""

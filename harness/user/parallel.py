@@ -21,6 +21,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
+from harness.engine.timed import seconds_a_point
 from harness.errors import DataError, SamplingError
 from harness.evidence import NORMALISED, LogEvidence
 from harness.fit import SYSTEMS, Fit, build_fit, evidence_attributes
@@ -50,7 +51,6 @@ from harness.user.scout import (
     starts_from_prior,
 )
 from harness.user.short import ShortRuns
-from harness.user.timed import seconds_a_point
 
 References = Literal[1, 2]
 """References that ladders start from: the prior, or the prior and Gaussians near the target."""
