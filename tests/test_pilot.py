@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -338,6 +339,7 @@ def test_the_energy_error_of_a_trajectory_falls_with_the_square_of_the_step() ->
         ({"leapfrog_steps": 0}, "leapfrog_steps of 1 or more"),
         ({"most_rungs": 0}, "most_rungs of 1 or more"),
         ({"most_seconds": 0.0}, "more than 0 seconds"),
+        ({"in_seconds": -1.0}, "more than 0 seconds"),
     ],
 )
 def test_settings_that_make_no_pilot_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -378,6 +380,37 @@ def test_a_ladder_that_does_not_arrive_is_given_up() -> None:
     settings = PilotSettings(particles=256, leapfrog_steps=2, most_rungs=3)
     with pytest.raises(SamplingError, match="has not reached the target in 3 rungs"):
         pilot_of_density(mixture, BASE, settings=settings, seed=1)
+
+
+def test_a_pilot_that_would_be_late_takes_longer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that counts evaluations, in a density far narrower than the base."""
+    evaluated = 0
+
+    def narrow(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nonlocal evaluated
+        evaluated += len(points)
+        return -0.5 * np.square(points).sum(axis=1), -points
+
+    monkeypatch.setattr(time, "monotonic", lambda: float(evaluated))
+    base = gaussian_base(np.zeros(3), 1e6 * np.eye(3))
+    took: list[int] = []
+    pilots = []
+    for in_seconds in (np.inf, 2.0, 0.4):  # the latter as multiples of what the first one takes
+        settings = PilotSettings(particles=256, most_moves=6)
+        if took:
+            settings = replace(settings, in_seconds=in_seconds * took[0])
+        evaluated = 0
+        pilots.append(pilot_of_density(narrow, base, settings=settings, seed=4))
+        took.append(evaluated)
+    usual, in_time, late = pilots
+    assert np.array_equal(usual.inv_temp, in_time.inv_temp)
+    # With a conditional ESS of 1/2 instead of 9/10 steps are sqrt(log 2 / log(10 / 9)) = 2.6 times
+    # as long where log ratios are normal, so that in all it takes about 0.4 of the rungs.
+    assert took[2] < 0.55 * took[0]
+    assert len(late.inv_temp) < 0.55 * len(usual.inv_temp)
+    exact = 1.5 * np.log(2 * np.pi)
+    for each in (usual, late):
+        assert abs(each.log_evidence.value - exact) < 4 * each.log_evidence.mcse < 2
 
 
 def test_each_rung_makes_all_its_moves_one_after_the_other() -> None:

@@ -73,7 +73,7 @@ class GaussianBase:
 
     def log_density_gradient(self, points: npt.ArrayLike) -> FloatArray:
         """Return the gradient of :meth:`log_density` at points (..., D); shape (..., D)."""
-        return self._gradient(self.whiten(points))
+        return self.log_density_and_gradient(points)[1]
 
     def log_density_and_gradient(self, points: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return :meth:`log_density` and its gradient, which share most of the work."""

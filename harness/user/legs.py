@@ -24,9 +24,6 @@ from harness.seeds import derived_seeds
 POPULATIONS = 8
 _PARTICLES = (512, 256, 128)
 """Particles of a pilot: fewer where a density is so slow that more would not arrive in time."""
-_COARSE = 0.5
-"""Conditional effective sample size from rung to rung where not even the fewest would: this makes
-less than half as many rungs as usual."""
 FAR, CLOSE = 800, 300
 """Gradients that a particle takes on its way from the prior, or from a Gaussian fitted to draws of
 the target, roughly: 30 or 10 rungs of three to four trajectories."""
@@ -102,7 +99,7 @@ def run_leg(
     """Run a pilot from each of some bases, one after the other.
 
     Where the density is slow, they have fewer particles and then fewer rungs: a rough search is
-    better than one that does not arrive.  Then the first pilot may take all the time.
+    better than one that does not arrive.  A pilot that is late may take the time of the next ones.
 
     Parameters
     ----------
@@ -131,23 +128,19 @@ def run_leg(
     *seeds, own_timing = derived_seeds(len(bases) + 1, seed, 5)
     some = bases[0].sample(np.random.default_rng(own_timing), _TIMED)
     took = seconds_a_point(density, some, times=_TIMES)
-    affordable = seconds / (gradients * took)
-    wanted = _particles(affordable)
+    wanted = _particles(seconds / (gradients * took))
     each = max(wanted // POPULATIONS, -(-fewest_particles(dimension) // POPULATIONS))
     settings = PilotSettings(
         particles=each * POPULATIONS,
         populations=POPULATIONS,
         most_moves=_MOST_MOVES,
     )
-    slow = affordable < settings.particles
-    if slow:
-        settings = replace(settings, conditional_ess=_COARSE)
     pilots: list[Pilot] = []
     left = most_seconds
     for base, own in zip(bases, seeds, strict=True):
         began = time.monotonic()
-        timed = replace(settings, most_seconds=left if slow else seconds)
         try:
+            timed = replace(settings, in_seconds=min(seconds, left), most_seconds=left)
             pilots.append(pilot_of_density(density, base, settings=timed, seed=own))
         except (DataError, SamplingError):
             if not pilots:  # one pilot that finished is worth more than none

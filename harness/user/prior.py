@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness import evidence
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import FloatArray, LogDensity, values_of
 from harness.engine.batched import BatchedDensity
 from harness.evidence import LogEvidence, LogMass, log_base_mass
 from harness.fit import Fit
@@ -43,11 +43,11 @@ class PriorBase(GaussianBase):
 
     def log_density(self, points: npt.ArrayLike) -> FloatArray:
         """Log density at points (n, D), as the program computes it; shape (n,)."""
-        return self.density(np.asarray(points, dtype=np.float64))[0]
+        return values_of(self.density)(np.asarray(points, dtype=np.float64))
 
-    def log_density_gradient(self, points: npt.ArrayLike) -> FloatArray:
-        """Its gradient, shape (n, D)."""
-        return self.density(np.asarray(points, dtype=np.float64))[1]
+    def log_density_and_gradient(self, points: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return the same and its gradient, shape (n, D)."""
+        return self.density(np.asarray(points, dtype=np.float64))
 
     def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Choose n draws at random, equally many from each chain; shape (n, D).
