@@ -49,6 +49,8 @@ BUDGET = 120.0
 _SEARCH, _SEARCH_ALONE, _OTHER = 0.35, 0.6, 0.2
 """Shares of it for the search, for the search of a run that needs its path (there is no fit of NUTS
 to fall back to), and for each of the other legs."""
+_ALL, _ALL_ALONE, _LEAST = 0.6, 0.9, 0.05
+"""Shares of it for everything together, likewise, and that each other leg has in any case."""
 _NEAR = "a Gaussian fitted to draws of NUTS"
 BRIDGE = "draws of NUTS themselves"
 """Origin of an estimate by bridge sampling, beside the near leg or in its place."""
@@ -260,6 +262,7 @@ class _Scout:
             seed=self._seeds[2],
             far_seed=self._seeds[5],
         )
+        self._began = time.perf_counter()
         self._gradients = 0
         self._drifts = False
         self._failures: dict[str, str] = {}
@@ -268,7 +271,6 @@ class _Scout:
         self._settled = False
 
     def scouted(self) -> Scouted:
-        began = time.perf_counter()
         search: Leg | None = None
         path: FoundPath | None = None
         origin = own_base(self._model) if starts_from_prior(self._model) else "a wide Gaussian"
@@ -311,12 +313,19 @@ class _Scout:
             prior=self._prior,
             failures=self._failures,
             gradients=self._gradients + self._short.gradients,
-            seconds=time.perf_counter() - began,
+            seconds=time.perf_counter() - self._began,
             starts={} if search is None else self._starts(search),
             drifts=self._drifts,
             infinite=0.0 if search is None else search.infinite / search.gradients,
             base_integral=base_integral,
         )
+
+    @property
+    def _for_another(self) -> float:
+        """Seconds for a leg that is not the search, or for a bridge."""
+        most = _ALL_ALONE if self._draws is None else _ALL
+        left = most * self._budget - (time.perf_counter() - self._began)
+        return min(_OTHER * self._budget, max(left, _LEAST * self._budget))
 
     def _drawn_prior(self) -> PriorDraws | None:
         """Return draws of the prior; None if the search starts from a wide Gaussian."""
@@ -359,7 +368,7 @@ class _Scout:
             found = prior_constant(
                 self._model,
                 self._prior,
-                most_seconds=_OTHER * self._budget,
+                most_seconds=self._for_another,
                 seed=self._seeds[3],
             )
         except FAILURES as error:
@@ -375,7 +384,7 @@ class _Scout:
                 self._density,
                 _fitted(points, NEAR),
                 origin=_NEAR,
-                most_seconds=_OTHER * self._budget,
+                most_seconds=self._for_another,
                 seed=self._seeds[4],
                 gradients=CLOSE,
             )
@@ -406,7 +415,7 @@ class _Scout:
             bridges, evaluations = bridged_in_time(
                 self._density if in_one_copy is None else in_one_copy,
                 points,
-                most_seconds=_OTHER * self._budget,
+                most_seconds=self._for_another,
                 seed=self._seeds[4],
             )
         except FAILURES as error:
