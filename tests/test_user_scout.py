@@ -222,6 +222,27 @@ def test_a_bridge_that_no_path_contradicts_is_taken_alone(
     assert unsound.value > bridge.value
 
 
+@pytest.mark.parametrize(("rough", "alone"), [(-1.9, True), (-0.1, False)])
+def test_a_rough_path_below_a_bridge_is_no_sign_of_a_missing_mode(
+    schools: Model, draws: Mapping[str, FloatArray], rough: float, alone: bool
+) -> None:
+    """A path that is 2.2 of its errors above a bridge may be one, so that its error counts."""
+    scouted = scout_program(schools, draws=draws, divergent=False, seed=3)
+    made = replace(
+        scouted,
+        estimates={scouted.origin: (LogEvidence(rough, 0.4),), BRIDGE: (LogEvidence(-1, 0.003),)},
+        constant=LogEvidence(0.0, 0.0),
+        failures={"near": NO_TIME},
+    )
+    found, findings = pilots_evidence(schools, made, **SOUND)
+    assert not any("disagree" in each.sentence for each in findings)
+    assert found is not None
+    assert (found == pytest.approx((-1.0, 0.003))) is alone
+    if not alone:
+        assert -1 < found.value < rough
+        assert found.mcse > 0.3
+
+
 NEAR = "a Gaussian fitted to draws of NUTS"
 
 

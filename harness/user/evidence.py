@@ -132,9 +132,12 @@ def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | 
     if not paths:
         return bridge
     by_paths = evidence.combined_log_evidence(paths).estimate
-    apart = abs(by_paths.value - bridge.value)
+    above = by_paths.value - bridge.value
+    # In many dimensions paths that were late are below the truth by more than their errors, which
+    # is no sign of a mode that the bridge lacks.
+    lower = above < 0 and agree(by_paths, bridge)
     # Where the likelihood is constant, for example, a path is exact.
-    if apart > _MATTERS or by_paths.mcse < bridge.mcse:
+    if (abs(above) > _MATTERS and not lower) or by_paths.mcse < bridge.mcse:
         return None
     return bridge if agree(by_paths, bridge) else explaining(bridge, by_paths)
 
