@@ -255,6 +255,24 @@ def test_hmc_moves_leave_the_target_as_it_is() -> None:
         assert abs(values.mean() - truth) < 4 * values.std() / np.sqrt(n)
 
 
+def test_moves_that_diverge_end_there() -> None:
+    """Steps of ten standard deviations multiply energies by ten thousand each."""
+    asked = 0
+
+    def target(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nonlocal asked
+        asked += len(points)
+        return standard_normal(2)(points)
+
+    points = np.random.default_rng(19).normal(size=(400, 2))
+    moves = HmcMoves(2, 50, 4, step_size=10.0)
+    moves.adapt_to(points, np.full(400, 1 / 400))
+    made = moves.move(target, points, np.random.default_rng(20))
+    assert asked <= 4 * 400
+    assert made.acceptance == 0
+    assert np.array_equal(made.points, points)
+
+
 @pytest.mark.parametrize("dimension", [3, 201])
 def test_a_population_moves_with_the_metric_of_the_others(dimension: int) -> None:
     """What a particle's metric depends on may not be the particle: its law would not be left."""

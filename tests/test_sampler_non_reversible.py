@@ -180,6 +180,43 @@ def test_moves_leave_each_rung_as_it_is(kind: str, name: str) -> None:
         assert ks_2samp(after, exact).pvalue > 0.01 / 12
 
 
+def test_trajectories_that_diverge_end_there_and_leave_the_target_as_it_is() -> None:
+    """Where they would go, that of a differential equation may take a thousand times as long.
+
+    With steps of 0.5 standard deviations 50 steps are a trajectory; with more than 2 energies grow
+    by a factor with each step, and by 100 with those of 3.5.
+    """
+    asked = 0
+
+    def target(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nonlocal asked
+        asked += len(points)
+        return norm.logpdf(points[:, 0]), -points
+
+    rng = np.random.default_rng(8)
+    densities = Densities(target, [gaussian(WIDE)])
+    for step, most, moves in ((0.5, 50, True), (3.5, 5, False), (2.05, 50, True)):
+        start = rng.standard_normal((4000, 1))
+        places = densities(start)
+        asked = 0
+        made = hmc(
+            densities,
+            places,
+            np.tile([1.0, 0.0], (4000, 1)),
+            step_size=np.full(4000, step),
+            scale=np.ones((4000, 1)),
+            leapfrog_steps=np.full(4000, 50),
+            rng=rng,
+        )
+        assert asked <= most * 4000
+        moved = made.places.points[:, 0] != start[:, 0]
+        assert bool(moved.mean() > 0.2) is moves
+        assert made.divergent.mean() > 0.5 or step != 3.5
+        assert not np.any(made.divergent & moved)
+        exact = rng.standard_normal(4000)
+        assert ks_2samp(made.places.points[:, 0], exact).pvalue > 0.01 / 3
+
+
 def run(
     target: Any, bases: list[GaussianBase], *, seed: int, drawn: bool = True, **settings: Any
 ) -> TemperingRun:

@@ -11,7 +11,7 @@ from harness.diagnosis import Severity
 from harness.engine.nuts import NutsSettings
 from harness.evidence import LogEvidence
 from harness.user.arbitrate import arbitrate
-from harness.user.compare import Comparison, Population, compare
+from harness.user.compare import Comparison, Population, Region, compare
 from harness.user.judge import (
     cannot_temper,
     from_both,
@@ -22,7 +22,7 @@ from harness.user.judge import (
     shortened,
 )
 from harness.user.near import points_of_search
-from harness.user.scout import Scouted
+from harness.user.scout import BRIDGE, Scouted
 
 RNG = np.random.default_rng(11)
 LEFT = -4 + RNG.normal(size=(16, 64))
@@ -80,6 +80,27 @@ def test_a_region_that_the_search_misses_speaks_against_the_search() -> None:
     assert not found.temper
     assert not found.search_is_sound
     assert any("missed a region that plain NUTS found" in each.sentence for each in found.findings)
+
+
+@pytest.mark.parametrize(("search", "fine"), [(-1.6, True), (-0.1, False)])
+def test_a_rough_search_that_is_unsure_casts_no_doubt(search: float, fine: bool) -> None:
+    """It is rough if its log Z is below what NUTS has seen by a bridge and a path that agree."""
+    made = replace(
+        scouted(BOTH, BOTH),
+        estimates={
+            "the prior": (LogEvidence(search, 0.1),),
+            "a Gaussian fitted to draws of NUTS": (LogEvidence(-0.02, 0.05),),
+            BRIDGE: (LogEvidence(0.0, 0.003),),
+        },
+    )
+    region = Region("x", 0, "x", ((-np.inf, 0.0),), 0.5, 0.01, 0.35, 0.05)
+    unsure = replace(compared(BOTH, BOTH), unsure=region)
+    found = judge(unsure, made, nuts_stays=True)
+    assert not found.temper
+    (finding,) = found.findings
+    assert (finding.severity == Severity.FINE) is fine
+    assert ("is rough" in finding.sentence) is fine
+    assert "0.35 ± 0.05" in finding.sentence
 
 
 def test_chains_that_disagree_are_tempered() -> None:

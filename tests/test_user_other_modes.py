@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -187,7 +188,7 @@ def test_climbs_go_on_where_there_are_several_modes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searching, "_GRADIENTS", 1)
-    batch = searching._BATCH
+    monkeypatch.setattr(searching, "_BATCH", batch := searching._FIRST_BATCH)
     both = draws_around(-4, 1)
     both[:, ::2] = draws_around(4, 0.5)[:, ::2]
     all_seen = climbed(tmp_path, WELLS, Wells().data, {"x": both})
@@ -406,3 +407,27 @@ def test_parallel_tempering_begins_anew_where_climbs_found_a_mode(tmp_path: Path
     # Given its mode, a coordinate of the wide one is normal, and some of it is above 0.
     above = stats.norm.sf(0, -2 * 25 / 26, np.sqrt(25 / 26))
     assert abs(float(narrow.value) - (share + (1 - share) * above)) < 4 * float(narrow.mcse)
+
+
+def test_climbs_end_with_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are on their way are dropped, and what earlier ones found remains."""
+    seconds = 0.0
+
+    def slow(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Take a hundredth of a second far away, and a hundredth of that among the draws."""
+        nonlocal seconds
+        far = np.abs(points).max(axis=1) > 10
+        seconds += float(np.where(far, 1e-2, 1e-4).sum())
+        return -0.5 * np.square(points).sum(axis=1), -points
+
+    monkeypatch.setattr(searching, "time", SimpleNamespace(perf_counter=lambda: seconds))
+    monkeypatch.setattr(searching, "seconds_a_point", lambda *_: 1e-4)
+    rng = np.random.default_rng(1)
+    search = searching._Search(cast(PeakedLengths, slow), rng.normal(size=(4, 250, 2)), [])
+    start = 1e4 * rng.normal(size=(1000, 2))
+    climbs = []
+    for most in (1.0, 1e5):
+        began = seconds
+        climbs.append(search.peaks(start, several=True, most_seconds=most).climbs)
+        assert seconds - began < most + 0.01 * 256  # a call more
+    assert climbs == [0, 1000]

@@ -13,6 +13,8 @@ MOST_DENSE = 200
 
 They take five particles a dimension, and then each leapfrog step takes time in proportion to D^3.
 """
+DIVERGENT = 1000.0
+"""Error of the energy from which a trajectory counts as divergent, as for Stan's NUTS."""
 _TARGET_ACCEPTANCE = 0.8
 _LARGEST_CHANGE = 0.5  # of the log of the step size, per move
 
@@ -97,25 +99,34 @@ class HmcMoves:
         """Make one transition of every particle (n, D), then adapt the step size.
 
         Each particle has its own step size, drawn around the common one, so that no trajectory
-        length is a period of the target.
+        length is a period of the target.  A trajectory ends where its energy exceeds the highest
+        that would be accepted by :data:`DIVERGENT`.  Whether it does is decided by its places and
+        by a level that is drawn first, so it is the same in both directions.
         """
         count, dimension = points.shape
         step = np.exp(self._log_step) * rng.uniform(0.5, 1.5, size=(count, 1))
         momentum = rng.standard_normal((count, dimension))
         value, gradient = log_density(points)
         before = value - 0.5 * np.square(momentum).sum(axis=1)
-        place = points
+        drawn = rng.random(count)
+        place, going = points, np.ones(count, dtype=np.bool_)
         # A trajectory that diverges overflows and is rejected.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            lowest = before + np.log(drawn) - DIVERGENT
             for _ in range(self._leapfrog_steps):
                 momentum = momentum + 0.5 * step * self._whitened(gradient)
                 place = place + step * self._scaled(momentum)
-                value_there, gradient = log_density(place)
+                if going.all():
+                    value, gradient = log_density(place)
+                elif going.any():
+                    value, gradient = value.copy(), gradient.copy()
+                    value[going], gradient[going] = log_density(place[going])
                 momentum = momentum + 0.5 * step * self._whitened(gradient)
-            after = value_there - 0.5 * np.square(momentum).sum(axis=1)
+                after = value - 0.5 * np.square(momentum).sum(axis=1)
+                going &= ~(np.isfinite(after) & (after < lowest))
             probability = np.exp(np.minimum(0.0, after - before))
-        probability = np.where(np.isfinite(probability), probability, 0.0)
-        accepted = rng.random(count) < probability
+        probability = np.where(np.isfinite(probability) & going, probability, 0.0)
+        accepted = drawn < probability
         acceptance = float(probability.mean())
         change = acceptance - _TARGET_ACCEPTANCE
         self._log_step += float(np.clip(change, -_LARGEST_CHANGE, _LARGEST_CHANGE))

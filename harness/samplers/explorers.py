@@ -18,13 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
+from harness.path.moves import DIVERGENT
 from harness.path.slices import Flags, slice_along_lines
 from harness.samplers.rung_path import Densities, Places, Rows, log_height, slope
 
 JITTER = 0.3
 """A step size is drawn between 1 - JITTER and 1 + JITTER times its rung's."""
-DIVERGENT = 1000.0
-"""Error of the energy from which a trajectory counts as divergent, as for Stan's NUTS."""
 
 
 class Bounds(NamedTuple):
@@ -83,6 +82,12 @@ def hmc(
 ) -> Moved:
     """Move each of n points by a trajectory of its own length, and accept it or stay.
 
+    A trajectory ends where its energy exceeds the highest that would be accepted by
+    :data:`DIVERGENT`.  Densities may take a thousand times as long where it would go from there:
+    those of differential equations do.  Whether it ends is decided by the places on its way and by
+    a level that is drawn first, so it is the same in both directions (Hoffman and Gelman 2014,
+    section 3.1, of the slice of NUTS).
+
     Parameters
     ----------
     densities
@@ -105,20 +110,28 @@ def hmc(
     reach = jittered[:, None] * scale
     momentum = rng.standard_normal(places.points.shape)
     before = log_height(places.values, powers) - 0.5 * np.square(momentum).sum(axis=1)
-    end = places.copy()
+    drawn = rng.random(count)
+    with np.errstate(divide="ignore"):
+        lowest = before + np.log(drawn) - DIVERGENT
+    end, astray = places.copy(), np.zeros(count, dtype=np.bool_)
     # A trajectory that has gone astray overflows, and is refused.
     with np.errstate(over="ignore", invalid="ignore"):
         momentum += 0.5 * reach * slope(end.gradients, powers)
         for done in range(int(leapfrog_steps.max())):
-            rows = np.flatnonzero(leapfrog_steps > done)
+            rows = np.flatnonzero((leapfrog_steps > done) & ~astray)
+            if not rows.size:
+                break
             there = densities(end.points[rows] + reach[rows] * momentum[rows])
             end.put(rows, there)
-            kick = np.where(leapfrog_steps[rows] == done + 1, 0.5, 1.0)[:, None]
-            momentum[rows] += kick * reach[rows] * slope(there.gradients, powers[rows])
+            push = reach[rows] * slope(there.gradients, powers[rows])
+            kinetic = 0.5 * np.square(momentum[rows] + 0.5 * push).sum(axis=1)
+            height = log_height(there.values, powers[rows]) - kinetic
+            astray[rows] = np.isfinite(height) & (height < lowest[rows])
+            momentum[rows] += np.where(leapfrog_steps[rows] == done + 1, 0.5, 1.0)[:, None] * push
         after = log_height(end.values, powers) - 0.5 * np.square(momentum).sum(axis=1)
-        change = after - before
+        change = np.where(astray, -2 * DIVERGENT, after - before)
         acceptance = np.exp(np.minimum(0.0, np.where(np.isnan(change), -np.inf, change)))
-    accepted = rng.random(count) < acceptance
+    accepted = drawn < acceptance
     moved = places.copy()
     moved.put(accepted, end.take(np.flatnonzero(accepted)))
     return Moved(moved, acceptance, np.isfinite(change) & (change < -DIVERGENT))

@@ -98,6 +98,14 @@ def pilots_evidence(
     return _with_constant(scouted, search, near), findings
 
 
+def search_is_rough(scouted: Scouted) -> bool:
+    """Whether the search has lost some of the posterior, by its log Z, so that it casts no doubt.
+
+    See :func:`pilots_evidence`, whose findings say so.
+    """
+    return _too_rough(scouted, list(scouted.estimates.get(scouted.origin, ()))) is not None
+
+
 def _too_rough(scouted: Scouted, search: list[LogEvidence]) -> Finding | None:
     """Report that the search's log Z is below that of the posterior's part which NUTS has seen.
 

@@ -20,6 +20,7 @@ from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.user.arbitrate import Dispute, Side
 from harness.user.compare import LEAST_SHARE, Comparison, Region, largest_r_hat
+from harness.user.evidence import search_is_rough
 from harness.user.scout import Scouted
 
 ROUGH = 1.0
@@ -396,6 +397,15 @@ def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
     estimates = scouted.estimates[scouted.origin]
     rough = max(each.mcse for each in estimates) >= ROUGH
     apart = compared.differs or compared.unsure
+    if apart is not None and compared.differs is None and search_is_rough(scouted):
+        return Finding(
+            Severity.FINE,
+            "NUTS and the search for further modes found the same places, and the search, whose "
+            f"log Z shows that it is rough, gives them somewhat different probabilities: {apart} "
+            f"has {apart.nuts:.2f} ± {apart.nuts_error:.2f} by NUTS, whose chains agree, and "
+            f"{apart.other:.2f} ± {apart.other_error:.2f} by pilots that start from "
+            f"{scouted.origin}.",
+        )
     if apart is not None:
         return Finding(
             Severity.WARNING,

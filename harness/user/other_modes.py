@@ -24,7 +24,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.timed import seconds_a_point
-from harness.errors import HarnessError
+from harness.errors import HarnessError, SamplingError
 from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.modes.climb import LONGEST_STEP, Box, climb
@@ -39,7 +39,8 @@ LEAST_MASS = 0.01
 """Mass of a mode, as a share of that of the draws, from which on it matters."""
 _KNOWN = 8
 """Climbs from draws, whose ends are the modes that the draws know."""
-_BATCH = 256
+_FIRST_BATCH, _BATCH = 32, 256
+"""Climbs that are made at once: few at first, to see how long the density takes on their way."""
 _GRADIENTS = 60_000
 """Evaluations after which no further batch of climbs begins where one mode is known."""
 _BOLD_STEP = 10 * LONGEST_STEP
@@ -293,6 +294,10 @@ class _Peaks(NamedTuple):
     """Number of climbs."""
 
 
+class _LateError(SamplingError):
+    """Raised when the time for climbs is over."""
+
+
 class _Search:
     """Climbs in coordinates in which the draws have mean 0 and standard deviation 1."""
 
@@ -304,10 +309,13 @@ class _Search:
         self.visited = Neighbourhood(flat, others)
         self._ends, self._heights = np.empty((0, flat.shape[1])), np.empty(0)
         self._whitened_ends = self._ends
+        self._until = np.inf
         self._seconds_each = self._time(flat[:: max(1, len(flat) // 16)][:16])
 
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Evaluate the density, and count."""
+        """Evaluate the density, and count; not after the time for climbs."""
+        if time.perf_counter() > self._until:
+            raise _LateError("the time for climbs is over")
         self.gradients += len(points)
         return self._density(points)
 
@@ -336,15 +344,22 @@ class _Search:
             size = int(min(_BATCH, left / (_LONG * self._seconds_each)))
             if size < 1:
                 break
-            batch = start[made : made + size]
-            climbed = climb(
-                batch,
-                self,
-                scale=self.visited.spread,
-                box=_everywhere(start.shape[1]),
-                longest_step=np.resize(steps, len(batch)),
-                is_end=self._is_end,
-            )
+            batch = start[made : made + (size if made else min(size, _FIRST_BATCH))]
+            since, spent = time.perf_counter(), self.gradients
+            self._until = began + most_seconds
+            try:
+                climbed = climb(
+                    batch,
+                    self,
+                    scale=self.visited.spread,
+                    box=_everywhere(start.shape[1]),
+                    longest_step=np.resize(steps, len(batch)),
+                    is_end=self._is_end,
+                )
+            except _LateError:
+                break
+            finally:
+                self._until = np.inf
             arrived = np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
             several = several or not np.all(self.visited.holds(climbed.points[arrived]))
             ends.append(climbed.points[arrived])
@@ -352,6 +367,9 @@ class _Search:
             self._know(climbed.points[arrived], climbed.height[arrived])
             numbers += [made + int(k) for k in arrived]
             made += len(batch)
+            # Climbs may pass places where the density takes much longer than among the draws.
+            took = (time.perf_counter() - since) / max(1, self.gradients - spent)
+            self._seconds_each = max(self._seconds_each, took)
         points, height = np.concatenate(ends), np.concatenate(heights)
         kept = self._distinct(points, height)
         return _Peaks(points[kept], np.array(numbers, dtype=np.intp)[kept], made)
