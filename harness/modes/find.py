@@ -259,7 +259,10 @@ class _Finder:
         self._most_seconds, self._seed = most_seconds, seed
         self._cost = self._seconds_a_point(visits[0].points)
         most = [MOST_FINAL, *[MOST_OTHER] * (len(visits) - 1)]
-        share = min(1.0, self._affordable(_TO_ASSIGN, _A_DRAW) / sum(most))
+        share = 1.0
+        # By halves, so that small differences of the time that an evaluation takes change nothing.
+        while share * sum(most) > max(self._affordable(_TO_ASSIGN, _A_DRAW), 1):
+            share /= 2
         self._visits = [
             each.thinned(max(1, int(share * most))) for each, most in zip(visits, most, strict=True)
         ]

@@ -309,15 +309,18 @@ class _Search:
         self.visited = Neighbourhood(flat, others)
         self._ends, self._heights = np.empty((0, flat.shape[1])), np.empty(0)
         self._whitened_ends = self._ends
-        self._until = np.inf
+        self._until, self._seconds = np.inf, 0.0
         self._seconds_each = self._time(flat[:: max(1, len(flat) // 16)][:16])
 
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Evaluate the density, and count; not after the time for climbs."""
-        if time.perf_counter() > self._until:
+        began = time.perf_counter()
+        if began > self._until:
             raise _LateError("the time for climbs is over")
+        found = self._density(points)
         self.gradients += len(points)
-        return self._density(points)
+        self._seconds += time.perf_counter() - began
+        return found
 
     def _time(self, points: FloatArray) -> float:
         """Return the seconds that an evaluation takes."""
@@ -345,7 +348,7 @@ class _Search:
             if size < 1:
                 break
             batch = start[made : made + (size if made else min(size, _FIRST_BATCH))]
-            since, spent = time.perf_counter(), self.gradients
+            spent, seconds = self.gradients, self._seconds
             self._until = began + most_seconds
             try:
                 climbed = climb(
@@ -368,7 +371,7 @@ class _Search:
             numbers += [made + int(k) for k in arrived]
             made += len(batch)
             # Climbs may pass places where the density takes much longer than among the draws.
-            took = (time.perf_counter() - since) / max(1, self.gradients - spent)
+            took = (self._seconds - seconds) / max(1, self.gradients - spent)
             self._seconds_each = max(self._seconds_each, took)
         points, height = np.concatenate(ends), np.concatenate(heights)
         kept = self._distinct(points, height)
