@@ -51,6 +51,9 @@ _SMALLEST_STEP = 1e-300
 _HURRIED = 0.5
 """Conditional effective sample size of a pilot that would be late: its steps are 2.6 times as long
 as those with 0.9."""
+_PACE, _LATE = 4, 1.25
+"""Rungs that show a pilot's pace, and multiple of the time from which it counts as late: what else
+the machine does for a moment should change nothing."""
 _CORRELATION = 0.5
 """Correlation with their places at the start of a rung below which particles have moved enough."""
 _PATIENCE, _FALLS = 4, 0.02
@@ -297,10 +300,9 @@ def pilot_of_density(
         log_ratio = path.log_ratio(points).reshape(count, each)
         share = normalised_weights(log_z[-1])  # for each population
         step = _next_step(log_ratio, share, 1 - ladder[-1], settings.conditional_ess)
-        taken = time.monotonic() - began
-        if _rungs_left(ladder[-1], step) * taken > (settings.in_seconds - taken) * (
-            len(ladder) - 1
-        ):
+        made, taken = len(ladder) - 1, time.monotonic() - began
+        arrives = taken + _rungs_left(ladder[-1], step) * taken / max(made, 1)
+        if made >= _PACE and arrives > _LATE * settings.in_seconds:
             hurried = min(_HURRIED, settings.conditional_ess)
             step = _next_step(log_ratio, share, 1 - ladder[-1], hurried)
         beta = 1.0 if step >= 1 - ladder[-1] else ladder[-1] + step
