@@ -12,10 +12,14 @@ from pathlib import Path
 Follow = Callable[[float], None]
 """Is called now and then, from any thread, with the share of its iterations that a run has done."""
 
-LINES = 100
-"""How often a chain of a run that is followed prints where it is."""
+_LINES = 100
 _LINE = re.compile(r"(?:Chain \[(\d+)\] )?Iteration: *(\d+) / (\d+)")
 _SECONDS_A_LOOK = 0.5
+
+
+def between_lines(iterations: int) -> int:
+    """Return after how many of its iterations a chain that is followed prints where it is."""
+    return max(1, iterations // _LINES)
 
 
 class Iterations(io.TextIOBase):

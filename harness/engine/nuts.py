@@ -18,7 +18,7 @@ import psutil
 
 from harness.arrays import FloatArray
 from harness.engine.compile import CompiledProgram
-from harness.engine.iterations import LINES, Follow, followed
+from harness.engine.iterations import Follow, between_lines, followed
 from harness.engine.processes import children_end_with_us, end_descendants
 from harness.engine.staging import temporary_folder
 from harness.engine.stan_csv import read_chain
@@ -233,7 +233,7 @@ def run_nuts(
             "adapt_metric_window": 0,
             "adapt_step_size": settings.warmup,
         }
-    lines = 1 if follow is None else LINES
+    iterations = settings.warmup + settings.draws
     # Each run has a folder, because CmdStanPy names files by the second and would overwrite.
     with children_end_with_us(), temporary_folder() as folder:
         given = folder / "data.json"
@@ -258,7 +258,7 @@ def run_nuts(
                     output_dir=folder,
                     sig_figs=_EXACT_DIGITS,
                     show_progress=False,
-                    refresh=max(1, (settings.warmup + settings.draws) // lines),
+                    refresh=max(1, iterations) if follow is None else between_lines(iterations),
                     timeout=settings.time_limit,
                 )
             return _collect(fit)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.engine.iterations import LINES, Follow, Iterations
+from harness.engine.iterations import Follow, Iterations, between_lines
 from harness.engine.nuts import SAMPLE_STATS, NutsRun, NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import RENAMED
@@ -126,7 +126,7 @@ def _printing_to(follow: Follow | None, settings: NutsSettings) -> Iterator[int]
         yield 0
     else:
         with redirect_stdout(Iterations(settings.chains, follow)):
-            yield max(1, (settings.warmup + settings.draws) // LINES)
+            yield between_lines(settings.warmup + settings.draws)
 
 
 def _collect(fit: Any, settings: NutsSettings, seconds: float) -> NutsRun:

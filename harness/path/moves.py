@@ -28,6 +28,26 @@ class Moved(NamedTuple):
     """Mean acceptance probability."""
 
 
+def lowest_height(before: FloatArray, drawn: FloatArray) -> FloatArray:
+    """Return the log density less kinetic energy below which trajectories end, as divergent.
+
+    It is below what would be accepted by :data:`DIVERGENT`.  Further on, some densities take a
+    thousand times as long: those of differential equations do.  Whether a trajectory ends is
+    decided by the places on its way and by a level that is drawn first, so it is the same in both
+    directions (Hoffman and Gelman 2014, section 3.1, of the slice of NUTS).
+
+    Parameters
+    ----------
+    before
+        The same at the trajectories' starts, shape (n,).
+    drawn
+        Uniform numbers, shape (n,): a trajectory is accepted if its is below the probability.
+    """
+    with np.errstate(divide="ignore"):
+        lowest: FloatArray = before + np.log(drawn) - DIVERGENT
+    return lowest
+
+
 class HmcMoves:
     """HMC transitions of populations of particles, whose metric and step size adapt themselves.
 
@@ -99,20 +119,18 @@ class HmcMoves:
         """Make one transition of every particle (n, D), then adapt the step size.
 
         Each particle has its own step size, drawn around the common one, so that no trajectory
-        length is a period of the target.  A trajectory ends where its energy exceeds the highest
-        that would be accepted by :data:`DIVERGENT`.  Whether it does is decided by its places and
-        by a level that is drawn first, so it is the same in both directions.
+        length is a period of the target.  Trajectories end at :func:`lowest_height`.
         """
         count, dimension = points.shape
         step = np.exp(self._log_step) * rng.uniform(0.5, 1.5, size=(count, 1))
         momentum = rng.standard_normal((count, dimension))
         value, gradient = log_density(points)
         before = value - 0.5 * np.square(momentum).sum(axis=1)
-        drawn = rng.random(count)
+        drawn = rng.random((count,))
+        lowest = lowest_height(before, drawn)
         place, going = points, np.ones(count, dtype=np.bool_)
         # A trajectory that diverges overflows and is rejected.
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            lowest = before + np.log(drawn) - DIVERGENT
+        with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(self._leapfrog_steps):
                 momentum = momentum + 0.5 * step * self._whitened(gradient)
                 place = place + step * self._scaled(momentum)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
-from harness.path.moves import DIVERGENT
+from harness.path.moves import DIVERGENT, lowest_height
 from harness.path.slices import Flags, slice_along_lines
 from harness.samplers.rung_path import Densities, Places, Rows, log_height, slope
 
@@ -82,11 +82,7 @@ def hmc(
 ) -> Moved:
     """Move each of n points by a trajectory of its own length, and accept it or stay.
 
-    A trajectory ends where its energy exceeds the highest that would be accepted by
-    :data:`DIVERGENT`.  Densities may take a thousand times as long where it would go from there:
-    those of differential equations do.  Whether it ends is decided by the places on its way and by
-    a level that is drawn first, so it is the same in both directions (Hoffman and Gelman 2014,
-    section 3.1, of the slice of NUTS).
+    Trajectories end at :func:`~harness.path.moves.lowest_height`.
 
     Parameters
     ----------
@@ -111,8 +107,7 @@ def hmc(
     momentum = rng.standard_normal(places.points.shape)
     before = log_height(places.values, powers) - 0.5 * np.square(momentum).sum(axis=1)
     drawn = rng.random(count)
-    with np.errstate(divide="ignore"):
-        lowest = before + np.log(drawn) - DIVERGENT
+    lowest = lowest_height(before, drawn)
     end, astray = places.copy(), np.zeros(count, dtype=np.bool_)
     # A trajectory that has gone astray overflows, and is refused.
     with np.errstate(over="ignore", invalid="ignore"):
