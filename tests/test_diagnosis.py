@@ -336,6 +336,32 @@ def test_effective_draws_of_slow_chains() -> None:
     assert finding.severity is Severity.WARNING
 
 
+@pytest.mark.parametrize("kind", ["target", "tempered", "pseudo-extended"])
+def test_the_fewest_effective_draws_of_many_entries(kind: str) -> None:
+    """Of 3 x 100 entries one is slow, and it is found; so are those of few entries."""
+    rng = np.random.default_rng(12)
+    plain = target_fit(rng.normal(size=(CHAINS, DRAWS, DIM)))
+    fit = {"target": plain, "tempered": tempered_fit(), "pseudo-extended": pseudo_fit()}[kind]
+
+    def wider(dataset: xr.Dataset) -> xr.Dataset:
+        axes = [axis for axis in dataset["x"].dims if not str(axis).startswith("x_")]
+        shape = [dataset.sizes[axis] for axis in axes]
+        many = rng.normal(size=(*shape, 3, 100))
+        slow = np.cumsum(rng.normal(size=(CHAINS, DRAWS)), axis=1) / 20
+        many[..., 1, 60] += slow.reshape(CHAINS, DRAWS, *[1] * (len(shape) - 2))
+        return dataset.assign(many=([*axes, "a", "b"], many))
+
+    groups = ("posterior",) if kind == "target" else ("posterior", "extended")
+    for group in groups:
+        fit.tree[group] = xr.DataTree(wider(fit.tree[group].to_dataset()))
+    every = fit.effective_draws(lambda p: p["many"])
+    assert np.nanargmin(every) == 160
+    assert fit.fewest_effective_draws("many") == np.nanmin(every)
+    few = fit.effective_draws(lambda p: p["x"])
+    assert fit.fewest_effective_draws("x") == np.nanmin(few)
+    assert f"{np.nanmin(every):,.0f}" in named(fit, "effective draws").sentence
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("draws", [1, 3, 7, 30])
 @pytest.mark.parametrize("chains", [1, 4])

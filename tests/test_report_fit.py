@@ -111,6 +111,26 @@ def test_the_worst_coordinates_are_chosen_and_named() -> None:
     assert "the 2 of 7 coordinates" in page.summary_caption
 
 
+def test_the_worst_of_many_coordinates() -> None:
+    """Those that R-hat of all would put first, among 500; of equal ones the first come first."""
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(4, 300, 5, 100))
+    x[0, :, 2, 7] += 3
+    x[1, :, 4, 99] *= 5
+    x[:, :, 0, 0] = x[:, :, 3, 3] = 1.0
+    fit = build_fit(
+        posterior={"x": x},
+        extended=None,
+        sample_stats=stats_of(rng),
+        constant_data={},
+        attrs=attrs_of("nuts", {}),
+    )
+    worst = worst_columns(fit.posterior, 2)
+    assert worst.names == ("x[3, 8]", "x[5, 100]")
+    assert worst.total == 500
+    np.testing.assert_array_equal(worst.values, np.stack([x[..., 2, 7], x[..., 4, 99]], axis=-1))
+
+
 def test_coordinates_have_the_labels_that_the_model_knows() -> None:
     """Of a county its name; without labels, or with some of another length, Stan's numbers."""
     rng = np.random.default_rng(5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import itemgetter
 
 import numpy as np
 import xarray as xr
@@ -143,9 +142,9 @@ def effective_draws(fit: Fit) -> Iterable[Finding]:
         return
     fewest = {}
     for name in map(str, fit.posterior):
-        count = fit.effective_draws(itemgetter(name))
-        if not np.isnan(count).all():
-            fewest[name] = float(np.nanmin(count))
+        count = fit.fewest_effective_draws(name)
+        if not np.isnan(count):
+            fewest[name] = count
     if not fewest:
         return
     name = min(fewest, key=lambda each: fewest[each])

@@ -39,11 +39,14 @@ from harness.evidence.conditionals import (
     times_delta,
 )
 from harness.evidence.diagnostics import (
+    LOOKED_AT,
     effective_draws,
     largest_r_hat,
+    least_settled,
     pareto_k,
     r_hat,
     round_trips,
+    slowest,
     z_scores,
 )
 from harness.evidence.estimates import (
@@ -93,6 +96,7 @@ from harness.evidence.strata import (
 
 __all__ = [
     "LEVEL",
+    "LOOKED_AT",
     "NORMALISED",
     "WHOLE_BASE",
     "AutocorrelationTime",
@@ -130,6 +134,7 @@ __all__ = [
     "joined_evidence",
     "joined_halves",
     "largest_r_hat",
+    "least_settled",
     "log_base_mass",
     "log_evidence",
     "log_evidence_between_chains",
@@ -148,6 +153,7 @@ __all__ = [
     "reshuffled_spread",
     "round_trips",
     "rung_evidence",
+    "slowest",
     "standard_error",
     "strata_errors",
     "strata_scores",

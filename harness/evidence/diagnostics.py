@@ -21,8 +21,12 @@ from harness.evidence.estimates import (
 _FEWEST_FOR_TAIL = 25
 _TIMES_WEIGHTS = 10.0
 """Draws that are anticorrelated may be worth so many times their weights."""
-_LOOKED_AT = 64
-"""Coordinates of which R-hat is computed where only the largest is wanted."""
+LOOKED_AT = 64
+"""Coordinates that are looked at closely where only the worst is wanted."""
+_BATCHES = 64
+"""Batches of all chains together, whose means tell how slow a coordinate is."""
+_AT_ONCE = 1000
+"""Coordinates that are compared at a time, which bounds the memory that this takes."""
 _LONG = 4000
 """Draws of each chain that tell its R-hat, of however many."""
 _ROUGHLY = 250
@@ -135,9 +139,8 @@ def largest_r_hat(values: npt.ArrayLike) -> float:
     """Return the largest of :func:`r_hat` over all trailing axes.
 
     A millisecond for each coordinate is long where there are thousands.  There only those are
-    looked at whose halves of chains differ most in location or spread by a rougher measure, in
-    which no draw is far out.  Of long chains at most 4,000 draws count, evenly spread: even
-    independent ones raise R-hat by only about 1 / 8,000.
+    looked at that :func:`least_settled` puts first.  Of long chains at most 4,000 draws count,
+    evenly spread: even independent ones raise R-hat by only about 1 / 8,000.
 
     Parameters
     ----------
@@ -156,13 +159,84 @@ def largest_r_hat(values: npt.ArrayLike) -> float:
     """
     series = np.asarray(values, dtype=np.float64)
     series = series[:, :: max(1, math.ceil(series.shape[1] / _LONG))]
-    if math.prod(series.shape[2:]) > _LOOKED_AT and series.shape[1] >= 8:
+    if math.prod(series.shape[2:]) > LOOKED_AT and series.shape[1] >= 8:
         series = series.reshape(*series.shape[:2], -1)
-        thinned = series[:, :: max(1, series.shape[1] // _ROUGHLY)]
-        worst = np.argsort(-_rough_r_hat(thinned), kind="stable")[:_LOOKED_AT]
-        series = series[:, :, worst]
+        series = series[:, :, least_settled(series, LOOKED_AT)]
     found = r_hat(series)
     return float("nan") if np.isnan(found).all() else float(np.nanmax(found))
+
+
+def least_settled(values: FloatArray, most: int) -> npt.NDArray[np.intp]:
+    """Return the coordinates whose halves of chains differ most in location or spread, worst first.
+
+    The measure is rougher and far quicker than :func:`r_hat`; no draw is far out in it.
+
+    Parameters
+    ----------
+    values
+        Shape (chains, draws, K), with 8 draws or more.
+    most
+        Largest number of coordinates.
+
+    Returns
+    -------
+    NDArray[intp]
+        Their indices, shape (min(K, most),).
+    """
+    thinned = values[:, :: max(1, values.shape[1] // _ROUGHLY)]
+    return np.argsort(-_rough_r_hat(thinned), kind="stable")[:most]
+
+
+def slowest(
+    values: FloatArray, log_weight: npt.ArrayLike, most: int = LOOKED_AT
+) -> npt.NDArray[np.intp]:
+    """Return the coordinates whose weighted means rest on the fewest effective draws, worst first.
+
+    The measure is rougher and far quicker than :func:`effective_draws`: the error of a mean comes
+    from the means of batches of each chain.
+
+    Parameters
+    ----------
+    values
+        Shape (chains, draws, K), or (chains, draws, N, K) if the weights have three axes.
+    log_weight
+        The same as for :func:`~harness.evidence.weighted_expectation`.
+    most
+        Largest number of coordinates.
+
+    Returns
+    -------
+    NDArray[intp]
+        Their indices, shape (min(K, most),); coordinates that are constant come last.
+    """
+    log_w = np.asarray(log_weight, dtype=np.float64)
+    weight = normalised_weights(log_w.ravel()).reshape(*log_w.shape, 1)
+    count = values.shape[-1]
+    parts = [values[..., k : k + _AT_ONCE] for k in range(0, count, _AT_ONCE)]
+    slowness = np.concatenate([_slowness(part, weight) for part in parts] or [np.empty(0)])
+    return np.argsort(-slowness, kind="stable")[:most]
+
+
+def _slowness(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return a rough squared error of means over the variance, (K,); -1 where values are constant.
+
+    The weights have the axes of the values, but for the last, which is 1, and sum to 1.
+    """
+    axes = tuple(range(weight.ndim - 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = values - (weight * values).sum(axis=axes)
+        variance = (weight * np.square(centred)).sum(axis=axes)
+        linear = weight * centred
+        if linear.ndim == 4:
+            linear = linear.sum(axis=2)
+        chains, draws, count = linear.shape
+        batches = max(1, min(draws, round(_BATCHES / chains)))
+        size = draws // batches
+        means = linear[:, -size * batches :].reshape(chains * batches, size, count).mean(axis=1)
+        rough: FloatArray = np.square(means).mean(axis=0) / np.where(variance > 0, variance, 1.0)
+    # Rounding leaves a mean that constant values differ from.
+    moves = (values != values[:1, :1]).any(axis=axes) & (variance > 0)
+    return np.where(moves, rough, -1.0)
 
 
 def _rough_r_hat(series: FloatArray) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from harness.arrays import FloatArray
 from harness.errors import DataError, HarnessError, StoreError, one_line
 from harness.evidence import Estimate, LogEvidence, TwoSidedLogEvidence
 from harness.files import write_bytes
+from harness.fit.entries import ENTRY, entries, number_of_entries
 from harness.fit.netcdf import read_tree, root_attribute, write_tree
 from harness.fit.tempered import PSEUDO_SAMPLE, TemperedDraws, follows_path, tempered_draws
 from harness.fit.weighed_modes import WeighedModes, weighed_modes
@@ -343,12 +345,55 @@ class Fit:
             variance, mcse = values.var(axis=(0, 1)), self.expectation(f).mcse
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.where(variance > 0, variance / np.square(mcse), np.nan)
+        own = self.weighed_modes is not None or self.chains_are_separate_runs or self.systems > 1
+        estimate = self.expectation(f) if own else None
+        return evidence.effective_draws(self._values(f), self._log_shares, estimate)
+
+    def fewest_effective_draws(self, name: str) -> float:
+        """Return the smallest of :meth:`effective_draws` over the entries of a variable.
+
+        Of many entries only those are looked at closely that :func:`harness.evidence.slowest` puts
+        first, because each takes a millisecond.
+
+        Parameters
+        ----------
+        name
+            One of those in ``posterior``.
+
+        Returns
+        -------
+        float
+            NaN if all entries are constant.
+        """
+        count = self.effective_draws(self._slowest_of(name))
+        return float("nan") if np.isnan(count).all() else float(np.nanmin(count))
+
+    @property
+    def _log_shares(self) -> FloatArray:
+        """Log weights of the raw draws by which each has its share of all estimates."""
         log_weight = self.log_weight
         if self.weighting == "within draws":
             log_weight = log_weight - np.logaddexp.reduce(log_weight, axis=-1, keepdims=True)
-        own = self.weighed_modes is not None or self.chains_are_separate_runs or self.systems > 1
-        estimate = self.expectation(f) if own else None
-        return evidence.effective_draws(self._values(f), log_weight, estimate)
+        return log_weight
+
+    def _slowest_of(self, name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+        """Return a function that takes out the entries of a variable that mix worst."""
+        modes = self.weighed_modes
+        draws, log_weight = self.raw[name], self._log_shares
+        if modes is not None:
+            draws, log_weight = self.compared[name], np.zeros(log_weight.shape)
+        if number_of_entries(draws) <= evidence.LOOKED_AT:
+            return itemgetter(name)
+        axes = ("chain", "draw", PSEUDO_SAMPLE)[: log_weight.ndim]
+        found = evidence.slowest(
+            entries(draws).transpose(*axes, ENTRY).to_numpy().astype(np.float64, copy=False),
+            log_weight,
+        )
+
+        def taken(each: xr.Dataset) -> xr.DataArray:
+            return entries(each[name])[{ENTRY: found}]
+
+        return taken
 
     def base_expectation(self, f: Callable[[xr.Dataset], xr.DataArray]) -> Estimate:
         """Estimate E_base[f] from a run along the path (Graham and Storkey 2017, eq. 22).

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from harness.diagnosis import Finding, Severity, diagnose, remember
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
+from harness.fit.entries import ENTRY, entries, number_of_entries
 from harness.modes import Mode, ModeTable
 from harness.modes.words import as_text as modes_as_text
 from harness.user.evidence import is_normalised
@@ -184,10 +184,15 @@ class UserFit:
         """Number of copies of the posterior that draws were spread over; 1 if they were not."""
         return int(self.fit.tree.attrs.get(COPIES, 1))
 
-    def summary(self) -> dict[str, dict[str, float]]:
+    def summary(self, most: int | None = None) -> dict[str, dict[str, float]]:
         """Mean, its Monte Carlo error, standard deviation, quantiles and R-hat of each number.
 
         If masses weigh the modes, R-hat is that within modes.
+
+        Parameters
+        ----------
+        most
+            Return only so many, the first ones.  Each takes a few milliseconds.
 
         Returns
         -------
@@ -197,22 +202,35 @@ class UserFit:
         rows: dict[str, dict[str, float]] = {}
         posterior, compared = self.posterior, self.fit.compared
         for name in map(str, posterior):
-            draws = posterior[name].transpose("chain", "draw", ...).to_numpy().astype(np.float64)
-            estimate = self.fit.expectation(itemgetter(name))
-            mean, mcse = np.atleast_1d(estimate.value), np.atleast_1d(estimate.mcse)
-            quantiles = np.quantile(draws, [0.05, 0.5, 0.95], axis=(0, 1))
-            r_hat = np.atleast_1d(
-                evidence.r_hat(compared[name].transpose("chain", "draw", ...).to_numpy())
-            )
-            spread = np.atleast_1d(draws.std(axis=(0, 1)))
-            for index in np.ndindex(draws.shape[2:] or (1,)):
-                inner = ",".join(str(i + 1) for i in index)
-                label = f"{name}[{inner}]" if draws.ndim > 2 else name
-                low, middle, high = (float(np.atleast_1d(each)[index]) for each in quantiles)
-                at_index = [float(each[index]) for each in (mean, mcse, spread)]
-                numbers = [*at_index, low, middle, high, float(r_hat[index])]
-                rows[label] = dict(zip(_COLUMNS, numbers, strict=True))
+            labels = self._labels(name)
+            if most is not None:
+                labels = labels[: most - len(rows)]
+            if not labels:
+                continue
+            first = {ENTRY: slice(len(labels))}
+
+            def taken(each: xr.Dataset, name: str = name, first: Any = first) -> xr.DataArray:
+                return entries(each[name])[first].transpose("chain", "draw", ..., ENTRY)
+
+            estimate = self.fit.expectation(taken)
+            draws = taken(posterior).to_numpy().astype(np.float64)
+            columns = [
+                *(estimate.value, estimate.mcse, draws.std(axis=(0, 1))),
+                *np.quantile(draws, [0.05, 0.5, 0.95], axis=(0, 1)),
+                evidence.r_hat(taken(compared).to_numpy()),
+            ]
+            for label, *numbers in zip(labels, *columns, strict=True):
+                rows[label] = dict(zip(_COLUMNS, map(float, numbers), strict=True))
         return rows
+
+    def _labels(self, name: str) -> list[str]:
+        """Return the flattened names of a variable's entries."""
+        _, _, *shape = self.posterior[name].transpose("chain", "draw", ...).shape
+        if not shape:
+            return [name]
+        return [
+            f"{name}[{','.join(str(i + 1) for i in index)}]" for index in np.ndindex(tuple(shape))
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """Return a summary as plain data; NaN and infinite numbers become None."""
@@ -247,8 +265,8 @@ class UserFit:
 
     def as_text(self) -> str:
         """Return a table of the posterior, log Z and the diagnosis, for people."""
-        rows = self.summary()
-        shown = dict(list(rows.items())[:_ROWS_OF_TABLE])
+        shown = self.summary(_ROWS_OF_TABLE)
+        more = sum(map(number_of_entries, self.posterior.values())) - len(shown)
         width = max([9, *map(len, shown)])
         cells = {
             column: [column, *(f"{row[column]:.4g}" for row in shown.values())]
@@ -259,8 +277,8 @@ class UserFit:
             f"{name:<{width}}" + "".join(f"{cells[column][n]:>{wide[column]}}" for column in wide)
             for n, name in enumerate(["", *shown])
         ]
-        if len(rows) > len(shown):
-            lines.append(f"and {len(rows) - len(shown)} more; see --json or the saved fit")
+        if more:
+            lines.append(f"and {more:,} more; see --json or the saved fit")
         chains, draws = (self.posterior.sizes[axis] for axis in ("chain", "draw"))
         shown_method = _SHOWN.get(self.method, self.method.replace("_", " "))
         spread = f", spread over {self.copies:,} copies of the posterior" if self.copies > 1 else ""
