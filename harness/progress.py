@@ -76,7 +76,7 @@ class Steps:
         if done <= 0:
             return
         left = (now - self._since) / done * (1 - done)
-        text = f"{done:.0%} of its iterations" + (f", about {_duration(left)} left" if left else "")
+        text = f"{done:.0%} done" + (f", about {_duration(left)} left" if left else "")
         if self._bar is not None:
             self._bar.set_description_str(f"{self._text}: {text}")
         elif now - self._said >= _SECONDS_BETWEEN_LINES:

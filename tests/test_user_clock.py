@@ -35,8 +35,8 @@ def test_long_runs_say_how_far_they_are(
             clock.share(1.0)
     assert capsys.readouterr().err.splitlines() == [
         "[1/2] plain NUTS",
-        "      20% of its iterations, about 64 s left",
-        "      50% of its iterations, about 40 s left",
+        "      20% done, about 64 s left",
+        "      50% done, about 40 s left",
         "[2/2] another",
-        "      100% of its iterations",
+        "      100% done",
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Literal
 
@@ -239,6 +239,7 @@ class BatchedDensity:
         transformed: bool = False,
         seed: int | None = None,
         rejected: Literal["refuse", "nan"] = "refuse",
+        after_each: Callable[[], None] | None = None,
     ) -> dict[str, FloatArray]:
         """Return the parameters at points (n, D), each (n, *shape).
 
@@ -253,6 +254,8 @@ class BatchedDensity:
         rejected
             ``nan``: all values are NaN at a point that the program rejects.  stanli rejects points
             for their generated quantities also if these are not wanted.
+        after_each
+            Is called after each point, and may raise what ends it all.
 
         Raises
         ------
@@ -284,6 +287,8 @@ class BatchedDensity:
                     if rejected == "refuse":
                         raise SamplingError(f"{self.name}: a point was rejected: {reason}")
                     row[:] = np.nan
+                if after_each is not None:
+                    after_each()
         finally:
             self._idle.append(instance)
             if random is not None:

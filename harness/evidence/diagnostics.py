@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ LOOKED_AT = 64
 _BATCHES = 64
 """Batches of all chains together, whose means tell how slow a coordinate is."""
 _AT_ONCE = 1000
-"""Coordinates that are compared at a time, which bounds the memory that this takes."""
+"""Coordinates that are measured at a time."""
 _LONG = 4000
 """Draws of each chain that tell its R-hat, of however many."""
 _ROUGHLY = 250
@@ -184,7 +185,7 @@ def least_settled(values: FloatArray, most: int) -> npt.NDArray[np.intp]:
         Their indices, shape (min(K, most),).
     """
     thinned = values[:, :: max(1, values.shape[1] // _ROUGHLY)]
-    return np.argsort(-_rough_r_hat(thinned), kind="stable")[:most]
+    return _first(_rough_r_hat, thinned, most)
 
 
 def slowest(
@@ -211,10 +212,19 @@ def slowest(
     """
     log_w = np.asarray(log_weight, dtype=np.float64)
     weight = normalised_weights(log_w.ravel()).reshape(*log_w.shape, 1)
-    count = values.shape[-1]
-    parts = [values[..., k : k + _AT_ONCE] for k in range(0, count, _AT_ONCE)]
-    slowness = np.concatenate([_slowness(part, weight) for part in parts] or [np.empty(0)])
-    return np.argsort(-slowness, kind="stable")[:most]
+    return _first(lambda part: _slowness(part, weight), values, most)
+
+
+def _first(
+    measure: Callable[[FloatArray], FloatArray], values: FloatArray, most: int
+) -> npt.NDArray[np.intp]:
+    """Return the last axis' entries with the largest measure, largest first, at most so many.
+
+    It is taken of some at a time, which bounds the memory that this takes.
+    """
+    parts = [values[..., k : k + _AT_ONCE] for k in range(0, values.shape[-1], _AT_ONCE)]
+    measured = np.concatenate([np.empty(0), *map(measure, parts)])
+    return np.argsort(-measured, kind="stable")[:most]
 
 
 def _slowness(values: FloatArray, weight: FloatArray) -> FloatArray:

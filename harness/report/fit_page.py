@@ -22,7 +22,7 @@ from harness.modes import ModeTable
 from harness.modes.words import remarks
 from harness.modes.words import rows as mode_rows
 from harness.plan.spec import Figure
-from harness.report.columns import labelled, worst_columns
+from harness.report.columns import Columns, labelled, worst_columns
 from harness.report.draw_figures import draw_figures
 from harness.report.pages import render
 from harness.report.path_figures import path_figures
@@ -125,7 +125,8 @@ def build_fit_page(
     """
     attrs = fit.tree.attrs
     posterior = labelled(fit.posterior, labels or {})
-    summary, caption = _summary(posterior, rows)
+    worst = worst_columns(posterior, max(rows, _COORDINATES_DRAWN))
+    summary, caption = _summary(posterior, worst.first(rows))
     if fit.chains_interact:
         summary, caption = _of_walkers(summary)
     if fit.weighed_modes is not None:
@@ -142,9 +143,7 @@ def build_fit_page(
         modes=modes,
         mode_remarks=mode_remarks,
         draw_figures=(
-            draw_figures(
-                worst_columns(posterior, _COORDINATES_DRAWN), chains_interact=fit.chains_interact
-            )
+            draw_figures(worst.first(_COORDINATES_DRAWN), chains_interact=fit.chains_interact)
             if drawn
             else ()
         ),
@@ -239,8 +238,7 @@ def _evidence(fit: Fit) -> str:
     )
 
 
-def _summary(posterior: xr.Dataset, rows: int) -> tuple[pd.DataFrame, str]:
-    chosen = worst_columns(posterior, rows)
+def _summary(posterior: xr.Dataset, chosen: Columns) -> tuple[pd.DataFrame, str]:
     columns = chosen.in_order(posterior)
     caption = "ArviZ's summary of the unweighted draws of the target."
     if len(columns.names) < columns.total:

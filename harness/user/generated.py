@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import subprocess
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import cmdstanpy
@@ -18,11 +18,13 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import CompiledProgram
+from harness.engine.iterations import Follow
 from harness.engine.program import StanProgram
 from harness.engine.staging import temporary_folder
 from harness.engine.stan_csv import EXACT
 from harness.engine.stan_data import plain_data
 from harness.engine.stanc import Declared
+from harness.engine.threads import in_threads
 from harness.errors import SamplingError
 from harness.files import write_text
 from harness.fit import PSEUDO_SAMPLE, Fit, build_fit, in_extended, target_draws
@@ -136,6 +138,7 @@ def with_generated(
     *,
     compiled: CompiledProgram | None,
     seed: int,
+    follow: Follow | None = None,
 ) -> Fit:
     """Add what the original program computes from its parameters to a fit.
 
@@ -154,6 +157,8 @@ def with_generated(
         The compiled original, for CmdStan's standalone generated quantities; None for stanli's.
     seed
         Seed of the run, from which each chain derives its own.
+    follow
+        Is told which share of the draws is done.
     """
     raw = fit.raw
     extended = fit.extended
@@ -169,7 +174,7 @@ def with_generated(
             name: _rows(np.moveaxis(value, -1, 2) if pseudo else value[:, :, None])
             for name, value in values.items()
         }
-        made = generate(model, rows, compiled=compiled, seed=seed)
+        made = generate(model, rows, compiled=compiled, seed=seed, follow=follow)
         for name in [each for each in wanted if each in made]:
             array = made[name]
             if pseudo and extended is not None:
@@ -208,6 +213,7 @@ def generate(
     *,
     compiled: CompiledProgram | None,
     seed: int,
+    follow: Follow | None = None,
 ) -> dict[str, FloatArray]:
     """Evaluate the original program's later blocks at draws of its parameters.
 
@@ -220,7 +226,7 @@ def generate(
         From :func:`harness.temper.tempered_model`.
     draws
         By parameter, shape (chain, draw, ...).
-    compiled, seed
+    compiled, seed, follow
         As for :func:`with_generated`.
 
     Returns
@@ -228,23 +234,25 @@ def generate(
     dict
         By name, shape (chain, draw, ...).
     """
-    chains = len(next(iter(draws.values())))
+    chains, length = next(iter(draws.values())).shape[:2]
     seeds = derived_seeds(chains, seed, 3)
     names = [name for name in model.parameters if name in draws]
     by_chain = [{name: draws[name][c] for name in names} for c in range(chains)]
     # The run itself has seeded transformed data with its own seed.
     density = BatchedDensity(model.program(ORIGINAL), model.data, data_seed=seed)
-    points = [density.unconstrain_draws(one) for one in by_chain]
-    made = [
-        density.constrain(each, transformed=True, seed=s, rejected="nan")
-        for each, s in zip(points, seeds, strict=True)
-    ]
-    if any(np.isnan(value).any() for one in made for value in one.values()):
-        earlier = BatchedDensity(program_without_generated(model), model.data, data_seed=seed)
-        made = [
-            one | earlier.constrain(each, transformed=True, rejected="nan")
-            for one, each in zip(made, points, strict=True)
-        ]
+    earlier = BatchedDensity(program_without_generated(model), model.data, data_seed=seed)
+
+    def of_chain(chain: int, count: Callable[[], None]) -> dict[str, FloatArray]:
+        # stanli evaluates generated quantities, which may take long, whenever a program has any.
+        points = earlier.unconstrain_draws(by_chain[chain])
+        found = density.constrain(
+            points, transformed=True, seed=seeds[chain], rejected="nan", after_each=count
+        )
+        if any(np.isnan(value).any() for value in found.values()):
+            found |= earlier.constrain(points, transformed=True, rejected="nan")
+        return found
+
+    made = in_threads(of_chain, chains, each=length, follow=follow)
     if compiled is not None:
         # CmdStan gives up at some errors, such as an index out of range; ours are NaN then.
         with contextlib.suppress(SamplingError):

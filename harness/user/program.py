@@ -14,7 +14,6 @@ from typing import Any, Literal
 from harness.diagnosis import Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import CompiledProgram, compile_programs, source_digest
-from harness.engine.iterations import Follow
 from harness.engine.nuts import NutsSettings
 from harness.engine.restarts import started_anew
 from harness.engine.stan_source import stan_instance
@@ -206,13 +205,13 @@ class UserProgram:
         given = self.model.data if data is None else data
         return identity(digest, given, nuts, seed, self.engine, options)
 
-    def plain(self, nuts: NutsSettings, seed: int, follow: Follow | None = None) -> Fit:
+    def plain(self, nuts: NutsSettings, seed: int, clock: Clock | None = None) -> Fit:
         """Run NUTS on the original program; generated quantities cannot disturb its draws.
 
         If some chains do not get on from where they start, all start anew, and a finding says so.
-        ``follow`` is told how far the run is.
+        ``clock`` is told how far the run is.
         """
-        ran, failed = started_anew(lambda each: self._plain(nuts, each, follow), seed)
+        ran, failed = started_anew(lambda each: self._plain(nuts, each, clock), seed)
         later = [name for name in self.names if name in ran.run.variables]
         # Parameters without values, such as a vector of length 0, are in no results.
         parameters = [name for name in self.model.parameters if name in ran.run.variables]
@@ -231,18 +230,18 @@ class UserProgram:
             remember(fit, [chains_failed(failed)])
         return fit
 
-    def _plain(self, nuts: NutsSettings, seed: int, follow: Follow | None) -> VariantRun:
+    def _plain(self, nuts: NutsSettings, seed: int, clock: Clock | None) -> VariantRun:
         if self.engine == "stanli" and self.generates:
             # stanli gives no parameters either where a generated quantity is rejected.
-            return self._apart(nuts, seed, follow)
+            return self._apart(nuts, seed, clock)
         try:
-            return self._ran(ORIGINAL, self.compiled.get(ORIGINAL), nuts, seed, follow)
+            return self._ran(ORIGINAL, self.compiled.get(ORIGINAL), nuts, seed, clock)
         except SamplingError:
             # CmdStan ends at errors of generated quantities that are no rejections, such as an
             # index out of range.  An error of the other blocks shows again, and is raised.
             if not self.generates:
                 raise
-            return self._apart(nuts, seed, follow)
+            return self._apart(nuts, seed, clock)
 
     def _ran(
         self,
@@ -250,17 +249,18 @@ class UserProgram:
         compiled: CompiledProgram | None,
         nuts: NutsSettings,
         seed: int,
-        follow: Follow | None,
+        clock: Clock | None,
     ) -> VariantRun:
+        follow = None if clock is None else clock.share
         run = Run(seed=seed, nuts=nuts, compiled=compiled, engine=self.engine, follow=follow)
         return run_variant(self.model, variant, {}, run)
 
-    def _apart(self, nuts: NutsSettings, seed: int, follow: Follow | None) -> VariantRun:
+    def _apart(self, nuts: NutsSettings, seed: int, clock: Clock | None) -> VariantRun:
         """Run the program without its generated quantities, and then these for each draw.
 
         Parameters
         ----------
-        nuts, seed, follow
+        nuts, seed, clock
             Settings and seed of the run, which counts as a run of the original, and what is told
             how far it is.
         """
@@ -268,9 +268,12 @@ class UserProgram:
         compiled = None
         if self.engine == "cmdstan":
             compiled = compile_programs([program], require_cmdstan())[program]
-        ran = self._ran(WITHOUT_GENERATED, compiled, nuts, seed, follow)
+        ran = self._ran(WITHOUT_GENERATED, compiled, nuts, seed, clock)
         found = ran.run.variables
-        made = generate(self.model, found, compiled=None, seed=seed)
+        if clock is not None:
+            clock.say("plain NUTS: generated quantities")
+        follow = None if clock is None else clock.share
+        made = generate(self.model, found, compiled=None, seed=seed, follow=follow)
         original = self.model.program(ORIGINAL)
         return replace(
             ran,
@@ -290,11 +293,17 @@ class UserProgram:
             for each, name in kept.items()
         ]
 
-    def generated(self, fit: Fit, seed: int) -> Fit:
-        """Add the original's transformed parameters and generated quantities."""
+    def generated(self, fit: Fit, seed: int, clock: Clock | None = None) -> Fit:
+        """Add the original's transformed parameters and generated quantities.
+
+        ``clock`` is told how far this is.
+        """
         # CmdStan refuses to generate quantities if a program has none.
         compiled = self.compiled.get(ORIGINAL) if self.generates else None
-        return with_generated(fit, self.model, self.names, compiled=compiled, seed=seed)
+        follow = None if clock is None else clock.share
+        return with_generated(
+            fit, self.model, self.names, compiled=compiled, seed=seed, follow=follow
+        )
 
 
 def chains_failed(why: str) -> Finding:

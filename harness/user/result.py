@@ -285,18 +285,18 @@ class UserFit:
         systems = self.fit.systems
         several = f", each chain by {systems} systems of replicas" if systems > 1 else ""
         lines += ["", f"Draws: {chains} x {draws:,}, by {shown_method}{several}{spread}"]
-        found = self.log_evidence
+        found, diagnosis = self.log_evidence, self.diagnosis
         if found is None:
             lines += ["Log evidence: no estimate"]
         else:
-            doubt = any(each.severity == Severity.PROBLEM for each in self.diagnosis)
+            doubt = any(each.severity == Severity.PROBLEM for each in diagnosis)
             note = ", which may be wrong: see the problems below" if doubt else ""
             lines += [f"Log evidence: {found.text}{note}"]
             lines += self._integral_as_text()
         modes = self.modes
         lines += [] if modes is None else modes_as_text(modes)
         lines += [f"Replicas: {_ladder(name, each)}" for name, each in self.replicas.items()]
-        lines += ["", *(f"{each.severity.name:<8}{each}" for each in self.diagnosis)]
+        lines += ["", *(f"{each.severity.name:<8}{each}" for each in diagnosis)]
         told = [spent_sentence(self.stages), prospect_sentence(self.prospect)]
         lines += ["", *filter(None, told)] if self.timings else []
         return "\n".join(lines)

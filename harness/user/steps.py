@@ -152,7 +152,7 @@ class Steps:
 
         def run() -> Fit:
             with self.clock.step("plain NUTS", "nuts"):
-                return program.plain(self.nuts, self.seed, self.clock.share)
+                return program.plain(self.nuts, self.seed, self.clock)
 
         return self._once("nuts", "nuts", program.identity(self.nuts, self.seed), run)
 
@@ -163,7 +163,7 @@ class Steps:
         def run() -> Fit:
             self.clock.say(f"plain NUTS {how}")
             with self.clock.timed("nuts"):
-                return program.plain(nuts, self.seed, self.clock.share)
+                return program.plain(nuts, self.seed, self.clock)
 
         longer = nuts.draws > self.nuts.draws
         stage: Stage = "nuts-longer" if longer else "nuts-again"
@@ -214,7 +214,7 @@ class Steps:
             if made is None:
                 return fit, None
             with self.clock.step("generated quantities", "generate"):
-                spread = program.generated(made.fit, self.seed)
+                spread = program.generated(made.fit, self.seed, self.clock)
         except Exception as error:  # the draws are there even so
             _tolerate(error, "Copies could not be looked for.")
             return fit, None
@@ -278,7 +278,7 @@ class Steps:
         fit = self._once("tempered", "sampling", made_by, run_in_rounds if rounds else run)
         program.compile(originals, self.clock)
         with self.clock.step("generated quantities", "generate"):
-            return program.generated(fit, self.seed)
+            return program.generated(fit, self.seed, self.clock)
 
     @property
     def _for_path(self) -> NutsSettings:
@@ -357,7 +357,7 @@ class Steps:
         if in_one_copy is not None:
             return spread
         with self.clock.step("generated quantities", "generate"):
-            return program.generated(fit, self.seed)
+            return program.generated(fit, self.seed, self.clock)
 
     def nested(self, settings: NestedSettings) -> Fit:
         """Run nested sampling, then the original's quantities."""
@@ -378,7 +378,7 @@ class Steps:
 
         fit = self._once("nested", "nested", made_by, run)
         with self.clock.step("generated quantities", "generate"):
-            return program.generated(fit, self.seed)
+            return program.generated(fit, self.seed, self.clock)
 
     def refuse(self, differ: str | None) -> None:
         """Refuse to go on if stanli and CmdStan differ in a density."""
@@ -520,7 +520,7 @@ class Steps:
                 program.model, found, self.nuts, most_seconds=most_seconds, seed=self.seed
             )
         with self.clock.step("generated quantities", "generate"):
-            fit = program.generated(made.fit, self.seed)
+            fit = program.generated(made.fit, self.seed, self.clock)
         fit = weigh_modes(fit, made.basin, made.probability, made.log_error, seed=self.seed)
         fit.tree.attrs.update(prior_attributes(log_prior_integral(before.fit)))
         fit.tree.attrs.update(evidence_attributes(before.log_evidence))
