@@ -10,7 +10,14 @@ import pytest
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
-from harness.user.compare import LEAST_SHARE, Population, _Coordinate, compare, unconstrained
+from harness.user.compare import (
+    CHANCE,
+    LEAST_SHARE,
+    Population,
+    _Coordinate,
+    compare,
+    unconstrained,
+)
 
 
 def population(values: FloatArray, log_weight: FloatArray | None = None) -> Population:
@@ -94,6 +101,36 @@ def test_a_difference_within_a_large_error_is_unsure() -> None:
     assert found.missed_by_nuts is not None  # a reason to look, not yet a verdict
     assert found.differs is None
     assert found.unsure is not None
+
+
+@pytest.mark.parametrize("dimension", [1, 10])
+def test_differences_of_note_are_as_rare_as_they_claim(dimension: int) -> None:
+    """Many sound runs of few particles differ by 0.1 somewhere, and few more than by chance.
+
+    At most ``CHANCE`` may, within three standard errors of 200 runs.  Of the 32 particles of
+    each population four are independent, as after steps in which particles are drawn again.
+    """
+    rng = np.random.default_rng(5)
+    runs, unsure, notable = 200, 0, 0
+    for _ in range(runs):
+        particles = population(rng.normal(size=(16, 4, dimension)).repeat(8, axis=1))
+        found = compare({"x": rng.normal(size=(4, 250, dimension))}, particles)
+        unsure += found.unsure is not None
+        notable += found.notable is not None
+    assert unsure > 3 * notable
+    assert unsure > runs / 4
+    assert notable / runs < CHANCE + 3 * np.sqrt(CHANCE / runs)
+
+
+def test_other_proportions_are_of_note_though_populations_are_rough() -> None:
+    """0.2 ± 0.05 below 0, where NUTS has 0.5: six errors, and chance makes 3.5 at most."""
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        left = np.clip(0.2 + 0.2 * rng.standard_normal((16, 1)), 0, 1)
+        sign = np.where(rng.random((16, 32)) < left, -1.0, 1.0)
+        particles = population(4 * sign + rng.normal(size=sign.shape))
+        found = compare({"x": two_modes(rng, (4, 1000), 0.5)}, particles)
+        assert (found.notable or found.differs) is not None
 
 
 def test_chains_that_disagree_and_elements_by_name() -> None:

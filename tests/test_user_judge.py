@@ -94,13 +94,23 @@ def test_a_rough_search_that_is_unsure_casts_no_doubt(search: float, fine: bool)
         },
     )
     region = Region("x", 0, "x", ((-np.inf, 0.0),), 0.5, 0.01, 0.35, 0.05)
-    unsure = replace(compared(BOTH, BOTH), unsure=region)
+    unsure = replace(compared(BOTH, BOTH), unsure=region, notable=region)
     found = judge(unsure, made, nuts_stays=True)
     assert not found.temper
     (finding,) = found.findings
     assert (finding.severity == Severity.FINE) is fine
     assert ("is rough" in finding.sentence) is fine
     assert "0.35 ± 0.05" in finding.sentence
+
+
+def test_a_difference_that_chance_brings_about_is_fine() -> None:
+    """1.9 standard errors, of the one coordinate among several in which it is largest."""
+    region = Region("x", 0, "x", ((-np.inf, 0.0),), 0.5, 0.01, 0.35, 0.08)
+    unsure = replace(compared(BOTH, BOTH), unsure=region, largest=region.size)
+    found = judge(unsure, scouted(BOTH, BOTH), nuts_stays=True)
+    (finding,) = found.findings
+    assert finding.severity == Severity.FINE
+    assert "differ by at most 0.15, which is within their errors" in finding.sentence
 
 
 def test_chains_that_disagree_are_tempered() -> None:

@@ -170,7 +170,7 @@ def test_what_settles_a_search(
     whole: tuple[float, float],
     expected: bool,
 ) -> None:
-    alike = Comparison(1.001, "mu", None, None, None, None, 0.02, 10)
+    alike = Comparison(1.001, "mu", None, None, None, None, None, 0.02, 10)
     compared = replace(alike, **changed)
     assert settles(compared, LogEvidence(*found), LogEvidence(*whole)) is expected
 

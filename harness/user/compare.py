@@ -24,6 +24,8 @@ from harness.modes.target import Target
 
 FALSE_ALARM = 1e-3
 """Probability that a sound run of NUTS fails the comparison, over all coordinates."""
+CHANCE = 0.1
+"""Probability that a sound run shows a difference of note in some coordinate, by its errors."""
 LEAST_SHARE = 0.1
 """Smallest probability, or difference of two, that matters."""
 EMPTY = 0.05
@@ -121,6 +123,8 @@ class Comparison:
         Region that both visit, but with different probabilities.
     unsure
         Region where they differ by as much, but within their errors.
+    notable
+        The largest of those where the difference is more than chance brings about as a rule.
     largest
         Largest difference of two probabilities.
     coordinates
@@ -133,6 +137,7 @@ class Comparison:
     missed_by_other: Region | None
     differs: Region | None
     unsure: Region | None
+    notable: Region | None
     largest: float
     coordinates: int
 
@@ -176,8 +181,12 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
             thresholds += len(below.sizes)
             largest_size = max(largest_size, float(below.sizes.max(initial=0.0)))
             apart += below.apart
-    largest = float(stdtrit(max(len(share) - 1, 1), 1 - FALSE_ALARM / 2 / max(thresholds, 1)))
-
+    freedom = max(len(share) - 1, 1)
+    largest, usual = (
+        float(stdtrit(freedom, 1 - level / 2 / max(thresholds, 1)))
+        for level in (FALSE_ALARM, CHANCE)
+    )
+    unsure = [each for each in apart if each.score <= largest]
     return Comparison(
         r_hat=r_hat,
         worst=worst,
@@ -186,7 +195,8 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
             [each for each in missed_by_other if _empty(each, other.effective, largest)]
         ),
         differs=_largest([each for each in apart if each.score > largest]),
-        unsure=_largest([each for each in apart if each.score <= largest]),
+        unsure=_largest(unsure),
+        notable=_largest([each for each in unsure if each.score > usual]),
         largest=largest_size,
         coordinates=coordinates,
     )

@@ -396,7 +396,7 @@ def _near_has(region: Region, scouted: Scouted) -> bool:
 def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
     estimates = scouted.estimates[scouted.origin]
     rough = max(each.mcse for each in estimates) >= ROUGH
-    apart = compared.differs or compared.unsure
+    apart = compared.differs or compared.notable
     if apart is not None and compared.differs is None and search_is_rough(scouted):
         return Finding(
             Severity.FINE,
@@ -422,10 +422,11 @@ def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
             f"standard error of its log Z is {max(each.mcse for each in estimates):.1f}.",
             "Run --method collapsed_tempering or pseudo_extended, and compare.",
         )
+    within = "" if compared.unsure is None else ", which is within their errors"
     return Finding(
         Severity.FINE,
         "No mode was found that plain NUTS misses: its chains agree (R-hat at most "
         f"{compared.r_hat:.3f}), and its draws agree with pilots that start from {scouted.origin} "
         f"(probabilities in {compared.coordinates} coordinates differ by at most "
-        f"{compared.largest:.2f}).",
+        f"{compared.largest:.2f}{within}).",
     )
