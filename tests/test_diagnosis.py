@@ -18,7 +18,7 @@ from harness.diagnosis import Finding, Severity, diagnose, give_options
 from harness.diagnosis.advice import OF_COMMAND, Advice
 from harness.diagnosis.step_size import least_acceptance
 from harness.errors import DataError
-from harness.evidence import inv_temp_log_conditionals, resample
+from harness.evidence import inv_temp_log_conditionals, largest_r_hat, resample
 from harness.fit import Fit, build_fit, pooled
 from harness.model.python_target import function_target
 from harness.path import gaussian_base
@@ -334,6 +334,28 @@ def test_effective_draws_of_slow_chains() -> None:
         x[:, t] = 0.9 * x[:, t - 1] + np.sqrt(1 - 0.81) * rng.normal(size=CHAINS)
     finding = named(target_fit(x), "effective draws")  # about 210 of 4,000
     assert finding.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize(
+    ("off", "severity"), [(0.0, Severity.FINE), (0.8, Severity.WARNING), (3.0, Severity.PROBLEM)]
+)
+def test_r_hat_of_many_quantities_counts_if_it_is_more_than_chance(
+    off: float, severity: Severity
+) -> None:
+    """Of 3,000 independent ones with 100 draws in each chain the largest is 1.03."""
+    rng = np.random.default_rng(15)
+    fit = target_fit(rng.normal(size=(CHAINS, 100)))
+    y_rep = rng.normal(size=(CHAINS, 100, 3000))
+    y_rep[0, :, 5] += off
+    with_quantity = fit.posterior.assign(y_rep=(("chain", "draw", "n"), y_rep))
+    fit.tree["posterior"] = xr.DataTree(with_quantity)
+    assert largest_r_hat(y_rep) > 1.02
+    assert named(fit, "R-hat").severity >= Severity.WARNING  # as if they were parameters
+    fit.tree.attrs["parameters"] = '["x"]'
+    finding = named(fit, "R-hat")
+    assert finding.severity == severity
+    assert ("chance explains it" in finding.sentence) is (severity == Severity.FINE)
+    assert ("(y_rep)" in finding.sentence) is (severity != Severity.FINE)
 
 
 @pytest.mark.parametrize("kind", ["target", "tempered", "pseudo-extended"])

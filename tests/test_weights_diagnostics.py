@@ -17,6 +17,7 @@ from harness.evidence import (
     largest_r_hat,
     pareto_k,
     r_hat,
+    r_hat_by_chance,
     round_trips,
     slowest,
     z_scores,
@@ -169,6 +170,30 @@ def test_the_largest_r_hat_of_long_chains() -> None:
     x[3, :, 1] += 0.4
     assert largest_r_hat(x) == pytest.approx(r_hat(x).max(), abs=5e-3)
     assert r_hat(x).max() > 1.01
+
+
+@pytest.mark.parametrize(
+    ("chains", "draws", "kind"),
+    [
+        (1, 200, "normal"),
+        (2, 50, "normal"),
+        (4, 100, "normal"),
+        (4, 100, "binary"),
+        (8, 16, "heavy"),
+    ],
+)
+def test_the_largest_r_hat_that_chance_makes(chains: int, draws: int, kind: str) -> None:
+    """One in a hundred goes beyond it: of 40 at most three, but once in 800 times."""
+    rng = np.random.default_rng(13)
+    shape = (40, chains, draws, 300)
+    many: FloatArray = rng.standard_cauchy(shape) if kind == "heavy" else rng.standard_normal(shape)
+    if kind == "binary":
+        many = (many > 0.5).astype(np.float64)
+    limit = r_hat_by_chance(chains, draws, 300)
+    found = np.array([largest_r_hat(each) for each in many])
+    assert np.count_nonzero(found > limit) <= 3
+    # And it is no wider than need be: what one in two exceeds is closer to 1 by a third or so.
+    assert np.median(found) - 1 > 0.5 * (limit - 1)
 
 
 @pytest.mark.parametrize("weighted", ["", "across draws", "within draws"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 import xarray as xr
@@ -42,18 +42,24 @@ def agreement(fit: Fit) -> Iterable[Finding]:
     else:
         consequence = "so these are not draws of the whole target"
         inside = "" if fit.weighed_modes is None else " within modes"
-        yield r_hat_finding(fit.compared, inside, consequence, apart)
+        yield r_hat_finding(fit.compared, inside, consequence, apart, fit.quantities)
     extended = fit.extended
     # Where masses weigh the modes, raw draws of the target itself need not have the right shares.
     if extended is not None and (fit.weighed_modes is None or fit.follows_path):
         raw = extended.drop_vars(WEIGHTS, errors="ignore")
         yield r_hat_finding(
             *(raw, " of the extended draws", "so they have not explored the whole path"),
-            advice.better_path,
+            *(advice.better_path, fit.quantities),
         )
 
 
-def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str, advice: str) -> Finding:
+def r_hat_finding(
+    draws: xr.Dataset,
+    of_what: str,
+    consequence: str,
+    advice: str,
+    quantities: Collection[str] = (),
+) -> Finding:
     """Say whether the chains agree.
 
     Parameters
@@ -64,11 +70,14 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str, advice: str
         Parts of the sentence: whose R-hat it is, and what it means if the chains disagree.
     advice
         What to try if they disagree.
+    quantities
+        Variables that are no parameters.  There may be thousands of their entries, so that the
+        largest R-hat of them counts only if it is more than chance.
     """
-    worst = _largest_r_hat(draws, of_what)
+    worst = _largest_r_hat(draws, of_what, quantities)
     if isinstance(worst, Finding):
         return worst
-    name, r_hat = worst
+    name, r_hat, by_chance = worst
     if r_hat > R_HAT_PROBLEM:
         return Finding(
             Severity.PROBLEM,
@@ -81,7 +90,11 @@ def r_hat_finding(draws: xr.Dataset, of_what: str, consequence: str, advice: str
             f"The chains do not quite agree yet: R-hat{of_what} reaches {r_hat:.3f} ({name}).",
             "Take more draws.",
         )
-    return Finding(Severity.FINE, f"The chains agree: R-hat{of_what} is at most {r_hat:.3f}.")
+    most = f"{r_hat:.3f}"
+    if by_chance > max(r_hat, R_HAT_WARNING):
+        most += f", and {by_chance:.3f} among generated quantities, which are so many that chance"
+        most += " explains it"
+    return Finding(Severity.FINE, f"The chains agree: R-hat{of_what} is at most {most}.")
 
 
 def _constant(draws: xr.Dataset) -> bool:
@@ -94,7 +107,7 @@ def _drift(mean: xr.Dataset) -> Finding:
     worst = _largest_r_hat(mean, " of the walkers' mean")
     if isinstance(worst, Finding):
         return worst
-    name, r_hat = worst
+    name, r_hat, _ = worst
     if r_hat > R_HAT_PROBLEM:
         return Finding(
             Severity.PROBLEM,
@@ -113,8 +126,17 @@ def _drift(mean: xr.Dataset) -> Finding:
     )
 
 
-def _largest_r_hat(draws: xr.Dataset, of_what: str) -> tuple[str, float] | Finding:
-    """Return the parameter with the largest R-hat, or a finding if there is none."""
+def _largest_r_hat(
+    draws: xr.Dataset, of_what: str, quantities: Collection[str] = ()
+) -> tuple[str, float, float] | Finding:
+    """Return the variable with the largest R-hat, or a finding if there is none.
+
+    Returns
+    -------
+    str, float, float
+        The variable and its R-hat; and the largest R-hat of those quantities that are left out
+        because chance explains it, 0 if there are none.
+    """
     if draws.sizes["draw"] < 8:
         return Finding(
             Severity.WARNING,
@@ -132,8 +154,24 @@ def _largest_r_hat(draws: xr.Dataset, of_what: str) -> tuple[str, float] | Findi
             "No chain has moved: every parameter is constant.",
             "Check the starting points and step sizes.",
         )
-    name = max(largest, key=lambda each: largest[each])
-    return name, largest[name]
+    left_out = _by_chance(draws, largest, quantities)
+    counted = {name: value for name, value in largest.items() if name not in left_out} or largest
+    name = max(counted, key=lambda each: counted[each])
+    return name, counted[name], max((largest[each] for each in left_out), default=0.0)
+
+
+def _by_chance(
+    draws: xr.Dataset, largest: Mapping[str, float], quantities: Collection[str]
+) -> list[str]:
+    """Return the quantities whose largest R-hat, by name, is no more than chance."""
+    names = [name for name in largest if name in quantities]
+    entries = sum(
+        draws[name].size // (draws.sizes["chain"] * draws.sizes["draw"]) for name in names
+    )
+    if not entries:
+        return []
+    limit = evidence.r_hat_by_chance(draws.sizes["chain"], draws.sizes["draw"], entries)
+    return [name for name in names if largest[name] <= limit]
 
 
 def effective_draws(fit: Fit) -> Iterable[Finding]:

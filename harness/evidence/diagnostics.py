@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 from arviz_stats.base import array_stats
+from scipy.stats import f as f_distribution
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
@@ -24,6 +25,8 @@ _TIMES_WEIGHTS = 10.0
 """Draws that are anticorrelated may be worth so many times their weights."""
 LOOKED_AT = 64
 """Coordinates that are looked at closely where only the worst is wanted."""
+_BY_CHANCE = 0.01
+"""Probability with which the largest R-hat of independent draws is above what counts as chance."""
 _BATCHES = 64
 """Batches of all chains together, whose means tell how slow a coordinate is."""
 _AT_ONCE = 1000
@@ -165,6 +168,28 @@ def largest_r_hat(values: npt.ArrayLike) -> float:
         series = series[:, :, least_settled(series, LOOKED_AT)]
     found = r_hat(series)
     return float("nan") if np.isnan(found).all() else float(np.nanmax(found))
+
+
+def r_hat_by_chance(chains: int, draws: int, entries: int) -> float:
+    """Return the R-hat that independent draws of so many entries stay below, 99 times in 100.
+
+    Between and within the halves of all chains, variances of ranks as normal scores have a ratio
+    that is F distributed, and R-hat is the larger of two.  So :func:`largest_r_hat` of a thousand
+    entries with 250 draws in each of four chains is 1.01 by chance alone.
+
+    Parameters
+    ----------
+    chains, draws
+        Number of chains, and of draws in each, 8 or more.
+    entries
+        Number of entries, 1 or more.
+    """
+    draws = math.ceil(draws / math.ceil(draws / _LONG))
+    if chains == 1:
+        chains, draws = 2, draws // 2
+    halves, half = 2 * chains, draws // 2
+    ratio = f_distribution.isf(_BY_CHANCE / (2 * entries), halves - 1, halves * (half - 1))
+    return float(np.sqrt((half - 1 + ratio) / half))
 
 
 def least_settled(values: FloatArray, most: int) -> npt.NDArray[np.intp]:

@@ -198,6 +198,11 @@ class Fit:
         )
 
     @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of those in ``posterior`` that are no parameters."""
+        return tuple(name for name in map(str, self.posterior) if name not in self.parameters)
+
+    @property
     def sample_stats(self) -> xr.Dataset:
         """Statistics of the sampler, axes (chain, draw)."""
         return self.tree["sample_stats"].to_dataset()
