@@ -18,7 +18,7 @@ from harness.diagnosis import Finding, Severity, diagnose, give_options
 from harness.diagnosis.advice import OF_COMMAND, Advice
 from harness.diagnosis.step_size import least_acceptance
 from harness.errors import DataError
-from harness.evidence import inv_temp_log_conditionals, largest_r_hat, resample
+from harness.evidence import inv_temp_log_conditionals, largest_r_hat, r_hat, resample
 from harness.fit import Fit, build_fit, pooled
 from harness.model.python_target import function_target
 from harness.path import gaussian_base
@@ -352,6 +352,10 @@ def test_r_hat_of_many_quantities_counts_if_it_is_more_than_chance(
     assert largest_r_hat(y_rep) > 1.02
     assert named(fit, "R-hat").severity >= Severity.WARNING  # as if they were parameters
     fit.tree.attrs["parameters"] = '["x"]'
+    few = target_fit(fit.posterior["x"].to_numpy())
+    few.tree["posterior"] = xr.DataTree(fit.posterior.isel(n=np.argsort(-r_hat(y_rep))[:60]))
+    few.tree.attrs["parameters"] = '["x"]'
+    assert named(few, "R-hat").severity >= Severity.WARNING  # few are not so large by chance
     finding = named(fit, "R-hat")
     assert finding.severity == severity
     assert ("chance explains it" in finding.sentence) is (severity == Severity.FINE)

@@ -163,12 +163,12 @@ def _largest_r_hat(
 def _by_chance(
     draws: xr.Dataset, largest: Mapping[str, float], quantities: Collection[str]
 ) -> list[str]:
-    """Return the quantities whose largest R-hat, by name, is no more than chance."""
+    """Return the quantities whose largest R-hat, by name, is no more than chance in so many."""
     names = [name for name in largest if name in quantities]
     entries = sum(
         draws[name].size // (draws.sizes["chain"] * draws.sizes["draw"]) for name in names
     )
-    if not entries:
+    if entries <= evidence.LOOKED_AT:
         return []
     limit = evidence.r_hat_by_chance(draws.sizes["chain"], draws.sizes["draw"], entries)
     return [name for name in names if largest[name] <= limit]
