@@ -111,8 +111,11 @@ def test_a_call_goes_on_from_the_draws_of_one_that_was_interrupted(
     np.testing.assert_array_equal(draws_of(went_on), draws_of(whole))
     assert went_on.log_evidence is not None
     assert whole.log_evidence is not None
-    assert went_on.log_evidence.value == whole.log_evidence.value
-    assert went_on.gradients == whole.gradients
+    # How many evaluations pilots and climbs make depends on the time that they take.
+    apart = went_on.log_evidence.value - whole.log_evidence.value
+    assert abs(apart) < 5 * np.hypot(went_on.log_evidence.mcse, whole.log_evidence.mcse)
+    for phase in ("warmup", "sampling"):
+        assert went_on.gradients[phase] == whole.gradients[phase] > 0
     assert went_on.timings["nuts"] > 0
     assert not [name for name in Fit.load(out).tree.attrs if "unfinished" in str(name)]
 
@@ -154,27 +157,27 @@ def test_no_run_that_has_finished_is_made_again(
     program.write_text(TWO_MODES)
     settings: dict[str, Any] = {**FEW, "method": method, "progress": False, "budget": 60}
     made = Made(monkeypatch, runs)
-    whole = sample(program, **settings)
-    before = made.number
-    assert before
     stopped: BaseException = KeyboardInterrupt()
     with failing(stopped, fails), pytest.raises(KeyboardInterrupt) as raised:
         sample(program, **settings, out=out)
     kept = unfinished_file(out, stage)
     assert str(kept) in raised.value.__notes__[0]
-    assert any("has not finished" in each.sentence for each in diagnose(Fit.load(kept)))
-    assert made.number == 2 * before
+    before = Fit.load(kept)
+    assert any("has not finished" in each.sentence for each in diagnose(before))
+    assert made.number
+    number = made.number
     went_on = sample(program, **settings, out=out)
-    assert made.number == 2 * before
+    assert made.number == number
     stages: list[Stage] = ["nuts", stage] if method == "auto" else [stage]
     assert not_run_again(stages) in went_on.diagnosis
     assert not any(each.exists() for each in unfinished_files(out))
-    np.testing.assert_array_equal(draws_of(went_on), draws_of(whole))
-    said = [each for each in went_on.diagnosis if each != not_run_again(stages)]
-    # How many climbs there are depends on the time that they take.
-    assert _without_climbs(said) == _without_climbs(whole.diagnosis)
+    # Another whole call may have another path: pilots are in a hurry on a busy machine.  A run that
+    # goes on in rounds begins with the draws that were kept.
+    drawn = before.raw["x"].to_numpy()
+    first = slice(drawn.shape[1])
+    np.testing.assert_array_equal(went_on.fit.raw["x"].to_numpy()[:, first], drawn)
+    np.testing.assert_array_equal(went_on.fit.drawn_log_weight[:, first], before.drawn_log_weight)
     assert went_on.log_evidence is not None
-    assert went_on.log_evidence == whole.log_evidence
     assert Fit.load(out).tree.attrs.keys() == went_on.fit.tree.attrs.keys()
 
 
