@@ -131,6 +131,35 @@ def test_the_worst_of_many_coordinates() -> None:
     np.testing.assert_array_equal(worst.values, np.stack([x[..., 2, 7], x[..., 4, 99]], axis=-1))
 
 
+def test_parameters_come_before_quantities() -> None:
+    """Though these have the largest R-hat of hundreds, and figures are of parameters alone."""
+    rng = np.random.default_rng(7)
+    y_rep = (rng.random((4, 300, 200)) < 0.5).astype(float)
+    y_rep[0, :, 3] = 1
+    draws = {"mu": rng.normal(size=(4, 300)), "b": rng.normal(size=(4, 300, 2)), "y_rep": y_rep}
+    fit = build_fit(
+        posterior=draws,
+        extended=None,
+        sample_stats=stats_of(rng),
+        constant_data={},
+        attrs=attrs_of("nuts", {}) | {"parameters": '["mu", "b"]'},
+    )
+    worst = worst_columns(fit.posterior, 5, fit.parameters)
+    assert set(worst.names[:3]) == {"mu", "b[1]", "b[2]"}
+    assert worst.names[3] == "y_rep[4]"
+    assert (len(worst.names), worst.total) == (5, 203)
+    np.testing.assert_array_equal(worst.values[..., 3], y_rep[..., 3])
+    page = build_fit_page(fit, rows=5)
+    assert list(page.summary.index)[:3] == ["mu", "b[1]", "b[2]"]
+    assert "y_rep[4]" in page.summary.index
+    assert "5 of 203 coordinates" in page.summary_caption
+    assert "of parameters before those of other quantities" in page.summary_caption
+    assert all("y_rep" not in figure.caption for figure in page.draw_figures)
+    assert list(build_fit_page(fit, pictures=False, rows=2).summary.index) == sorted(
+        worst.names[:2], key=["mu", "b[1]", "b[2]"].index
+    )
+
+
 def test_coordinates_have_the_labels_that_the_model_knows() -> None:
     """Of a county its name; without labels, or with some of another length, Stan's numbers."""
     rng = np.random.default_rng(5)

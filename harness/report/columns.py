@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -68,7 +68,7 @@ class Columns:
         )
 
 
-def worst_columns(posterior: xr.Dataset, most: int) -> Columns:
+def worst_columns(posterior: xr.Dataset, most: int, first: Collection[str] = ()) -> Columns:
     """Return the coordinates with the largest R-hat, worst first.
 
     Parameters
@@ -77,7 +77,24 @@ def worst_columns(posterior: xr.Dataset, most: int) -> Columns:
         Draws, axes (chain, draw, ...).
     most
         Largest number of coordinates.
+    first
+        Variables whose coordinates come before those of all others, whatever their R-hat: there may
+        be thousands of generated quantities, and few parameters.
     """
+    own = [name for name in posterior if name in first]
+    others = [name for name in posterior if name not in first]
+    if not own or not others:
+        return _worst_columns(posterior, most)
+    head, tail = _worst_columns(posterior[own], most), _worst_columns(posterior[others], most)
+    room = most - len(head.names)
+    return Columns(
+        head.names + tail.names[:room],
+        np.concatenate([head.values, tail.values[..., :room]], axis=-1),
+        head.total + tail.total,
+    )
+
+
+def _worst_columns(posterior: xr.Dataset, most: int) -> Columns:
     values = np.concatenate(
         [
             variable.transpose("chain", "draw", ...)

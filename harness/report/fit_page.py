@@ -22,7 +22,7 @@ from harness.modes import ModeTable
 from harness.modes.words import remarks
 from harness.modes.words import rows as mode_rows
 from harness.plan.spec import Figure
-from harness.report.columns import Columns, labelled, worst_columns
+from harness.report.columns import labelled, worst_columns
 from harness.report.draw_figures import draw_figures
 from harness.report.pages import render
 from harness.report.path_figures import path_figures
@@ -125,8 +125,8 @@ def build_fit_page(
     """
     attrs = fit.tree.attrs
     posterior = labelled(fit.posterior, labels or {})
-    worst = worst_columns(posterior, max(rows, _COORDINATES_DRAWN))
-    summary, caption = _summary(posterior, worst.first(rows))
+    parameters = [name for name in map(str, posterior) if name in fit.parameters]
+    summary, caption = _summary(posterior, rows, parameters)
     if fit.chains_interact:
         summary, caption = _of_walkers(summary)
     if fit.weighed_modes is not None:
@@ -143,7 +143,11 @@ def build_fit_page(
         modes=modes,
         mode_remarks=mode_remarks,
         draw_figures=(
-            draw_figures(worst.first(_COORDINATES_DRAWN), chains_interact=fit.chains_interact)
+            draw_figures(
+                # Not of quantities: ranks of whole numbers have ties.
+                worst_columns(posterior[parameters], _COORDINATES_DRAWN),
+                chains_interact=fit.chains_interact,
+            )
             if drawn
             else ()
         ),
@@ -238,14 +242,18 @@ def _evidence(fit: Fit) -> str:
     )
 
 
-def _summary(posterior: xr.Dataset, chosen: Columns) -> tuple[pd.DataFrame, str]:
-    columns = chosen.in_order(posterior)
+def _summary(
+    posterior: xr.Dataset, rows: int, parameters: Sequence[str]
+) -> tuple[pd.DataFrame, str]:
+    columns = worst_columns(posterior, rows, parameters).in_order(posterior)
     caption = "ArviZ's summary of the unweighted draws of the target."
     if len(columns.names) < columns.total:
         caption += (
             f" It shows the {len(columns.names)} of {columns.total:,} coordinates with the largest "
-            "R-hat."
+            "R-hat"
         )
+        quantities = len(parameters) < len(posterior)
+        caption += ", of parameters before those of other quantities." if quantities else "."
     if posterior.sizes["draw"] < _FEWEST_FOR_SUMMARY:
         mean = columns.values.mean(axis=(0, 1))
         return pd.DataFrame({"mean": mean}, index=list(columns.names)), caption
