@@ -118,13 +118,7 @@ def test_the_worst_of_many_coordinates() -> None:
     x[0, :, 2, 7] += 3
     x[1, :, 4, 99] *= 5
     x[:, :, 0, 0] = x[:, :, 3, 3] = 1.0
-    fit = build_fit(
-        posterior={"x": x},
-        extended=None,
-        sample_stats=stats_of(rng),
-        constant_data={},
-        attrs=attrs_of("nuts", {}),
-    )
+    fit = target_fit(x)
     worst = worst_columns(fit.posterior, 2)
     assert worst.names == ("x[3, 8]", "x[5, 100]")
     assert worst.total == 500

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from harness.engine.cores import cores
 from harness.engine.iterations import Follow
+from harness.engine.signals import interrupts_put_off
 
 T = TypeVar("T")
 
@@ -62,8 +63,10 @@ def in_threads(
             raise
 
     with ThreadPoolExecutor(max(1, min(chains, cores()))) as pool:
-        running = [pool.submit(worked, chain) for chain in range(chains)]
         try:
+            with interrupts_put_off():  # an exception within would leave the pool locked
+                running = [pool.submit(worked, chain) for chain in range(chains)]
+            # The wait has a timeout: a signal just before a wait begins does not end it.
             while wait(running, timeout=_SECONDS_A_LOOK).not_done:
                 if follow is not None:
                     follow(sum(done) / max(chains * each, 1))

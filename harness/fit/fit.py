@@ -200,7 +200,8 @@ class Fit:
     @property
     def quantities(self) -> tuple[str, ...]:
         """Names of those in ``posterior`` that are no parameters."""
-        return tuple(name for name in map(str, self.posterior) if name not in self.parameters)
+        parameters = self.parameters
+        return tuple(name for name in map(str, self.posterior) if name not in parameters)
 
     @property
     def sample_stats(self) -> xr.Dataset:

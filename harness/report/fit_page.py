@@ -125,7 +125,8 @@ def build_fit_page(
     """
     attrs = fit.tree.attrs
     posterior = labelled(fit.posterior, labels or {})
-    parameters = [name for name in map(str, posterior) if name in fit.parameters]
+    quantities = fit.quantities
+    parameters = [name for name in map(str, posterior) if name not in quantities]
     summary, caption = _summary(posterior, rows, parameters)
     if fit.chains_interact:
         summary, caption = _of_walkers(summary)

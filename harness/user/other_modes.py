@@ -29,6 +29,7 @@ from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.modes.climb import LONGEST_STEP, Box, climb
 from harness.modes.local_mass import LocalGaussian, local_gaussian, local_log_mass
+from harness.modes.table import labels_of
 from harness.user.climb_starts import starting_points
 from harness.user.mode_alone import ModesAlone
 from harness.user.narrow_peaks import WalkedPast, walked_past
@@ -277,10 +278,12 @@ def described(mode: OtherMode, density: BatchedDensity, points: FloatArray) -> s
     for name, both in values.items():
         deviation = np.maximum(spread[name].std(axis=0), 1e-300)
         score = np.abs(both[0] - both[1]) / deviation
-        for index in np.ndindex(both.shape[1:]):
-            inner = ",".join(str(i + 1) for i in index)
-            label = f"{name}[{inner}]" if index else name
-            told.append((float(score[index]), f"{label} = {float(both[0][index]):.3g}"))
+        told += [
+            (float(off), f"{label} = {float(value):.3g}")
+            for label, off, value in zip(
+                labels_of(name, score.shape), score.ravel(), both[0].ravel(), strict=True
+            )
+        ]
     return ", ".join(text for _, text in sorted(told, key=lambda each: -each[0])[:_SHOWN])
 
 

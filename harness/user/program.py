@@ -205,7 +205,7 @@ class UserProgram:
         given = self.model.data if data is None else data
         return identity(digest, given, nuts, seed, self.engine, options)
 
-    def plain(self, nuts: NutsSettings, seed: int, clock: Clock | None = None) -> Fit:
+    def plain(self, nuts: NutsSettings, seed: int, clock: Clock) -> Fit:
         """Run NUTS on the original program; generated quantities cannot disturb its draws.
 
         If some chains do not get on from where they start, all start anew, and a finding says so.
@@ -230,7 +230,7 @@ class UserProgram:
             remember(fit, [chains_failed(failed)])
         return fit
 
-    def _plain(self, nuts: NutsSettings, seed: int, clock: Clock | None) -> VariantRun:
+    def _plain(self, nuts: NutsSettings, seed: int, clock: Clock) -> VariantRun:
         if self.engine == "stanli" and self.generates:
             # stanli gives no parameters either where a generated quantity is rejected.
             return self._apart(nuts, seed, clock)
@@ -249,13 +249,12 @@ class UserProgram:
         compiled: CompiledProgram | None,
         nuts: NutsSettings,
         seed: int,
-        clock: Clock | None,
+        clock: Clock,
     ) -> VariantRun:
-        follow = None if clock is None else clock.share
-        run = Run(seed=seed, nuts=nuts, compiled=compiled, engine=self.engine, follow=follow)
+        run = Run(seed=seed, nuts=nuts, compiled=compiled, engine=self.engine, follow=clock.share)
         return run_variant(self.model, variant, {}, run)
 
-    def _apart(self, nuts: NutsSettings, seed: int, clock: Clock | None) -> VariantRun:
+    def _apart(self, nuts: NutsSettings, seed: int, clock: Clock) -> VariantRun:
         """Run the program without its generated quantities, and then these for each draw.
 
         Parameters
@@ -270,10 +269,8 @@ class UserProgram:
             compiled = compile_programs([program], require_cmdstan())[program]
         ran = self._ran(WITHOUT_GENERATED, compiled, nuts, seed, clock)
         found = ran.run.variables
-        if clock is not None:
-            clock.say("plain NUTS: generated quantities")
-        follow = None if clock is None else clock.share
-        made = generate(self.model, found, compiled=None, seed=seed, follow=follow)
+        clock.say("plain NUTS: generated quantities")
+        made = generate(self.model, found, compiled=None, seed=seed, follow=clock.share)
         original = self.model.program(ORIGINAL)
         return replace(
             ran,
@@ -293,16 +290,15 @@ class UserProgram:
             for each, name in kept.items()
         ]
 
-    def generated(self, fit: Fit, seed: int, clock: Clock | None = None) -> Fit:
+    def generated(self, fit: Fit, seed: int, clock: Clock) -> Fit:
         """Add the original's transformed parameters and generated quantities.
 
         ``clock`` is told how far this is.
         """
         # CmdStan refuses to generate quantities if a program has none.
         compiled = self.compiled.get(ORIGINAL) if self.generates else None
-        follow = None if clock is None else clock.share
         return with_generated(
-            fit, self.model, self.names, compiled=compiled, seed=seed, follow=follow
+            fit, self.model, self.names, compiled=compiled, seed=seed, follow=clock.share
         )
 
 

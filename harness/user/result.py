@@ -19,6 +19,7 @@ from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.fit.entries import ENTRY, entries, number_of_entries
 from harness.modes import Mode, ModeTable
+from harness.modes.table import labels_of
 from harness.modes.words import as_text as modes_as_text
 from harness.user.evidence import is_normalised
 from harness.user.prior import log_prior_integral
@@ -202,7 +203,7 @@ class UserFit:
         rows: dict[str, dict[str, float]] = {}
         posterior, compared = self.posterior, self.fit.compared
         for name in map(str, posterior):
-            labels = self._labels(name)
+            labels = labels_of(name, posterior[name].transpose("chain", "draw", ...).shape[2:])
             if most is not None:
                 labels = labels[: most - len(rows)]
             if not labels:
@@ -222,15 +223,6 @@ class UserFit:
             for label, *numbers in zip(labels, *columns, strict=True):
                 rows[label] = dict(zip(_COLUMNS, map(float, numbers), strict=True))
         return rows
-
-    def _labels(self, name: str) -> list[str]:
-        """Return the flattened names of a variable's entries."""
-        _, _, *shape = self.posterior[name].transpose("chain", "draw", ...).shape
-        if not shape:
-            return [name]
-        return [
-            f"{name}[{','.join(str(i + 1) for i in index)}]" for index in np.ndindex(tuple(shape))
-        ]
 
     def as_json(self) -> dict[str, Any]:
         """Return a summary as plain data; NaN and infinite numbers become None."""
