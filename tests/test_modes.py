@@ -90,6 +90,20 @@ def table_of(points: FloatArray, target: Plain) -> ModeTable:
     return find_modes([visits("nuts", points)], target, effective=4000, seed=1).table
 
 
+def test_a_population_without_weight_has_no_part_in_the_table() -> None:
+    one = [1.0], [[0.0, 0.0, 0.0]], [1.0]
+    rng = np.random.default_rng(1)
+    particles, log_weight = rng.normal(size=(8, 32, 3)), np.zeros((8, 32))
+    log_weight[0] = -1000.0  # whose exponential is 0
+    found = find_modes(
+        [visits("nuts", draws_of(rng, *one)), Visits("search", particles, log_weight)],
+        Plain(mixture(*one), {"x": (3,)}),
+        effective=4000,
+        seed=1,
+    )
+    assert [set(each.seen_by) for each in found.table.modes] == [{"nuts", "search"}]
+
+
 @pytest.mark.parametrize("dimension", [1, 10, 50])
 def test_two_modes_have_their_shares(dimension: int) -> None:
     """Means 12 standard deviations apart, so that each draw belongs to one of them."""

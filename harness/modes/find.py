@@ -287,8 +287,9 @@ class _Finder:
             spread = []
             for chain, weight in zip(each.points, each.weight, strict=True):
                 flat = chain.reshape(-1, chain.shape[-1])[(weight > 0).ravel()]
-                low, high = np.quantile(flat, [0.25, 0.75], axis=0) if len(flat) else (0.0, 0.0)
-                spread.append((high - low) / 1.349)
+                if len(flat):  # a population may have lost all its weight
+                    low, high = np.quantile(flat, [0.25, 0.75], axis=0)
+                    spread.append((high - low) / 1.349)
             sizes.append(np.sqrt(np.mean(np.square(spread), axis=0)))
         known = np.where(np.array(sizes) > 0, sizes, np.inf).min(axis=0)
         fallback = np.ptp(self._points, axis=0)

@@ -56,6 +56,8 @@ _PACE, _LATE = 4, 1.25
 the machine does for a moment should change nothing."""
 _CORRELATION = 0.5
 """Correlation with their places at the start of a rung below which particles have moved enough."""
+_FEWEST = 100
+"""Particles that tell variances within 14 per cent."""
 _PATIENCE, _FALLS = 4, 0.02
 """Further moves are worth making if the correlation falls by this much within this many moves."""
 
@@ -401,8 +403,12 @@ def _refuse(base: GaussianBase, settings: PilotSettings, dimension: int, name: s
 
 
 def fewest_particles(dimension: int) -> int:
-    """Return how many particles a pilot needs for the metric of its moves."""
-    return 5 * min(dimension, MOST_DENSE)
+    """Return how many particles a pilot needs for the metric of its moves.
+
+    They are fewer in more than :data:`~harness.path.moves.MOST_DENSE` dimensions, where only
+    variances are estimated.
+    """
+    return 5 * dimension if dimension <= MOST_DENSE else _FEWEST
 
 
 def _dimension(log_density: LogDensity, base: GaussianBase) -> int:

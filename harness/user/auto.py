@@ -40,6 +40,7 @@ from harness.user.judge import (
     modes_alone_in_vain,
     no_relief,
     no_search,
+    no_time_for_replicas,
     search_failed,
     seen_by_replicas,
     took_over,
@@ -194,8 +195,21 @@ class _Auto:
         troubles = found.troubles(lasting)
         if not troubles:
             return found
+        if self._is_late(found, troubles, scouted):
+            return found.adding(no_time_for_replicas())
         result = self._with_replicas(found, plain, scouted, judged, lasting)
         return self._with_modes_alone(result, scouted, judged, lasting)
+
+    def _is_late(self, found: UserFit, troubles: Sequence[Finding], scouted: Scouted) -> bool:
+        """Whether replicas, which take the search's path, would only exceed the budget, too.
+
+        They exceed it where the draws have problems, or there is no log Z.
+        """
+        if scouted.search is not None or found.log_evidence is None:
+            return False
+        left = self._steps.budget - self._steps.spent
+        warned = all(each.severity < Severity.PROBLEM for each in troubles)
+        return warned and left < LEAST_SHARE * self._steps.budget
 
     def _with_replicas(
         self,

@@ -18,6 +18,7 @@ of the American Statistical Association 117, 835-851.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -191,8 +192,13 @@ class Bridges:
         return replace(self, each=tuple(each), chosen=each[chosen])
 
 
-def bridged(density: LogDensity, draws: FloatArray, *, seed: int) -> Bridges:
+def bridged(
+    density: LogDensity, draws: FloatArray, *, most_seconds: float = math.inf, seed: int
+) -> Bridges:
     """Estimate the log integral of a density from draws of it.
+
+    There may be fewer draws than dimensions: the Gaussian then has its correlations from the
+    density's curvature (:func:`harness.path.proposals.fitted_proposal`).
 
     Parameters
     ----------
@@ -200,8 +206,12 @@ def bridged(density: LogDensity, draws: FloatArray, *, seed: int) -> Bridges:
         Log density on the unconstrained space, all its constants included.
     draws
         Shape (chains, draws, D).
+    most_seconds
+        Seconds of wall time, roughly: whether a fourth proposal is tried, and how many
+        reshuffled draws, depends on what the others leave.
     seed
-        Seed of the proposals' draws.  The same seed gives the same estimate.
+        Seed of the proposals' draws.  The same seed gives the same estimate, if time does not run
+        out.
 
     Raises
     ------
@@ -210,7 +220,8 @@ def bridged(density: LogDensity, draws: FloatArray, *, seed: int) -> Bridges:
     SamplingError
         If no proposal can be fitted.
     """
-    return _Bridging(density, draws, seed).bridges()
+    until = time.monotonic() + most_seconds
+    return _Bridging(density, draws, seed, until).bridges()
 
 
 class Bridge(NamedTuple):
@@ -248,7 +259,7 @@ def bridged_in_time(
     DataError, SamplingError
         As :func:`bridged`.
     """
-    taken = 0
+    taken, until = 0, time.monotonic() + most_seconds
 
     def counting(at: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         nonlocal taken
@@ -263,22 +274,21 @@ def bridged_in_time(
     thin_first = int(chains * count / few)
     if thin_first >= 2 * thin:
         with suppress(DataError, SamplingError):
-            first = bridged(counting, draws[:, ::thin_first], seed=seed)
+            first = bridged(counting, draws[:, ::thin_first], most_seconds=most_seconds, seed=seed)
             if first.sound and first.log_evidence.mcse <= _PRECISE:
                 return Bridge(first, taken)
-    return Bridge(bridged(counting, draws[:, ::thin], seed=seed), taken)
+    left = max(until - time.monotonic(), 0.0)
+    return Bridge(bridged(counting, draws[:, ::thin], most_seconds=left, seed=seed), taken)
 
 
 class _Bridging:
-    def __init__(self, density: LogDensity, draws: FloatArray, seed: int) -> None:
-        chains, count, dimension = draws.shape
-        half = count // 2
-        if chains * half < max(FEWEST_DRAWS, dimension + 2):
+    def __init__(self, density: LogDensity, draws: FloatArray, seed: int, until: float) -> None:
+        chains, count, _ = draws.shape
+        if chains * (count // 2) < FEWEST_DRAWS:
             raise DataError(
-                f"a bridge in {dimension} dimensions needs {2 * max(FEWEST_DRAWS, dimension + 2)} "
-                f"draws or more; got {chains} x {count}"
+                f"a bridge needs {2 * FEWEST_DRAWS} draws or more; got {chains} x {count}"
             )
-        self._density, self._draws, self._seed = density, draws, seed
+        self._density, self._draws, self._seed, self._until = density, draws, seed, until
         self._parts: Sequence[int] = PARTS
         self._log_density = self._value(draws)
         if not np.all(np.isfinite(self._log_density)):
@@ -289,8 +299,11 @@ class _Bridging:
 
     def bridges(self) -> Bridges:
         rng = np.random.default_rng([self._seed, 11])
+        began = time.monotonic()
         each = self._of_halves(_USUAL, rng)
-        if not any(one.log_evidence.mcse <= _PRECISE and not one.problems() for one in each):
+        took = time.monotonic() - began
+        precise = any(one.log_evidence.mcse <= _PRECISE and not one.problems() for one in each)
+        if not precise and time.monotonic() + took < self._until:  # it takes longer than they do
             with suppress(SamplingError):  # of scores that lie in a plane
                 each += self._of_halves(_ELSE, rng)
         chosen = min(each, key=lambda one: (bool(one.problems()), one.log_evidence.mcse))
@@ -397,15 +410,17 @@ class _Bridging:
 
     def _reshuffled(self, proposal: Proposal) -> Reshuffled | None:
         """Return the spread of bridges whose proposals are fitted to random halves of blocks."""
-        chains, count, dimension = self._draws.shape
+        chains, count, _ = self._draws.shape
         thin = max(1, chains * count // 2 // _RESHUFFLED_DRAWS)
         size = count // _BLOCKS // thin * thin  # so that the same draws of a block are always kept
-        if size < 4 or chains * (count // 2) < dimension + 2:
+        if size < 4:
             return None
         rng = np.random.default_rng([self._seed, 12])
         blocks = np.arange(size * _BLOCKS).reshape(_BLOCKS, size)
         estimates = []
         for _ in range(_RESHUFFLES):
+            if self._is_late:
+                break
             order = rng.permutation(_BLOCKS)
             fit, use = (blocks[np.sort(half)].ravel() for half in (order[::2], order[1::2]))
             try:
@@ -415,6 +430,10 @@ class _Bridging:
             if proposal in found:
                 estimates.append(found[proposal])
         return evidence.reshuffled_spread(estimates) if len(estimates) >= _RESHUFFLES // 2 else None
+
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() > self._until
 
     def _value(self, points: FloatArray) -> FloatArray:
         """Return log densities at points (..., D); shape (...)."""

@@ -181,7 +181,7 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
             thresholds += len(below.sizes)
             largest_size = max(largest_size, float(below.sizes.max(initial=0.0)))
             apart += below.apart
-    freedom = max(len(share) - 1, 1)
+    freedom = max(_worth(share) - 1, 1.0)
     largest, usual = (
         float(stdtrit(freedom, 1 - level / 2 / max(thresholds, 1)))
         for level in (FALSE_ALARM, CHANCE)
@@ -272,9 +272,9 @@ class _Coordinate:
     def _region(self, intervals: tuple[tuple[float, float], ...]) -> Region:
         of_nuts = evidence.expectation(_inside(self._draws, intervals).astype(np.float64))
         of_population = _inside(self._points, intervals).mean(axis=1)
-        other, populations = float(self._share @ of_population), len(self._share)
+        other, populations = float(self._share @ of_population), _worth(self._share)
         spread = np.square(self._share) @ np.square(of_population - other)
-        error = float(np.sqrt(spread * populations / max(populations - 1, 1)))
+        error = float(np.sqrt(spread * populations / max(populations - 1, 1.0)))
         nuts_error = float(of_nuts.mcse)
         return Region(
             self._name,
@@ -287,6 +287,14 @@ class _Coordinate:
             # Never below that of one particle, even if all particles are on one side.
             max(error, 1.0 / self._points.size),
         )
+
+
+def _worth(share: FloatArray) -> float:
+    """Return how many populations of equal weight are worth as much as those of some shares.
+
+    If one of them has nearly all the weight, their spread tells next to nothing.
+    """
+    return 1 / float(np.square(share).sum())
 
 
 def _empty(region: Region, effective: float, largest: float) -> bool:

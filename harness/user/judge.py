@@ -302,6 +302,16 @@ def no_relief(reason: str) -> Finding:
     )
 
 
+def no_time_for_replicas() -> Finding:
+    """Report that parallel tempering was not tried."""
+    return Finding(
+        Severity.FINE,
+        "Parallel tempering, which may find modes as well, was not tried: the search has taken the "
+        "time for it, the chains agree, and a bridge from their draws tells log Z.",
+        "Raise --budget.",
+    )
+
+
 def anew_in_vain(reason: str) -> Finding:
     """Report that a second run of parallel tempering is not the result."""
     return Finding(

@@ -7,6 +7,7 @@ two legs differ in that as well.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,15 @@ _PARTICLES = (512, 256, 128)
 """Particles of a pilot: fewer where a density is so slow that more would not arrive in time."""
 FAR, CLOSE = 800, 300
 """Gradients that a particle takes on its way from the prior, or from a Gaussian fitted to draws of
-the target, roughly: 30 or 10 rungs of three to four trajectories."""
+the target, roughly: 30 or 10 rungs of three to four trajectories, in up to :data:`_FEW` dimensions.
+In more, rungs grow as their square root.
+"""
+_FEW = 100
+_SECONDS_A_COORDINATE = 1e-8
+"""Time of a leapfrog step's own arithmetic, for each coordinate of a particle."""
+_HOPELESS = 3.0
+"""Multiple of the time that there is for pilots from which on they are not even begun.  One that is
+late takes longer steps, which saves a factor of 2.6."""
 _TIMED, _TIMES = 16, 2
 """Points at which a density is evaluated to see how long it takes, and how often."""
 _MOST_MOVES = 12
@@ -121,14 +130,22 @@ def run_leg(
     Raises
     ------
     DataError, SamplingError
-        If the first pilot fails; see :func:`harness.path.pilot_of_density`.
+        If the first pilot fails (see :func:`harness.path.pilot_of_density`), or would take many
+        times as long as there is time.
     """
     dimension = bases[0].mean.size
     seconds = most_seconds / len(bases)
     *seeds, own_timing = derived_seeds(len(bases) + 1, seed, 5)
     some = bases[0].sample(np.random.default_rng(own_timing), _TIMED)
-    took = seconds_a_point(density, some, times=_TIMES)
-    wanted = _particles(seconds / (gradients * took))
+    took = seconds_a_point(density, some, times=_TIMES) + _beside(bases[0], own_timing)
+    particle = gradients * max(1.0, math.sqrt(dimension / _FEW)) * took
+    shortest = _PARTICLES[-1] * particle
+    if shortest > _HOPELESS * most_seconds:
+        raise SamplingError(
+            f"a pilot in {dimension} dimensions would take some {shortest:.0f} s, and there are "
+            f"{most_seconds:.0f} s for it"
+        )
+    wanted = _particles(seconds / particle)
     each = max(wanted // POPULATIONS, -(-fewest_particles(dimension) // POPULATIONS))
     settings = PilotSettings(
         particles=each * POPULATIONS,
@@ -153,6 +170,13 @@ def run_leg(
             if left < needed:  # the next pilot would not arrive
                 break
     return Leg(origin, tuple(pilots), _TIMES * _TIMED)
+
+
+def _beside(base: GaussianBase, seed: int) -> float:
+    """Return the seconds that each gradient of a pilot takes besides the target's density."""
+    points = base.sample(np.random.default_rng(seed), _PARTICLES[-1])
+    took = seconds_a_point(base.log_density_and_gradient, points, times=_TIMES)
+    return took + _SECONDS_A_COORDINATE * base.mean.size
 
 
 def _particles(most: float) -> int:

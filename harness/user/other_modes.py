@@ -54,6 +54,9 @@ _EXAMINED = 32
 """Highest peaks without draws whose masses are looked at."""
 _KEPT = 4
 _MASS_POINTS = 2000
+_OWN_SHARE, _CLIMBS_SHARE = 0.3, 0.8
+"""Shares of the time after which peaks among the draws, and climbs, have had theirs.  The second
+derivatives at one peak take D gradients, and a time in proportion to D^3."""
 _ALONE_SHARE = 0.2
 """Share of the time for each run that samples a mode by itself."""
 _SAME = 0.1
@@ -159,8 +162,7 @@ def other_modes(
     variant
         The program whose density and draws these are.
     most_seconds
-        Seconds of wall time after which no further climbs begin, and seconds after which no further
-        peaks are examined.
+        Seconds of wall time after which no further climbs begin, and no further peaks are examined.
     seed
         Seed of the starting points.  The same seed gives the same answer unless time runs out.
     """
@@ -170,10 +172,16 @@ def other_modes(
     rng = np.random.default_rng([seed, 21])
     flat = points.reshape(-1, points.shape[2])
     own = np.empty((0, flat.shape[1]))
-    if log_mass is None:
-        climbed = search.peaks(flat[rng.integers(len(flat), size=_KNOWN)])
+    climbed = search.peaks(flat[rng.integers(len(flat), size=_KNOWN)]) if log_mass is None else None
+    began = time.perf_counter()
+
+    def left(share: float) -> float:
+        """Return the seconds until this share of them is spent."""
+        return max(began + share * most_seconds - time.perf_counter(), 0.0)
+
+    if climbed is not None:
         own = climbed.points
-        known = search.examined(own, most_seconds=most_seconds)
+        known = search.examined(own, most_seconds=left(_OWN_SHARE))
         if not known:
             return OtherModes((), None, climbed.climbs, search.gradients)
         # In many dimensions a peak may be far from the draws, and what is around it negligible.
@@ -181,12 +189,12 @@ def other_modes(
     origin, start = starting_points(model, density, draws, flat, seed)
     # A posterior with more than one mode may well have further ones.
     several = evidence.largest_r_hat(points) > R_HAT_PROBLEM
-    peaks = search.peaks(start, bold=True, several=several, most_seconds=most_seconds)
+    peaks = search.peaks(start, bold=True, several=several, most_seconds=left(_CLIMBS_SHARE))
     visited = search.visited.holds(peaks.points)
     new = np.flatnonzero(~visited)[:_EXAMINED]
     modes = [
         OtherMode(local, origin[peaks.start[new[k]]], local.log_mass)
-        for k, local in search.examined(peaks.points[new], most_seconds=most_seconds).items()
+        for k, local in search.examined(peaks.points[new], most_seconds=left(1)).items()
     ]
     inside = np.concatenate([own, peaks.points[visited][:_KNOWN]])
     past = search.walked_past(
@@ -194,7 +202,7 @@ def other_modes(
         points,
         at_least=log_mass + np.log(LEAST_MASS),
         total=total,
-        most_seconds=most_seconds,
+        most_seconds=left(1),
         seed=seed,
     )
     if past.peaks:

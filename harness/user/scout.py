@@ -51,6 +51,8 @@ _SEARCH, _SEARCH_ALONE, _OTHER = 0.35, 0.6, 0.2
 to fall back to), and for each of the other legs."""
 _ALL, _ALL_ALONE, _LEAST = 0.6, 0.9, 0.05
 """Shares of it for everything together, likewise, and that each other leg has in any case."""
+_FEWEST_EACH = 100
+"""Effective draws of each chain, in its slowest coordinate, from which on R-hat may be chance."""
 _NEAR = "a Gaussian fitted to draws of NUTS"
 BRIDGE = "draws of NUTS themselves"
 """Origin of an estimate by bridge sampling, beside the near leg or in its place."""
@@ -410,7 +412,7 @@ class _Scout:
                 points = np.reshape(self._points, (chains, -1, self._density.dimension))
             else:
                 points = in_one_copy.points
-            if evidence.largest_r_hat(points) > R_HAT_WARNING:
+            if evidence.largest_r_hat(points) > _largest_r_hat_by_chance(points):
                 return None
             bridges, evaluations = bridged_in_time(
                 self._density if in_one_copy is None else in_one_copy,
@@ -465,6 +467,23 @@ class _Scout:
     def _starts(self, leg: Leg) -> dict[str, FloatArray]:
         """Return equally weighted particles of the search by parameter, pilot after pilot."""
         return self._density.constrain(np.concatenate([each.points for each in leg.pilots]))
+
+
+def _largest_r_hat_by_chance(points: FloatArray) -> float:
+    """Return the R-hat up to which chains (chains, draws, D) count as agreeing.
+
+    Of a thousand coordinates, some have an R-hat above the usual limit by chance.
+    """
+    chains, draws, dimension = points.shape
+    if dimension <= evidence.LOOKED_AT or draws < _FEWEST_EACH:
+        return R_HAT_WARNING
+    equal = np.zeros((chains, draws))
+    some = points[..., evidence.slowest(points, equal)]
+    each = min(evidence.effective_draws(one, equal) for one in np.moveaxis(some, -1, 0)) / chains
+    if not each >= _FEWEST_EACH:
+        return R_HAT_WARNING
+    by_chance = evidence.r_hat_by_chance(chains, min(int(each), draws), dimension)
+    return max(R_HAT_WARNING, by_chance)
 
 
 def _fitted(points: FloatArray, widths: Iterable[float]) -> list[GaussianBase]:

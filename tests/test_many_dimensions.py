@@ -1,0 +1,140 @@
+"""Programs with hundreds of parameters: what needs no more draws than they have, and ends in time.
+
+Targets are linear maps of independent log-gamma variables, which have closed forms and are skewed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from scipy.stats import chi2
+
+from harness.arrays import FloatArray
+from harness.errors import SamplingError
+from harness.evidence import LogEvidence
+from harness.path import GaussianBase
+from harness.path.moves import MOST_DENSE
+from harness.path.pilot import fewest_particles
+from harness.user.bridged import bridged
+from harness.user.compare import Population, compare
+from harness.user.evidence import search_is_rough
+from harness.user.legs import run_leg
+from harness.user.scout import BRIDGE, Scouted
+
+SHAPE = 8.0
+
+
+class LogGammas:
+    """x = A u with u_i the log of gamma variables of one shape; its integral is exp(log_z)."""
+
+    def __init__(self, dimension: int, log_z: float, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        turn = rng.normal(size=(dimension, dimension)) / math.sqrt(dimension)
+        self.map = np.eye(dimension) + 0.5 * turn
+        self._back = np.linalg.inv(self.map)
+        log_det = float(np.linalg.slogdet(self.map)[1])
+        self._constant = log_z - log_det - dimension * float(gammaln(SHAPE))
+
+    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        u = points @ self._back.T
+        value = (SHAPE * u - np.exp(u)).sum(axis=1) + self._constant
+        return value, (SHAPE - np.exp(u)) @ self._back
+
+    def draws(self, chains: int, count: int, rng: np.random.Generator) -> FloatArray:
+        u = np.log(rng.gamma(SHAPE, size=(chains, count, len(self.map))))
+        return np.asarray(u @ self.map.T, dtype=np.float64)
+
+
+def test_a_bridge_needs_no_more_draws_than_dimensions() -> None:
+    # Half of the draws, to which a Gaussian is fitted, are fewer than the dimensions.
+    scores = []
+    for seed in range(5):
+        target = LogGammas(150, 3.0, seed)
+        draws = target.draws(4, 70, np.random.default_rng([seed, 1]))
+        made = bridged(target, draws, seed=seed)
+        value, mcse = made.log_evidence
+        assert made.sound
+        assert mcse < 0.5
+        scores.append((value - 3.0) / mcse)
+    # The sum of squares of five standard normals exceeds this once in ten thousand times.
+    assert float(np.sum(np.square(scores))) < chi2.isf(1e-4, 5)
+
+
+def test_a_bridge_whose_time_is_over_still_is_one() -> None:
+    target = LogGammas(20, 0.0, 1)
+    draws = target.draws(4, 200, np.random.default_rng(1))
+    whole, late = (bridged(target, draws, most_seconds=most, seed=1) for most in (np.inf, 0.0))
+    assert late.reshuffled is None
+    assert whole.reshuffled is not None
+    assert {"gaussian", "warp3"} <= {each.proposal for each in late.each}
+    assert late.chosen.log_evidence.value == pytest.approx(0.0, abs=5 * late.log_evidence.mcse)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "fewest"), [(10, 50), (MOST_DENSE, 1000), (MOST_DENSE + 1, 100), (2003, 100)]
+)
+def test_variances_need_few_particles_whatever_the_dimension(dimension: int, fewest: int) -> None:
+    assert fewest_particles(dimension) == fewest
+
+
+def test_pilots_that_cannot_arrive_are_not_begun() -> None:
+    asked = 0
+
+    def slow(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nonlocal asked
+        asked += len(points)
+        return -0.5 * np.square(points).sum(axis=1), -points
+
+    base = GaussianBase(np.zeros(300), np.eye(300), 0.0)
+    with pytest.raises(SamplingError, match=r"in 300 dimensions would take some .* s, and there"):
+        run_leg(slow, [base], origin="far away", most_seconds=1e-3, seed=1)
+    assert asked < 100  # those that were timed
+
+
+@pytest.mark.parametrize(("weights", "alarm"), [([0.0] * 16, True), ([0.0] + [-9.0] * 15, False)])
+def test_populations_without_weight_tell_no_errors(weights: list[float], alarm: bool) -> None:
+    # Within each population probabilities are 0.35 instead of 0.5.  If one of them has all weight,
+    # nothing tells how far such populations are from each other.
+    rng = np.random.default_rng(3)
+    draws = rng.normal(size=(4, 1000, 2))
+    particles = np.where(rng.random((16, 400, 2)) < 0.35, -1.0, 1.0)
+    particles *= np.abs(rng.normal(size=particles.shape))
+    compared = compare({"x": draws}, Population({"x": particles}, np.array(weights)))
+    assert (compared.differs is not None) is alarm
+
+
+@pytest.mark.parametrize(
+    ("dimension", "search", "error", "rough"),
+    [
+        (300, -12.0, 0.03, True),
+        (300, -9.0, 0.03, False),  # more than NUTS has seen: there may be a further mode
+        (300, -12.0, 0.2, False),
+        (50, -12.0, 0.03, False),  # there a path from a Gaussian can arrive, and confirm the bridge
+    ],
+)
+def test_a_precise_bridge_shows_alone_that_a_search_is_rough_in_many_dimensions(
+    dimension: int, search: float, error: float, rough: bool
+) -> None:
+    particles = Population({"x": np.zeros((8, 2, dimension))}, np.zeros(8))
+    made = Scouted(
+        search=particles,
+        near=None,
+        path=None,
+        origin="the prior",
+        estimates={
+            "the prior": (LogEvidence(search, 0.4),),
+            BRIDGE: (LogEvidence(-10.0, error),),
+        },
+        constant=LogEvidence(0.0, 0.0),
+        prior=None,
+        failures={"near": "it is too late"},
+        gradients=0,
+        seconds=0.0,
+        starts={},
+    )
+    assert search_is_rough(made) is rough
+    assert not search_is_rough(replace(made, estimates={}))
