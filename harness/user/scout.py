@@ -114,7 +114,8 @@ class Scouted:
         Whether draws of the prior drift to infinity, so that the search started from a wide
         Gaussian instead.
     failures
-        Why a leg or the bridge failed, by name: ``search``, ``near``, ``constant``, ``bridge``.
+        Why a leg or the bridge failed, or is not reliable, by name: ``search``, ``near``,
+        ``constant``, ``bridge``.
     gradients, seconds
         Gradient evaluations and wall time.
     infinite
@@ -301,9 +302,10 @@ class _Scout:
         except FAILURES as error:
             self._failures["search"] = one_line(error).rstrip(".")
         base_integral = self._base_integral
+        bridge = self._bridge  # before the near leg, which would leave it no time
         near = None if self._settled else self._near()
-        if (near is None or not self._divergent) and self._bridge is not None:
-            self._estimates[BRIDGE] = (self._bridge,)
+        if (near is None or not self._divergent) and bridge is not None:
+            self._estimates[BRIDGE] = (bridge,)
         chosen = self._values(search), self._values(near)
         return Scouted(
             search=chosen[0],
@@ -412,7 +414,11 @@ class _Scout:
                 points = np.reshape(self._points, (chains, -1, self._density.dimension))
             else:
                 points = in_one_copy.points
-            if evidence.largest_r_hat(points) > _largest_r_hat_by_chance(points):
+            r_hat = evidence.largest_r_hat(points)
+            if r_hat > _largest_r_hat_by_chance(points):
+                self._failures["bridge"] = (
+                    f"chains that disagree (R-hat {r_hat:.2f}) give no bridge"
+                )
                 return None
             bridges, evaluations = bridged_in_time(
                 self._density if in_one_copy is None else in_one_copy,
@@ -425,6 +431,9 @@ class _Scout:
             return None
         self._gradients += evaluations
         if not bridges.sound:
+            self._failures["bridge"] = (
+                f"the bridge from NUTS's draws is not sound: {bridges.problems[0]}"
+            )
             return None
         whole = bridges if in_one_copy is None else bridges.times(in_one_copy.copies)
         return whole.log_evidence
