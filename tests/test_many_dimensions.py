@@ -20,7 +20,7 @@ from harness.path import GaussianBase
 from harness.path.moves import MOST_DENSE
 from harness.path.pilot import fewest_particles
 from harness.user.bridged import bridged
-from harness.user.compare import Population, compare
+from harness.user.compare import FALSE_ALARM, Population, Region, _by_chance, compare
 from harness.user.evidence import search_is_rough
 from harness.user.legs import run_leg
 from harness.user.scout import BRIDGE, Scouted
@@ -105,6 +105,23 @@ def test_populations_without_weight_tell_no_errors(weights: list[float], alarm: 
     particles *= np.abs(rng.normal(size=particles.shape))
     compared = compare({"x": draws}, Population({"x": particles}, np.array(weights)))
     assert (compared.differs is not None) is alarm
+
+
+@pytest.mark.parametrize(
+    ("inside", "cells", "chance"), [(3, 40, False), (3, 80_000, True), (8, 80_000, False)]
+)
+def test_few_particles_in_a_narrow_gap_between_draws_are_chance_in_many_coordinates(
+    inside: int, cells: int, chance: bool
+) -> None:
+    # 16 particles have all the weight; so many of them are where NUTS has 10 of 4,000 draws.
+    region = Region("x", 0, "x", ((0.499, 0.501),), 10 / 4000, 1e-3, inside / 16, 0.1)
+    other = Population({"x": np.zeros((8, 16))}, np.array([0.0] + [-50.0] * 7))
+    assert _by_chance(region, {"x": np.zeros((4, 1000))}, other, cells) is chance
+    # In any of these cells, with the probability that NUTS and one more draw give it.
+    tail = sum(
+        math.comb(16, k) * (11 / 4000) ** k * (1 - 11 / 4000) ** (16 - k) for k in range(inside, 17)
+    )
+    assert (cells * tail > FALSE_ALARM) is chance
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ _ROUNDS_TO_FIT = 2  # after which a second reference has been fitted to the targ
 _LONGER = 1.0  # than the first ladder's barrier, about two rungs: the second is then of no use
 _FEWEST_DRAWS = 20  # of a chain, which are made whatever the time is
 _WARMUP_SHARE = 0.5  # of the time
+_EVALUATIONS_A_SLICE = 6  # of one coordinate
 _MOST_EVERY = 64  # scans a draw, however much time there is
 
 Fitted = Callable[[FloatArray], Reference]
@@ -307,6 +308,13 @@ class _Tempering:
             return
         self._use([self._references[0], fitted], replicas)
 
+    def _can_slice(self, replicas: Replicas, rungs: int) -> bool:
+        """Whether the fewest draws could be made in time with sweeps at so many rungs."""
+        dimension = replicas.places.points.shape[1]
+        evaluations = rungs * replicas.chains * dimension * _EVALUATIONS_A_SLICE
+        seconds = evaluations * self._elapsed / max(1, self._densities.evaluations)
+        return bool(_FEWEST_DRAWS * seconds <= (1 - _WARMUP_SHARE) * self._settings.most_seconds)
+
     def _second_is_longer(self, made: Round) -> bool:
         """Whether replicas get to the target from the first reference within fewer rungs."""
         rungs, rejection = made.rungs, made.avoidable_rejection()
@@ -329,8 +337,9 @@ class _Tempering:
         old.spread, old.scale = made.spread(old.spread), made.scale(old.scale)
         if settings.explorer == "auto" and len(made.scans) >= FEWEST_FOR_SCALE:
             poor = (made.acceptance() < _POOR_ACCEPTANCE) | (old.step_size < _POOR_STEP)
-            old.sliced = old.sliced | poor
-            old.also_sliced = old.also_sliced | (made.divergent(later=True) > MOST_DIVERGENT)
+            divergent = made.divergent(later=True) > MOST_DIVERGENT
+            if self._can_slice(replicas, int(np.sum(poor | divergent))):
+                old.sliced, old.also_sliced = old.sliced | poor, old.also_sliced | divergent
         rejection = made.avoidable_rejection()
         ladders, nearest, spread, scale, step, reach = [], [], [], [], [], []
         ranges = made.reach(old.spread)

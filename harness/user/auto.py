@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity
+from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.diagnosis.replicas import replicas
 from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, one_line
@@ -18,7 +18,14 @@ from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
 from harness.user.about_program import about_program
 from harness.user.arbitrate import arbitrate
-from harness.user.compare import Comparison, Population, Region, compare, parameters_of
+from harness.user.compare import (
+    Comparison,
+    Population,
+    Region,
+    compare,
+    largest_r_hat,
+    parameters_of,
+)
 from harness.user.confirm import nuts_stays
 from harness.user.evidence import (
     PilotsEvidence,
@@ -247,7 +254,8 @@ class _Auto:
             seen = self._seen = seen_by_replicas(compared, sound=sound, genuine=genuine)
         if seen is not None and sound:
             return replace(other, nuts=plain, tempered=tempered).adding(seen)
-        if doubt(others, other.log_evidence) >= doubt(troubles, found.log_evidence):
+        worse = doubt(others, other.log_evidence) >= doubt(troubles, found.log_evidence)
+        if worse or _disagree_more(fit, found.fit):
             kept = found if seen is None else found.adding(seen)
             return kept.adding(no_relief(others[0].sentence))
         return replace(other, nuts=plain, tempered=tempered).adding(
@@ -373,6 +381,16 @@ class _Auto:
             search_is_sound=judged.search_is_sound,
             nuts_is_sound=not judged.nuts_misses,
         )
+
+
+def _disagree_more(fit: Fit, other: Fit) -> bool:
+    """Whether chains of both fits disagree, and those of the first one more.
+
+    However many doubts there are about the other: replicas that have not left their starting points
+    know less than chains of NUTS do.
+    """
+    one, beside = (largest_r_hat(parameters_of(each))[0] for each in (fit, other))
+    return one > beside > R_HAT_PROBLEM
 
 
 def _population(fit: Fit) -> Population:

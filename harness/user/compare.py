@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
+from scipy.stats import binom
 
 from harness import evidence
 from harness.arrays import FloatArray
@@ -152,7 +153,9 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
 
     The error of NUTS's share of draws in a region takes autocorrelation into account; that of the
     others' is the spread of the populations.  A region that NUTS misses counts whatever its error:
-    a few populations that found it are reason enough to look (:mod:`harness.user.confirm`).
+    a few populations that found it are reason enough to look (:mod:`harness.user.confirm`).  It
+    does not count if the others are worth so few draws, for so many coordinates, that chance puts
+    as many of them into a narrow gap between NUTS's draws.
 
     Parameters
     ----------
@@ -166,7 +169,7 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
     missed_by_nuts: list[Region] = []
     missed_by_other: list[Region] = []
     apart: list[Region] = []
-    thresholds, largest_size, coordinates = 0, 0.0, 0
+    thresholds, cells, largest_size, coordinates = 0, 0, 0.0, 0
     for name, values in nuts.items():
         draws = values.reshape(*values.shape[:2], -1)
         points = other.values[name].reshape(*other.values[name].shape[:2], -1)
@@ -175,6 +178,7 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
             coordinate = _Coordinate(
                 name, column, values.shape[2:], draws[..., column], points[..., column], share
             )
+            cells += coordinate.cells
             missed_by_nuts += coordinate.empty_in_nuts()
             missed_by_other += coordinate.empty_in_other()
             below = coordinate.below_thresholds()
@@ -190,7 +194,9 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
     return Comparison(
         r_hat=r_hat,
         worst=worst,
-        missed_by_nuts=_largest(missed_by_nuts),
+        missed_by_nuts=_largest(
+            [each for each in missed_by_nuts if not _by_chance(each, nuts, other, cells)]
+        ),
         missed_by_other=_largest(
             [each for each in missed_by_other if _empty(each, other.effective, largest)]
         ),
@@ -241,6 +247,11 @@ class _Coordinate:
         self._cells = list(pairwise([-np.inf, *edges.tolist(), np.inf]))
         self._in_nuts = _shares(draws.reshape(1, -1), edges)[0]
         self._in_other = share @ _shares(points, edges)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells between quantiles."""
+        return len(self._cells)
 
     def empty_in_nuts(self) -> list[Region]:
         """Return the region that the other draws visit and NUTS does not."""
@@ -295,6 +306,18 @@ def _worth(share: FloatArray) -> float:
     If one of them has nearly all the weight, their spread tells next to nothing.
     """
     return 1 / float(np.square(share).sum())
+
+
+def _by_chance(
+    region: Region, nuts: Mapping[str, FloatArray], other: Population, cells: int
+) -> bool:
+    """Whether as many of the other draws may be in one of so many cells though NUTS is right."""
+    points = other.values[region.name]
+    worth = round(min(other.effective, _worth(other.share) * points.shape[1]))
+    draws = nuts[region.name].shape[0] * nuts[region.name].shape[1]
+    probability = min(region.nuts + 1 / draws, 1.0)
+    inside = round(region.other * worth)
+    return cells * float(binom.sf(inside - 1, worth, probability)) > FALSE_ALARM
 
 
 def _empty(region: Region, effective: float, largest: float) -> bool:
