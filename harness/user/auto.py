@@ -202,17 +202,20 @@ class _Auto:
         troubles = found.troubles(lasting)
         if not troubles:
             return found
-        if self._is_late(found, troubles, scouted):
+        if self._is_late(found, troubles, scouted, judged):
             return found.adding(no_time_for_replicas())
         result = self._with_replicas(found, plain, scouted, judged, lasting)
         return self._with_modes_alone(result, scouted, judged, lasting)
 
-    def _is_late(self, found: UserFit, troubles: Sequence[Finding], scouted: Scouted) -> bool:
+    def _is_late(
+        self, found: UserFit, troubles: Sequence[Finding], scouted: Scouted, judged: Judgement
+    ) -> bool:
         """Whether replicas, which take the search's path, would only exceed the budget, too.
 
         They exceed it where the draws have problems, or there is no log Z.
         """
-        if scouted.search is not None or found.log_evidence is None:
+        searched = scouted.search is not None and judged.search_is_sound
+        if searched or found.method != "nuts" or scouted.by_bridge is None:
             return False
         left = self._steps.budget - self._steps.spent
         warned = all(each.severity < Severity.PROBLEM for each in troubles)
