@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,14 +16,17 @@ from scipy.special import gammaln
 from scipy.stats import chi2
 
 from harness.arrays import FloatArray
+from harness.diagnosis import Finding, Severity
 from harness.errors import SamplingError
 from harness.evidence import LogEvidence
 from harness.path import GaussianBase
 from harness.path.moves import MOST_DENSE
 from harness.path.pilot import fewest_particles
+from harness.user import auto
 from harness.user.bridged import bridged
 from harness.user.compare import FALSE_ALARM, Population, Region, _by_chance, compare
 from harness.user.evidence import search_is_rough
+from harness.user.judge import Judgement
 from harness.user.legs import run_leg
 from harness.user.scout import BRIDGE, Scouted
 
@@ -155,3 +160,46 @@ def test_a_precise_bridge_shows_alone_that_a_search_is_rough_in_many_dimensions(
     )
     assert search_is_rough(made) is rough
     assert not search_is_rough(replace(made, estimates={}))
+
+
+@pytest.mark.parametrize(
+    ("method", "by_bridge", "sound", "severity", "spent", "late"),
+    [
+        ("nuts", True, None, Severity.WARNING, 100.0, True),  # the search did not arrive
+        ("nuts", True, False, Severity.WARNING, 100.0, True),
+        ("nuts", True, True, Severity.WARNING, 100.0, False),
+        ("nuts", True, None, Severity.WARNING, 20.0, False),
+        ("nuts", True, None, Severity.PROBLEM, 100.0, False),
+        ("nuts", False, None, Severity.WARNING, 100.0, False),
+        ("collapsed_tempering", True, None, Severity.WARNING, 100.0, False),
+    ],
+)
+def test_replicas_exceed_the_budget_only_for_a_fit_that_needs_them(
+    method: str, by_bridge: bool, sound: bool | None, severity: Severity, spent: float, late: bool
+) -> None:
+    steps: Any = SimpleNamespace(budget=120.0, spent=spent)
+    found: Any = SimpleNamespace(method=method)
+    scouted: Any = SimpleNamespace(
+        search=None if sound is None else object(),
+        by_bridge=LogEvidence(-1.0, 0.1) if by_bridge else None,
+    )
+    judged = Judgement(temper=False, nuts_misses=False, search_is_sound=bool(sound), findings=())
+    troubles = [Finding(severity, "Something.")]
+    assert auto._Auto(steps, "hmc")._is_late(found, troubles, scouted, judged) is late
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "more"), [(4.0, 1.5, True), (1.5, 4.0, False), (4.0, 0.0, False)]
+)
+def test_chains_that_disagree_more_do_not_take_over(
+    monkeypatch: pytest.MonkeyPatch, one: float, other: float, more: bool
+) -> None:
+    rng = np.random.default_rng(1)
+    monkeypatch.setattr(auto, "parameters_of", lambda fit: fit)
+
+    def fit(apart: float) -> Any:
+        chains = rng.normal(size=(4, 200, 3))
+        chains[::2] += apart
+        return {"x": chains}
+
+    assert auto._disagree_more(fit(one), fit(other)) is more
