@@ -311,9 +311,11 @@ def _worth(share: FloatArray) -> float:
 def _by_chance(
     region: Region, nuts: Mapping[str, FloatArray], other: Population, cells: int
 ) -> bool:
-    """Whether as many of the other draws may be in one of so many cells though NUTS is right."""
-    points = other.values[region.name]
-    worth = round(min(other.effective, _worth(other.share) * points.shape[1]))
+    """Whether as many of the other draws may be in one of so many cells though NUTS is right.
+
+    Draws of a chain that is stuck there count each: it is there for a reason.
+    """
+    worth = round(_worth(other.share) * other.values[region.name].shape[1])
     draws = nuts[region.name].shape[0] * nuts[region.name].shape[1]
     probability = min(region.nuts + 1 / draws, 1.0)
     inside = round(region.other * worth)
