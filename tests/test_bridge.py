@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -227,9 +228,9 @@ def test_a_bridge_in_time_begins_with_few_draws_of_a_slow_density(
 ) -> None:
     sizes = []
 
-    def bridged(density: LogDensity, draws: FloatArray, *, seed: int) -> Bridges:
+    def bridged(density: LogDensity, draws: FloatArray, **options: Any) -> Bridges:
         sizes.append(draws.shape[0] * draws.shape[1])
-        return without_patch(density, draws, seed=seed)
+        return without_patch(density, draws, **options)
 
     without_patch = bridged_module.bridged
     monkeypatch.setattr(bridged_module, "bridged", bridged)
