@@ -18,7 +18,7 @@ from scipy.stats import chi2
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.errors import SamplingError
-from harness.evidence import LogEvidence
+from harness.evidence import LogEvidence, log_mean_weight
 from harness.path import GaussianBase
 from harness.path.moves import MOST_DENSE
 from harness.path.pilot import fewest_particles
@@ -26,7 +26,7 @@ from harness.user import auto
 from harness.user.bridged import bridged
 from harness.user.compare import FALSE_ALARM, Population, Region, _by_chance, compare
 from harness.user.evidence import search_is_rough
-from harness.user.judge import Judgement
+from harness.user.judge import ROUGH, Judgement, judge
 from harness.user.legs import run_leg
 from harness.user.scout import BRIDGE, Scouted
 
@@ -179,8 +179,9 @@ def test_replicas_exceed_the_budget_only_for_a_fit_that_needs_them(
 ) -> None:
     steps: Any = SimpleNamespace(budget=120.0, spent=spent)
     found: Any = SimpleNamespace(method=method)
+    search = None if sound is None else Population({"x": np.zeros((8, 2))}, np.zeros(8))
     scouted: Any = SimpleNamespace(
-        search=None if sound is None else object(),
+        search=search,
         by_bridge=LogEvidence(-1.0, 0.1) if by_bridge else None,
     )
     judged = Judgement(temper=False, nuts_misses=False, search_is_sound=bool(sound), findings=())
@@ -203,3 +204,22 @@ def test_chains_that_disagree_more_do_not_take_over(
         return {"x": chains}
 
     assert auto._disagree_more(fit(one), fit(other)) is more
+
+
+@pytest.mark.parametrize(("lost", "warned"), [(0.5, False), (7.0, True)])
+def test_a_search_whose_weight_is_in_one_population_is_too_rough(lost: float, warned: bool) -> None:
+    rng = np.random.default_rng(2)
+    particles = Population({"x": rng.normal(size=(8, 64))}, np.array([0.0] + [-lost] * 7))
+    estimate = log_mean_weight(particles.log_weight)
+    assert estimate.mcse < ROUGH  # which the error by the delta method never exceeds
+    scouted: Any = SimpleNamespace(
+        search=particles,
+        near=None,
+        origin="the prior",
+        estimates={"the prior": (estimate,)},
+        failures={},
+        by_bridge=None,
+    )
+    judged = judge(compare({"x": rng.normal(size=(4, 500))}, particles), scouted, nuts_stays=False)
+    said = [each for each in judged.findings if "too rough to tell" in each.sentence]
+    assert [each.severity for each in said] == [Severity.WARNING] * warned

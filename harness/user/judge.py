@@ -16,7 +16,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
-from harness.evidence import LogEvidence
+from harness.evidence import LogEvidence, effective_number
 from harness.fit import Fit
 from harness.user.arbitrate import Dispute, Side
 from harness.user.compare import LEAST_SHARE, Comparison, Region, largest_r_hat
@@ -25,6 +25,8 @@ from harness.user.scout import Scouted
 
 ROUGH = 1.0
 """Error of the search's log Z, in nats, above which agreement with its particles means little."""
+_FEWEST_POPULATIONS = 1.5
+"""Populations of equal weight that the search's are worth, below which one of them is all."""
 _HIGHER = 4.0
 """Standard errors by which the pilots' log Z is higher if a tempered run misses something."""
 
@@ -403,9 +405,19 @@ def _near_has(region: Region, scouted: Scouted) -> bool:
     return bool(scouted.near.share @ inside >= LEAST_SHARE / 2)
 
 
+def search_has_weight(scouted: Scouted) -> bool:
+    """Whether the search's weight is in more than one of its populations.
+
+    By their spread the error of log Z is 1 then, however far it is from the truth.
+    """
+    if scouted.search is None:
+        return False
+    return bool(effective_number(scouted.search.log_weight) >= _FEWEST_POPULATIONS)
+
+
 def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
     estimates = scouted.estimates[scouted.origin]
-    rough = max(each.mcse for each in estimates) >= ROUGH
+    rough = max(each.mcse for each in estimates)
     apart = compared.differs or compared.notable
     if apart is not None and compared.differs is None and search_is_rough(scouted):
         return Finding(
@@ -425,11 +437,15 @@ def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
             f"from {scouted.origin}.",
             "Run longer (--draws), and compare with --method collapsed_tempering.",
         )
-    if rough:
+    if rough >= ROUGH or not search_has_weight(scouted):
         return Finding(
             Severity.WARNING,
-            "The search for further modes was too rough to tell whether plain NUTS misses any: the "
-            f"standard error of its log Z is {max(each.mcse for each in estimates):.1f}.",
+            "The search for further modes was too rough to tell whether plain NUTS misses any: "
+            + (
+                f"the standard error of its log Z is {rough:.1f}."
+                if search_has_weight(scouted)
+                else "one of its populations of particles has nearly all their weight."
+            ),
             "Run --method collapsed_tempering or pseudo_extended, and compare.",
         )
     within = "" if compared.unsure is None else ", which is within their errors"
