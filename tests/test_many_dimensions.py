@@ -121,12 +121,24 @@ def test_few_particles_in_a_narrow_gap_between_draws_are_chance_in_many_coordina
     # 16 particles have all the weight; so many of them are where NUTS has 10 of 4,000 draws.
     region = Region("x", 0, "x", ((0.499, 0.501),), 10 / 4000, 1e-3, inside / 16, 0.1)
     other = Population({"x": np.zeros((8, 16))}, np.array([0.0] + [-50.0] * 7))
-    assert _by_chance(region, {"x": np.zeros((4, 1000))}, other, cells) is chance
+    draws = {"x": np.random.default_rng(1).normal(size=(4, 1000))}
+    assert _by_chance(region, draws, other, cells) is chance
     # In any of these cells, with the probability that NUTS and one more draw give it.
     tail = sum(
         math.comb(16, k) * (11 / 4000) ** k * (1 - 11 / 4000) ** (16 - k) for k in range(inside, 17)
     )
     assert (cells * tail > FALSE_ALARM) is chance
+
+
+@pytest.mark.parametrize(("width", "chance"), [(0.02, True), (0.5, False)])
+def test_a_narrow_place_of_chains_that_hardly_move_is_a_gap_between_draws(
+    width: float, chance: bool
+) -> None:
+    # A quarter of the draws of a run that are worth eight, in one of a thousand coordinates.
+    region = Region("x", 0, "x", ((1.0, 1.0 + width),), 0.0, 0.0, 0.25, 0.1)
+    other = Population({"x": np.zeros((4, 1000))}, np.zeros(4), effective=8.0)
+    draws = {"x": np.random.default_rng(1).normal(size=(4, 1000))}
+    assert _by_chance(region, draws, other, 40_000) is chance
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,9 @@ from harness.user.undefined import about_overflow
 
 _FORM: Tempered = "collapsed_tempering"
 """The form that it goes on to."""
+_FOR_REPLICAS = 0.5
+"""Share of the budget without which parallel tempering is not worth trying after a search that has
+not got anywhere along the same path."""
 _NEAR_SHARE = 0.02
 """Share of the budget for short runs of NUTS in modes that it missed."""
 _log = logging.getLogger(__name__)
@@ -220,7 +223,7 @@ class _Auto:
             return False
         left = self._steps.budget - self._steps.spent
         warned = all(each.severity < Severity.PROBLEM for each in troubles)
-        return warned and left < LEAST_SHARE * self._steps.budget
+        return warned and left < _FOR_REPLICAS * self._steps.budget
 
     def _with_replicas(
         self,

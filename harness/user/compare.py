@@ -31,6 +31,8 @@ LEAST_SHARE = 0.1
 """Smallest probability, or difference of two, that matters."""
 EMPTY = 0.05
 """A region is empty if its share is at most this fraction of what the other draws give it."""
+_NARROW = 0.1
+"""Width of a region, in standard deviations of NUTS's draws, below which it is a gap between them."""
 _DECILES = np.linspace(0.1, 0.9, 9)
 _FARTHEST = 53 * np.log(2.0)
 """Logit of the number below 1 that is nearest to it."""
@@ -101,8 +103,7 @@ class Region:
 
     def holds(self, values: Mapping[str, FloatArray]) -> npt.NDArray[np.bool_]:
         """Whether each draw lies in the region; values (a, b, ...) by parameter to shape (a, b)."""
-        array = values[self.name]
-        return _inside(array.reshape(*array.shape[:2], -1)[..., self.column], self.intervals)
+        return _inside(_column(values, self), self.intervals)
 
     def __str__(self) -> str:
         return " or ".join(_interval(self.label, low, high) for low, high in self.intervals)
@@ -300,6 +301,13 @@ class _Coordinate:
         )
 
 
+def _column(values: Mapping[str, FloatArray], region: Region) -> FloatArray:
+    """Return the coordinate of a region, of values (a, b, ...) by parameter; shape (a, b)."""
+    array = values[region.name]
+    column: FloatArray = array.reshape(*array.shape[:2], -1)[..., region.column]
+    return column
+
+
 def _worth(share: FloatArray) -> float:
     """Return how many populations of equal weight are worth as much as those of some shares.
 
@@ -313,13 +321,16 @@ def _by_chance(
 ) -> bool:
     """Whether as many of the other draws may be in one of so many cells though NUTS is right.
 
-    Draws of a chain that is stuck there count each: it is there for a reason.
+    Draws of a chain that is stuck there count each, unless the place is narrow: it is there for a
+    reason, and chains that have hardly moved leave their draws in narrow places anyway.
     """
-    worth = round(_worth(other.share) * other.values[region.name].shape[1])
-    draws = nuts[region.name].shape[0] * nuts[region.name].shape[1]
-    probability = min(region.nuts + 1 / draws, 1.0)
-    inside = round(region.other * worth)
-    return cells * float(binom.sf(inside - 1, worth, probability)) > FALSE_ALARM
+    draws = _column(nuts, region)
+    worth = _worth(other.share) * other.values[region.name].shape[1]
+    if sum(high - low for low, high in region.intervals) < _NARROW * draws.std():
+        worth = min(worth, other.effective)
+    probability = min(region.nuts + 1 / draws.size, 1.0)
+    inside = round(region.other * round(worth))
+    return cells * float(binom.sf(inside - 1, round(worth), probability)) > FALSE_ALARM
 
 
 def _empty(region: Region, effective: float, largest: float) -> bool:
