@@ -25,7 +25,7 @@ from harness.path.pilot import fewest_particles
 from harness.user import auto
 from harness.user.bridged import bridged
 from harness.user.compare import FALSE_ALARM, Population, Region, _by_chance, compare
-from harness.user.evidence import search_is_rough
+from harness.user.evidence import pilots_evidence, search_is_rough
 from harness.user.judge import ROUGH, Judgement, judge
 from harness.user.legs import run_leg
 from harness.user.scout import BRIDGE, Scouted
@@ -235,3 +235,37 @@ def test_a_search_whose_weight_is_in_one_population_is_too_rough(lost: float, wa
     judged = judge(compare({"x": rng.normal(size=(4, 500))}, particles), scouted, nuts_stays=False)
     said = [each for each in judged.findings if "too rough to tell" in each.sentence]
     assert [each.severity for each in said] == [Severity.WARNING] * warned
+
+
+@pytest.mark.parametrize(
+    ("dimension", "search", "alone", "warned"),
+    [
+        (300, -9.5, True, False),  # above the bridge by hardly more than its error
+        (300, -8.0, True, True),  # there may be a mode that NUTS misses
+        (50, -9.5, False, False),
+    ],
+)
+def test_rough_paths_above_a_bridge_leave_it_its_precision_in_many_dimensions(
+    dimension: int, search: float, alone: bool, warned: bool
+) -> None:
+    model: Any = SimpleNamespace(own_base="flat", tempered_whole=True)
+    made = Scouted(
+        search=Population({"x": np.zeros((8, 2, dimension))}, np.zeros(8)),
+        near=None,
+        path=None,
+        origin="the prior",
+        estimates={
+            "the prior": (LogEvidence(search, 0.4),),
+            BRIDGE: (LogEvidence(-10.0, 0.05),),
+        },
+        constant=LogEvidence(0.0, 0.0),
+        prior=None,
+        failures={"near": "it is too late"},
+        gradients=0,
+        seconds=0.0,
+        starts={},
+    )
+    found, findings = pilots_evidence(model, made, search_is_sound=True, nuts_is_sound=True)
+    assert found is not None
+    assert (found == LogEvidence(-10.0, 0.05)) is alone
+    assert any("disagree" in each.sentence for each in findings) is warned

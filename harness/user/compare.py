@@ -32,7 +32,7 @@ LEAST_SHARE = 0.1
 EMPTY = 0.05
 """A region is empty if its share is at most this fraction of what the other draws give it."""
 _NARROW = 0.1
-"""Width of a region, in standard deviations of NUTS's draws, below which it is a gap between them."""
+"""Width of a region, in standard deviations of NUTS's draws, below which it is a gap in them."""
 _DECILES = np.linspace(0.1, 0.9, 9)
 _FARTHEST = 53 * np.log(2.0)
 """Logit of the number below 1 that is nearest to it."""

@@ -18,6 +18,8 @@ _DISAGREE = 1e-3
 """Probability that sound legs differ by as much, below which they disagree."""
 _MATTERS = 0.3
 """Difference in nats that is worth reporting."""
+_CHANCE = 2.0
+"""Standard errors of paths by which they are above a bridge by chance."""
 _NEGLIGIBLE_CONSTANT = 0.01
 _PROPER = "Give every parameter a proper prior, or do not compare log Z between models."
 _PRECISE = 0.05
@@ -163,8 +165,10 @@ def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | 
     # In many dimensions paths that were late are below the truth by more than their errors, which
     # is no sign of a mode that the bridge lacks.
     lower = above < 0 and agree(by_paths, bridge)
+    # In hundreds, they are as far above it by chance.
+    noise = _dimension(scouted) > MOST_DENSE and above <= _CHANCE * by_paths.mcse
     # Where the likelihood is constant, for example, a path is exact.
-    if (abs(above) > _MATTERS and not lower) or by_paths.mcse < bridge.mcse:
+    if (abs(above) > _MATTERS and not (lower or noise)) or by_paths.mcse < bridge.mcse:
         return None
     return bridge if agree(by_paths, bridge) else explaining(bridge, by_paths)
 
