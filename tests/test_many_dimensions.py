@@ -54,6 +54,23 @@ class LogGammas:
         return np.asarray(u @ self.map.T, dtype=np.float64)
 
 
+def scouted_in(dimension: int, search: LogEvidence, bridge: LogEvidence) -> Scouted:
+    """What pilots found whose search arrived and whose near leg did not."""
+    return Scouted(
+        search=Population({"x": np.zeros((8, 2, dimension))}, np.zeros(8)),
+        near=None,
+        path=None,
+        origin="the prior",
+        estimates={"the prior": (search,), BRIDGE: (bridge,)},
+        constant=LogEvidence(0.0, 0.0),
+        prior=None,
+        failures={"near": "it is too late"},
+        gradients=0,
+        seconds=0.0,
+        starts={},
+    )
+
+
 def test_a_bridge_needs_no_more_draws_than_dimensions() -> None:
     # Half of the draws, to which a Gaussian is fitted, are fewer than the dimensions.
     scores = []
@@ -153,23 +170,7 @@ def test_a_narrow_place_of_chains_that_hardly_move_is_a_gap_between_draws(
 def test_a_precise_bridge_shows_alone_that_a_search_is_rough_in_many_dimensions(
     dimension: int, search: float, error: float, rough: bool
 ) -> None:
-    particles = Population({"x": np.zeros((8, 2, dimension))}, np.zeros(8))
-    made = Scouted(
-        search=particles,
-        near=None,
-        path=None,
-        origin="the prior",
-        estimates={
-            "the prior": (LogEvidence(search, 0.4),),
-            BRIDGE: (LogEvidence(-10.0, error),),
-        },
-        constant=LogEvidence(0.0, 0.0),
-        prior=None,
-        failures={"near": "it is too late"},
-        gradients=0,
-        seconds=0.0,
-        starts={},
-    )
+    made = scouted_in(dimension, LogEvidence(search, 0.4), LogEvidence(-10.0, error))
     assert search_is_rough(made) is rough
     assert not search_is_rough(replace(made, estimates={}))
 
@@ -249,22 +250,7 @@ def test_rough_paths_above_a_bridge_leave_it_its_precision_in_many_dimensions(
     dimension: int, search: float, alone: bool, warned: bool
 ) -> None:
     model: Any = SimpleNamespace(own_base="flat", tempered_whole=True)
-    made = Scouted(
-        search=Population({"x": np.zeros((8, 2, dimension))}, np.zeros(8)),
-        near=None,
-        path=None,
-        origin="the prior",
-        estimates={
-            "the prior": (LogEvidence(search, 0.4),),
-            BRIDGE: (LogEvidence(-10.0, 0.05),),
-        },
-        constant=LogEvidence(0.0, 0.0),
-        prior=None,
-        failures={"near": "it is too late"},
-        gradients=0,
-        seconds=0.0,
-        starts={},
-    )
+    made = scouted_in(dimension, LogEvidence(search, 0.4), LogEvidence(-10.0, 0.05))
     found, findings = pilots_evidence(model, made, search_is_sound=True, nuts_is_sound=True)
     assert found is not None
     assert (found == LogEvidence(-10.0, 0.05)) is alone

@@ -210,7 +210,7 @@ def test_probabilities_below_thresholds_are_counted() -> None:
     rng = np.random.default_rng(4)
     nuts, other = rng.normal(size=(4, 50)), rng.normal(0.4, 1.5, size=(3, 70))
     share = np.array([0.5, 0.3, 0.2])
-    coordinate = _Coordinate("x", 0, (), nuts, other, share)
+    coordinate = _Coordinate("x", 0, (), nuts, other, share, float(len(share)))
     below = coordinate.below_thresholds()
     expected = [
         abs((nuts < each).mean() - share @ (other < each).mean(axis=1))

@@ -62,6 +62,14 @@ class Population:
         """Normalised weight of each population."""
         return normalised_weights(self.log_weight)
 
+    @property
+    def worth(self) -> float:
+        """How many populations of equal weight they are worth.
+
+        If one of them has nearly all the weight, their spread tells next to nothing.
+        """
+        return float(evidence.effective_number(self.log_weight))
+
 
 @dataclass(frozen=True)
 class Region:
@@ -166,7 +174,7 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
         What they are compared with.
     """
     r_hat, worst = largest_r_hat(nuts)
-    share = other.share
+    share, worth = other.share, other.worth
     missed_by_nuts: list[Region] = []
     missed_by_other: list[Region] = []
     apart: list[Region] = []
@@ -177,7 +185,13 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
         for column in range(draws.shape[2]):
             coordinates += 1
             coordinate = _Coordinate(
-                name, column, values.shape[2:], draws[..., column], points[..., column], share
+                name,
+                column,
+                values.shape[2:],
+                draws[..., column],
+                points[..., column],
+                share,
+                worth,
             )
             cells += coordinate.cells
             missed_by_nuts += coordinate.empty_in_nuts()
@@ -186,7 +200,7 @@ def compare(nuts: Mapping[str, FloatArray], other: Population) -> Comparison:
             thresholds += len(below.sizes)
             largest_size = max(largest_size, float(below.sizes.max(initial=0.0)))
             apart += below.apart
-    freedom = max(_worth(share) - 1, 1.0)
+    freedom = max(worth - 1, 1.0)
     largest, usual = (
         float(stdtrit(freedom, 1 - level / 2 / max(thresholds, 1)))
         for level in (FALSE_ALARM, CHANCE)
@@ -235,8 +249,9 @@ class _Coordinate:
         draws: FloatArray,
         points: FloatArray,
         share: FloatArray,
+        worth: float,
     ) -> None:
-        self._name, self._column = name, column
+        self._name, self._column, self._worth = name, column, worth
         index = ",".join(str(i + 1) for i in np.unravel_index(column, shape)) if shape else ""
         self._label = f"{name}[{index}]" if index else name
         self._draws, self._points, self._share = draws, points, share
@@ -284,7 +299,7 @@ class _Coordinate:
     def _region(self, intervals: tuple[tuple[float, float], ...]) -> Region:
         of_nuts = evidence.expectation(_inside(self._draws, intervals).astype(np.float64))
         of_population = _inside(self._points, intervals).mean(axis=1)
-        other, populations = float(self._share @ of_population), _worth(self._share)
+        other, populations = float(self._share @ of_population), self._worth
         spread = np.square(self._share) @ np.square(of_population - other)
         error = float(np.sqrt(spread * populations / max(populations - 1, 1.0)))
         nuts_error = float(of_nuts.mcse)
@@ -308,14 +323,6 @@ def _column(values: Mapping[str, FloatArray], region: Region) -> FloatArray:
     return column
 
 
-def _worth(share: FloatArray) -> float:
-    """Return how many populations of equal weight are worth as much as those of some shares.
-
-    If one of them has nearly all the weight, their spread tells next to nothing.
-    """
-    return 1 / float(np.square(share).sum())
-
-
 def _by_chance(
     region: Region, nuts: Mapping[str, FloatArray], other: Population, cells: int
 ) -> bool:
@@ -325,7 +332,7 @@ def _by_chance(
     reason, and chains that have hardly moved leave their draws in narrow places anyway.
     """
     draws = _column(nuts, region)
-    worth = _worth(other.share) * other.values[region.name].shape[1]
+    worth = other.worth * other.values[region.name].shape[1]
     if sum(high - low for low, high in region.intervals) < _NARROW * draws.std():
         worth = min(worth, other.effective)
     probability = min(region.nuts + 1 / draws.size, 1.0)

@@ -16,7 +16,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.engine.nuts import NutsSettings
 from harness.errors import DataError
-from harness.evidence import LogEvidence, effective_number
+from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.user.arbitrate import Dispute, Side
 from harness.user.compare import LEAST_SHARE, Comparison, Region, largest_r_hat
@@ -410,9 +410,7 @@ def search_has_weight(scouted: Scouted) -> bool:
 
     By their spread the error of log Z is 1 then, however far it is from the truth.
     """
-    if scouted.search is None:
-        return False
-    return bool(effective_number(scouted.search.log_weight) >= _FEWEST_POPULATIONS)
+    return scouted.search is not None and scouted.search.worth >= _FEWEST_POPULATIONS
 
 
 def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
@@ -437,15 +435,14 @@ def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
             f"from {scouted.origin}.",
             "Run longer (--draws), and compare with --method collapsed_tempering.",
         )
-    if rough >= ROUGH or not search_has_weight(scouted):
+    reason = f"the standard error of its log Z is {rough:.1f}" if rough >= ROUGH else ""
+    if not search_has_weight(scouted):
+        reason = "one of its populations of particles has nearly all their weight"
+    if reason:
         return Finding(
             Severity.WARNING,
             "The search for further modes was too rough to tell whether plain NUTS misses any: "
-            + (
-                f"the standard error of its log Z is {rough:.1f}."
-                if search_has_weight(scouted)
-                else "one of its populations of particles has nearly all their weight."
-            ),
+            f"{reason}.",
             "Run --method collapsed_tempering or pseudo_extended, and compare.",
         )
     within = "" if compared.unsure is None else ", which is within their errors"
