@@ -129,7 +129,7 @@ def image_results(
         def groups(name: str) -> dict[str, float]:
             return {f"{name}_{g}": e for g, e in enumerate(-40 + size * rng.normal(size=10))}
 
-        values = {"images": images, "mcse": size, "seconds": 2.0, **groups("group")}
+        values = {"images_run": images, "mcse": size, "seconds": 2.0, **groups("group")}
         values["gradients"] = gradients.get(method, 1000)
         if method == "ais":
             # The cost of the first length is what Gibbs CT costs half-way.

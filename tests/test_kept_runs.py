@@ -83,6 +83,16 @@ def test_cells_that_are_not_finished_are_left_out(tmp_path: Path) -> None:
     assert len(found.frame) == 4
 
 
+def test_a_measured_value_does_not_hide_a_factor(tmp_path: Path) -> None:
+    """It would take the factor's place in the table, or be lost where the factors are left out."""
+    store = Store(tmp_path / "store")
+    measured = [{"error": 1.0, "method": 2.0}] * CELL.batch
+    store.write(PLAN.tasks[0], small_fit(), measured, {"git_revision": REVISION})
+    store.write(PLAN.tasks[1], small_fit(), measured, {"git_revision": REVISION})
+    with pytest.raises(DataError, match="pair measures something with the name of its factor meth"):
+        kept_runs.runs_of_store(PLAN, store, "2.39.0")
+
+
 def test_later_runs_are_added_or_replace_those_of_the_same_number(tmp_path: Path) -> None:
     store = stored(tmp_path, REVISION, REVISION)
     whole = kept_runs.runs_of_store(PLAN, store, "2.39.0")

@@ -23,7 +23,7 @@ def measure(cell: Cell, fit: Fit) -> dict[str, float]:
     value, mcse = fit.log_evidence
     attrs = fit.tree.attrs
     each = np.asarray(attrs["image_log_evidence"])
-    metrics = {"log_evidence": value, "mcse": mcse, "images": float(len(each))}
+    metrics = {"log_evidence": value, "mcse": mcse, "images_run": float(len(each))}
     if "image_upper_log_evidence" in attrs:
         upper = np.asarray(attrs["image_upper_log_evidence"])
         metrics["upper"] = float(attrs["upper_log_evidence"])
@@ -183,7 +183,7 @@ def _groups(runs: pd.DataFrame, name: str) -> FloatArray:
 def _line(results: Results, cells: list[Cell], bounds: pd.DataFrame) -> Line:
     """Return the line of a method: of AIS a point a cell, of others a point a part of the run."""
     first = _runs(results, cells[0])
-    images = int(first["images"].iloc[0])
+    images = int(first["images_run"].iloc[0])
     truth = (_groups(bounds, f"lower_{images}") + _groups(bounds, f"upper_{images}")) / 2
     label = cells[0].label.split(" (")[0]
     if cells[0].factors["method"] == "ais":

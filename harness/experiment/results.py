@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from harness.errors import DataError
 from harness.experiment.run import Plan
 from harness.experiment.store import DamagedTaskError, Store
 from harness.files import write_text
@@ -128,7 +129,13 @@ def _set_aside(plan: Plan, store: Store, error: DamagedTaskError) -> None:
 
 
 def rows_of(task: Task, record: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a row for each replication of a fit, which share its cost equally."""
+    """Return a row for each replication of a fit, which share its cost equally.
+
+    Raises
+    ------
+    DataError
+        If something measured has the name of one of the cell's factors, which would hide it.
+    """
 
     def cost(kind: str) -> float:
         return float(
@@ -140,6 +147,11 @@ def rows_of(task: Task, record: dict[str, Any]) -> list[dict[str, Any]]:
         )
 
     metrics = record["metrics"]
+    runs = metrics if isinstance(metrics, list) else [metrics]
+    if both := sorted(set(task.cell.factors) & {name for own in runs for name in own}):
+        raise DataError(
+            f"{task.cell.key} measures something with the name of its factor {both[0]}: rename it"
+        )
     return [
         {
             "cell": task.cell.key,
@@ -150,9 +162,7 @@ def rows_of(task: Task, record: dict[str, Any]) -> list[dict[str, Any]]:
             "gradients": cost("gradients"),
             **own,
         }
-        for replication, own in zip(
-            task.replications, metrics if isinstance(metrics, list) else [metrics], strict=True
-        )
+        for replication, own in zip(task.replications, runs, strict=True)
     ]
 
 
