@@ -16,10 +16,17 @@ from harness.errors import SamplingError
 from harness.fit import Fit
 from harness.user import sample
 from harness.user.clock import Clock
-from harness.user.nuts_again import TARGET_ACCEPT, for_longer, with_smaller_steps
+from harness.user.nuts_again import (
+    TARGET_ACCEPT,
+    NutsDraws,
+    for_longer,
+    improved,
+    with_smaller_steps,
+)
 from harness.user.prepare import prepare
 from harness.user.rounds import doubts_about_draws
 from harness.user.steps import Steps
+from harness.user.symmetrise import COPIES
 from harness.user.unfinished import Unfinished
 
 assert stanli is not None
@@ -48,8 +55,27 @@ def steps(tmp_path: Path) -> Iterator[Steps]:
         yield Steps(program, clock, NUTS, 1, 2, 60.0, unfinished)
 
 
-def said(fit: Fit) -> list[str]:
-    return [each.sentence for each in diagnose(fit) if AGAIN in each.sentence]
+def said(draws: NutsDraws) -> list[str]:
+    return [each.sentence for each in draws.said]
+
+
+def again_is(fit: Fit, monkeypatch: pytest.MonkeyPatch, steps: Steps) -> None:
+    """Let a further run of plain NUTS make this fit."""
+
+    def run(nuts: NutsSettings, how: str) -> Fit:
+        return fit
+
+    monkeypatch.setattr(steps, "plain_again", run)
+
+
+def refuse(nuts: NutsSettings, how: str) -> Fit:
+    raise AssertionError
+
+
+def in_different_places(plain: Fit, name: str) -> NutsDraws:
+    """Draws whose chains lack more than smaller steps or more draws."""
+    plain.tree["posterior"][name] = plain.posterior[name] + 10 * plain.posterior["chain"]
+    return NutsDraws(plain)
 
 
 def test_smaller_steps_take_the_place_of_those_that_diverge(steps: Steps) -> None:
@@ -57,61 +83,85 @@ def test_smaller_steps_take_the_place_of_those_that_diverge(steps: Steps) -> Non
     count = int(plain.sample_stats["diverging"].sum())
     assert count > 0
     first = plain.gradients
-    better = with_smaller_steps(steps, plain)
-    assert better.settings["nuts"]["target_accept"] == TARGET_ACCEPT
-    assert better.sample_stats["diverging"].sum() < count
+    better = with_smaller_steps(steps, NutsDraws(plain))
+    assert better.fit.settings["nuts"]["target_accept"] == TARGET_ACCEPT
+    assert better.fit.sample_stats["diverging"].sum() < count
     (sentence,) = said(better)
+    assert AGAIN in sentence
     assert f"because {count} of 2,000 transitions diverged" in sentence
     # What the first run took counts, too.
-    leapfrogs = int(better.sample_stats["n_steps"].sum())
-    assert better.gradients > first + leapfrogs
-    mean = better.expectation(lambda draws: draws["v"])
+    leapfrogs = int(better.fit.sample_stats["n_steps"].sum())
+    assert better.fit.gradients > first + leapfrogs
+    mean = better.fit.expectation(lambda draws: draws["v"])
     assert abs(float(mean.value)) < 4 * float(mean.mcse)
 
 
 def test_nothing_is_run_without_need(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = steps.plain()
-
-    def refuse(*_: object) -> Fit:
-        raise AssertionError
-
+    draws = NutsDraws(plain)
     monkeypatch.setattr(steps, "plain_again", refuse)
     steps.chosen_steps = True
-    assert with_smaller_steps(steps, plain) is plain
+    assert with_smaller_steps(steps, draws) is draws
     steps.chosen_steps, budget = False, steps.budget
     steps.budget = steps.clock.seconds["nuts"]
-    assert with_smaller_steps(steps, plain) is plain
+    assert with_smaller_steps(steps, draws) is draws
     steps.budget = budget
     stats = plain.tree["sample_stats"].to_dataset()
     diverging = stats["diverging"]
     plain.tree["sample_stats"]["diverging"] = diverging & False
-    assert with_smaller_steps(steps, plain) is plain
+    assert with_smaller_steps(steps, draws) is draws
     plain.tree["sample_stats"]["diverging"] = diverging
-    # Chains in different places lack more than smaller steps.
-    plain.tree["posterior"]["v"] = plain.posterior["v"] + 10 * plain.posterior["chain"]
-    assert with_smaller_steps(steps, plain) is plain
-    assert not said(plain)
+    assert with_smaller_steps(steps, in_different_places(plain, "v")).said == ()
+
+
+def test_draws_of_no_use_are_worth_half_of_the_budget(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four times the first run is at most a quarter of the budget, or half of it."""
+    plain = steps.plain()
+    ran: list[str] = []
+
+    def run(nuts: NutsSettings, how: str) -> Fit:
+        ran.append(how)
+        return plain
+
+    monkeypatch.setattr(steps, "plain_again", run)
+    steps.budget = 4 * steps.clock.seconds["nuts"] / 0.4
+    diverging = plain.sample_stats["diverging"]
+    every = diverging.size
+    for count, runs in ((every // 100, 0), (every // 100 + 1, 1)):
+        chosen = np.arange(every).reshape(diverging.shape) < count
+        plain.tree["sample_stats"]["diverging"] = diverging.copy(data=chosen)
+        with_smaller_steps(steps, NutsDraws(plain))
+        assert len(ran) == runs
 
 
 def test_a_run_that_is_no_better_or_fails_is_told(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = steps.plain()
+    draws = NutsDraws(plain)
     count, before = int(plain.sample_stats["diverging"].sum()), plain.gradients
     # As many divergent transitions as before.
-    monkeypatch.setattr(steps, "plain_again", lambda nuts, how: steps.plain())
-    assert with_smaller_steps(steps, plain) is plain
-    (sentence,) = said(plain)
+    again_is(steps.plain(), monkeypatch, steps)
+    kept = with_smaller_steps(steps, draws)
+    assert kept.fit is plain
+    (sentence,) = said(kept)
     assert sentence.endswith(f"That did not help: {count} of 2,000 diverged.")
     assert plain.gradients == 2 * before
 
     def fail(nuts: NutsSettings, how: str) -> Fit:
         raise SamplingError("chain 1 ended")
 
-    again = steps.plain()
     monkeypatch.setattr(steps, "plain_again", fail)
-    assert with_smaller_steps(steps, again) is again
-    assert said(again)[-1].endswith("That did not help: chain 1 ended.")
+    kept = with_smaller_steps(steps, NutsDraws(steps.plain()))
+    assert said(kept) == [
+        f"Plain NUTS ran once more with smaller steps (a target acceptance rate of "
+        f"{TARGET_ACCEPT}), because {count} of 2,000 transitions diverged. That did not help: "
+        "chain 1 ended."
+    ]
+    whole = improved(steps, steps.plain())
+    assert [each.sentence for each in diagnose(whole.fit) if AGAIN in each.sentence] == said(whole)
 
 
 def test_a_longer_run_takes_the_place_of_one_with_few_draws(tmp_path: Path) -> None:
@@ -121,13 +171,14 @@ def test_a_longer_run_takes_the_place_of_one_with_few_draws(tmp_path: Path) -> N
     short = replace(NUTS, warmup=200, draws=80)
     with Unfinished(None) as unfinished, Clock(3, show=False) as clock:
         steps = Steps(program, clock, short, 1, 2, 60.0, unfinished)
-        plain = steps.plain()
-        (doubt, *_) = doubts_about_draws(plain)
-        first = plain.gradients
+        plain = NutsDraws(steps.plain())
+        (doubt, *_) = doubts_about_draws(plain.fit)
+        first = plain.fit.gradients
         longer = for_longer(steps, plain)
-        assert not doubts_about_draws(longer)
-        assert longer.posterior.sizes["draw"] == 8 * short.draws
-        assert longer.gradients > first + int(longer.sample_stats["n_steps"].sum())
+        fit = longer.fit
+        assert not doubts_about_draws(fit)
+        assert fit.posterior.sizes["draw"] == 8 * short.draws
+        assert fit.gradients > first + int(fit.sample_stats["n_steps"].sum())
         (sentence,) = said(longer)
         assert doubt.sentence.rstrip(".") in sentence
         assert sentence.endswith("That helped: the chains agree and have enough draws.")
@@ -138,11 +189,51 @@ def test_a_longer_run_takes_the_place_of_one_with_few_draws(tmp_path: Path) -> N
             kept = for_longer(steps, plain)
             assert (kept is plain) == (times is None)
             if times is not None:
-                assert kept.posterior.sizes["draw"] == times * short.draws
+                assert kept.fit.posterior.sizes["draw"] == times * short.draws
         # Chains in different places lack more than draws.
         steps.budget = 60.0
-        plain.tree["posterior"]["x"] = plain.posterior["x"] + 10 * plain.posterior["chain"]
-        assert for_longer(steps, plain) is plain
+        assert for_longer(steps, in_different_places(plain.fit, "x")).said == ()
+
+
+# Two funnels that NUTS does not move between, and whose necks usual steps hardly reach.
+NECKS = """
+parameters {
+  real v;
+  real x;
+  real z;
+}
+model {
+  v ~ normal(0, 0.6);
+  x ~ normal(exp(v), exp(v));
+  square(z) ~ normal(4, 0.2);
+}
+"""
+
+
+def test_chains_in_different_copies_are_spread_before_it_is_asked_what_they_lack(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "necks.stan"
+    path.write_text(NECKS)
+    program = prepare(path, {}, "likelihood", (), "stanli", tempered="yes")
+    with Unfinished(None) as unfinished, Clock(3, show=False) as clock:
+        steps = Steps(program, clock, NUTS, 2, 2, 60.0, unfinished)
+        plain = steps.plain()
+        assert NutsDraws(plain).r_hat > 1.5
+        count = int(plain.sample_stats["diverging"].sum())
+        assert count > 0
+        assert with_smaller_steps(steps, NutsDraws(plain)).said == ()
+        better = improved(steps, plain)
+    assert better.r_hat < 1.05
+    assert better.in_one_copy is not None
+    assert better.in_one_copy.copies == better.fit.tree.attrs[COPIES] == 2
+    assert better.fit.settings["nuts"]["target_accept"] == TARGET_ACCEPT
+    assert better.fit.sample_stats["diverging"].sum() < count
+    sentences = [each.sentence for each in diagnose(better.fit)]
+    assert sum("copies of the posterior" in each for each in sentences) == 1
+    assert sum(AGAIN in each for each in sentences) == len(better.said) > 0
+    z = better.fit.posterior["z"].to_numpy()
+    assert np.all(np.sum(z < 0, axis=1) == z.shape[1] // 2)
 
 
 def test_auto_keeps_both_runs_until_it_ends(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from harness.user import sample
 from harness.user.bridged import bridged
 from harness.user.given_evidence import evidence_from_fit
 from harness.user.rounds import doubts_about_draws
-from harness.user.symmetrise import COPIES, Symmetrised, symmetrised
+from harness.user.symmetrise import COPIES, Symmetrised, symmetries_of, symmetrised
 
 assert stanli is not None
 
@@ -62,7 +62,8 @@ def spread(
     program: Path, fit: Fit, apart: float = 0.0, known: Group | None = None
 ) -> Symmetrised | None:
     model = tempered_model(program, data(apart))
-    return symmetrised(model, fit, known=known, most_seconds=20, seed=1)
+    found = symmetries_of(model, fit, most_seconds=20)
+    return symmetrised(model, fit, found, known=known, seed=1)
 
 
 def exact_log_evidence() -> float:
@@ -149,7 +150,10 @@ def test_nuts_that_moves_between_copies_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "free.stan"
     path.write_text(FREE)
     fit = sample(path, {"y": 1.0}, method="nuts", engine="stanli", **NUTS).fit
-    assert symmetrised(tempered_model(path, {"y": 1.0}), fit, most_seconds=20, seed=1) is None
+    model = tempered_model(path, {"y": 1.0})
+    found = symmetries_of(model, fit, most_seconds=20)
+    assert found.changes
+    assert symmetrised(model, fit, found, seed=1) is None
 
 
 def test_auto_ends_with_nuts_where_it_misses_copies_only(program: Path) -> None:
@@ -271,7 +275,8 @@ def test_an_axis_without_a_sign(tmp_path: Path) -> None:
     path, given = tmp_path / "axis.stan", {"y": 0.6}
     path.write_text(AXIS)
     fit = sample(path, given, method="nuts", engine="stanli", **NUTS).fit
-    made = symmetrised(tempered_model(path, given), fit, most_seconds=20, seed=1)
+    model = tempered_model(path, given)
+    made = symmetrised(model, fit, symmetries_of(model, fit, most_seconds=20), seed=1)
     assert made is not None
     u = made.fit.posterior["u"].to_numpy()
     np.testing.assert_allclose(np.square(u).sum(axis=2), 1)

@@ -37,11 +37,12 @@ from harness.diagnosis.finding import Finding, Severity
 from harness.diagnosis.harmonic_mean import harmonic_mean_finding
 from harness.diagnosis.path import base_scores, largest_base_score, outer_tenths, path
 from harness.diagnosis.replicas import replicas
-from harness.diagnosis.sampler import sampler
+from harness.diagnosis.sampler import DIVERGENT_PROBLEM, sampler
 from harness.diagnosis.step_size import step_size
 from harness.fit import Fit
 
 __all__ = [
+    "DIVERGENT_PROBLEM",
     "EFFECTIVE_WARNING",
     "R_HAT_PROBLEM",
     "R_HAT_WARNING",

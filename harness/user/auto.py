@@ -62,7 +62,7 @@ from harness.user.modes import (
     unweighed_modes,
 )
 from harness.user.near import near_target
-from harness.user.nuts_again import for_longer, with_smaller_steps
+from harness.user.nuts_again import improved
 from harness.user.result import UserFit
 from harness.user.rounds import doubt, has_enough_draws, severities
 from harness.user.scout import Scouted, scout_program
@@ -122,8 +122,7 @@ class _Auto:
             differ = self._steps.program.disagreement(self._steps.seed)
         if differ is not None:
             return UserFit(self._steps.finished(plain, [no_search(differ)]), "nuts")
-        plain = for_longer(self._steps, with_smaller_steps(self._steps, plain))
-        plain, in_one_copy = self._steps.in_all_copies(plain)
+        plain, in_one_copy, _ = improved(self._steps, plain)
         draws = parameters_of(plain)
         try:
             with self._steps.clock.step("a search for further modes", "pilot"):

@@ -38,7 +38,7 @@ from harness.user.prepare import prepare
 from harness.user.program import UserProgram
 from harness.user.sample import sample
 from harness.user.scout import BUDGET, prior_constant
-from harness.user.symmetrise import InOneCopy, symmetrised
+from harness.user.symmetrise import InOneCopy, symmetries_of, symmetrised
 from harness.user.undefined import about_undefined, undefined_near
 
 Temper = Literal["no", "auto"]
@@ -266,7 +266,8 @@ class _Estimation:
         """
         try:
             with self._clock.step("copies of the posterior", "copies"):
-                made = symmetrised(self._model, fit, most_seconds=_COPIES_SECONDS, seed=self._seed)
+                symmetries = symmetries_of(self._model, fit, most_seconds=_COPIES_SECONDS)
+                made = symmetrised(self._model, fit, symmetries, seed=self._seed)
         except FAILURES:  # what the draws are is said by their diagnosis
             return fit, None
         if made is None:

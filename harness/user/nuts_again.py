@@ -3,30 +3,69 @@
 Divergent transitions show that draws lack a sharp part of the posterior, such as the neck of a
 funnel.  Smaller steps often reach it, and then bridge sampling can be trusted, too.  Chains that do
 not quite agree, or have few effective draws, need more draws: that costs less than tempering.
+
+Chains in different copies of a posterior agree once their draws are spread over all copies.  So
+draws are spread first, and then it is asked what they lack.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity, diagnose, remember, remembered
+from harness.diagnosis import (
+    DIVERGENT_PROBLEM,
+    R_HAT_PROBLEM,
+    Finding,
+    Severity,
+    diagnose,
+    remember,
+)
 from harness.engine.nuts import NutsSettings
 from harness.errors import FAILURES, one_line
 from harness.fit import Fit
 from harness.user.compare import largest_r_hat, parameters_of
 from harness.user.rounds import doubts_about_draws, severities
 from harness.user.steps import Steps
+from harness.user.symmetrise import InOneCopy
 
 TARGET_ACCEPT = 0.99
 """Acceptance rate that NUTS aims at where transitions diverge."""
 _TAKES, _MOST_SHARE = 4.0, 0.25
 """Times that a run with such steps may take as long as the first one, and the largest share of the
 budget for which another run is made."""
+_MOST_IF_USELESS = 0.5
+"""The same share where so many transitions diverge that the draws are of no use as they are."""
 _TIMES = (8, 4, 2)
 """Times as long as the first one that a longer run is: the first of them that there is time for."""
 _MOST_NUMBERS = 20_000_000
 """Numbers in the draws of a longer run, in double precision."""
+
+
+class NutsDraws(NamedTuple):
+    """Draws of plain NUTS.
+
+    Attributes
+    ----------
+    fit
+        In all copies of the posterior.
+    in_one_copy
+        The same draws in one copy, if they had to be spread.
+    said
+        What is to be said about further runs.
+    """
+
+    fit: Fit
+    in_one_copy: InOneCopy | None = None
+    said: tuple[Finding, ...] = ()
+
+    @property
+    def r_hat(self) -> float:
+        """R-hat of the parameter where it is largest, in one copy if there are several."""
+        if self.in_one_copy is not None:
+            return self.in_one_copy.r_hat
+        return largest_r_hat(parameters_of(self.fit))[0]
 
 
 @dataclass(frozen=True)
@@ -54,8 +93,24 @@ class _Attempt:
     doubts: Callable[[Fit], tuple[float, ...]]
 
 
-def with_smaller_steps(steps: Steps, plain: Fit) -> Fit:
-    """Return plain NUTS's fit, or that of another run with smaller steps if it is better.
+def improved(steps: Steps, plain: Fit) -> NutsDraws:
+    """Spread the draws of plain NUTS over all copies, and run it again where that can help.
+
+    Parameters
+    ----------
+    steps
+        Of this call.
+    plain
+        The first run.
+    """
+    draws = NutsDraws(*steps.in_all_copies(plain))
+    draws = for_longer(steps, with_smaller_steps(steps, draws))
+    remember(draws.fit, draws.said)
+    return draws
+
+
+def with_smaller_steps(steps: Steps, plain: NutsDraws) -> NutsDraws:
+    """Return plain NUTS's draws, or those of another run with smaller steps if they are better.
 
     Nothing is done if no transition diverges, the chains disagree, somebody has chosen the
     acceptance rate, or there is no time.
@@ -67,27 +122,28 @@ def with_smaller_steps(steps: Steps, plain: Fit) -> Fit:
     plain
         The first run.
     """
-    count = _divergent(plain)
+    count, every = _divergent(plain.fit), _draws(plain.fit)
     took = steps.clock.seconds.get("nuts", 0.0)
-    if not count or steps.chosen_steps or _TAKES * took > _MOST_SHARE * steps.budget:
+    share = _MOST_IF_USELESS if count > DIVERGENT_PROBLEM * every else _MOST_SHARE
+    if not count or steps.chosen_steps or _TAKES * took > share * steps.budget:
         return plain
-    if not _r_hat(plain) <= R_HAT_PROBLEM:
-        return plain  # it lacks more than smaller steps
+    if not plain.r_hat <= R_HAT_PROBLEM:
+        return plain  # they lack more than smaller steps
     return _better(
         steps,
         plain,
         _Attempt(
             replace(steps.nuts, target_accept=TARGET_ACCEPT),
             f"with smaller steps (a target acceptance rate of {TARGET_ACCEPT})",
-            f"{count:,} of {_draws(plain):,} transitions diverged",
+            f"{count:,} of {every:,} transitions diverged",
             lambda fit: f"{_divergent(fit):,} of {_draws(fit):,} diverged",
             lambda fit: (*severities(diagnose(fit)), _divergent(fit)),
         ),
     )
 
 
-def for_longer(steps: Steps, plain: Fit) -> Fit:
-    """Return plain NUTS's fit, or that of a longer run if it is better.
+def for_longer(steps: Steps, plain: NutsDraws) -> NutsDraws:
+    """Return plain NUTS's draws, or those of a longer run if they are better.
 
     Nothing is done if there are enough draws, the chains disagree, or there is no time.
 
@@ -98,11 +154,11 @@ def for_longer(steps: Steps, plain: Fit) -> Fit:
     plain
         The run so far.
     """
-    doubts = doubts_about_draws(plain)
-    if not doubts or not _r_hat(plain) <= R_HAT_PROBLEM:
+    doubts = doubts_about_draws(plain.fit)
+    if not doubts or not plain.r_hat <= R_HAT_PROBLEM:
         return plain
     took = steps.clock.seconds.get("nuts", 0.0)
-    numbers = sum(int(each.size) for each in plain.posterior.data_vars.values())
+    numbers = sum(int(each.size) for each in plain.fit.posterior.data_vars.values())
     possible = (
         times
         for times in _TIMES
@@ -115,7 +171,7 @@ def for_longer(steps: Steps, plain: Fit) -> Fit:
         steps.nuts,
         warmup=times * steps.nuts.warmup,
         draws=times * steps.nuts.draws,
-        target_accept=plain.settings["nuts"]["target_accept"],
+        target_accept=plain.fit.settings["nuts"]["target_accept"],
     )
     return _better(
         steps,
@@ -130,26 +186,25 @@ def for_longer(steps: Steps, plain: Fit) -> Fit:
     )
 
 
-def _better(steps: Steps, plain: Fit, attempt: _Attempt) -> Fit:
+def _better(steps: Steps, plain: NutsDraws, attempt: _Attempt) -> NutsDraws:
     """Make another run, and return the better of the two, which says so."""
     ran = f"Plain NUTS ran once more {attempt.how}, because {attempt.because}"
     try:
-        again = steps.plain_again(attempt.nuts, attempt.how)
+        made = steps.plain_again(attempt.nuts, attempt.how)
     except FAILURES as error:
-        remember(plain, [_fine(f"{ran}. That did not help: {one_line(error).rstrip('.')}.")])
-        return plain
-    outcome = attempt.outcome(again)
-    if attempt.doubts(again) >= attempt.doubts(plain):
-        plain.count_as_warmup(again)
-        remember(plain, [_fine(f"{ran}. That did not help: {outcome}.")])
-        return plain
-    again.count_as_warmup(plain)
-    remember(again, [*remembered(plain), _fine(f"{ran}. That helped: {outcome}.")])
-    return again
+        return _saying(plain, plain, f"{ran}. That did not help: {one_line(error).rstrip('.')}.")
+    again = NutsDraws(*steps.in_all_copies(made))
+    outcome = attempt.outcome(again.fit)
+    if attempt.doubts(again.fit) >= attempt.doubts(plain.fit):
+        plain.fit.count_as_warmup(made)
+        return _saying(plain, plain, f"{ran}. That did not help: {outcome}.")
+    again.fit.count_as_warmup(plain.fit)
+    return _saying(again, plain, f"{ran}. That helped: {outcome}.")
 
 
-def _fine(sentence: str) -> Finding:
-    return Finding(Severity.FINE, sentence)
+def _saying(draws: NutsDraws, before: NutsDraws, sentence: str) -> NutsDraws:
+    """Return draws with what is said of the runs before, and a sentence more."""
+    return draws._replace(said=(*before.said, Finding(Severity.FINE, sentence)))
 
 
 def _divergent(fit: Fit) -> int:
@@ -163,8 +218,3 @@ def _draws(fit: Fit) -> int:
 def _about_draws(fit: Fit) -> str:
     doubts = doubts_about_draws(fit)
     return doubts[0].sentence.rstrip(".") if doubts else "the chains agree and have enough draws"
-
-
-def _r_hat(fit: Fit) -> float:
-    """R-hat of the parameter where it is largest."""
-    return largest_r_hat(parameters_of(fit))[0]

@@ -46,7 +46,7 @@ METHODS: tuple[Method, ...] = (
 
 _MOST_PSEUDO_SAMPLES = 1000
 _STEPS: Mapping[Method, int] = {
-    "auto": 21,
+    "auto": 25,
     "nuts": 3,
     "parallel_tempering": 8,
     "nested_sampling": 7,

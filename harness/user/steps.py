@@ -20,6 +20,7 @@ from harness.evidence import LogEvidence
 from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.modes import FoundModes, ModeTable
 from harness.modes.group import Group
+from harness.modes.symmetries import Symmetries
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
@@ -46,7 +47,7 @@ from harness.user.program import UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
-from harness.user.symmetrise import InOneCopy, symmetrised
+from harness.user.symmetrise import InOneCopy, symmetries_of, symmetrised
 from harness.user.tempered_form import Tempered, TemperedForm
 from harness.user.undefined import about_overflow, about_undefined, undefined_near
 from harness.user.unfinished import Stage, Unfinished
@@ -136,6 +137,7 @@ class Steps:
         self.by_bridge: LogEvidence | None = None
         self.elsewhere: OtherModes | None = None
         self.found: FoundModes | None = None
+        self._symmetries: Symmetries | None = None
         self._copies: Group | None = None
         self._have_modes: tuple[Fit | None, Fit | None, Fit | None] = (None, None, None)
 
@@ -204,12 +206,12 @@ class Steps:
         program = self.program
         try:
             with self.clock.step("copies of the posterior", "copies"):
+                if self._symmetries is None:
+                    self._symmetries = symmetries_of(
+                        program.model, fit, most_seconds=_COPIES_SHARE * self.budget
+                    )
                 made = symmetrised(
-                    program.model,
-                    fit,
-                    known=self._copies,
-                    most_seconds=_COPIES_SHARE * self.budget,
-                    seed=self.seed,
+                    program.model, fit, self._symmetries, known=self._copies, seed=self.seed
                 )
             if made is None:
                 return fit, None

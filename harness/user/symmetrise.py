@@ -75,13 +75,19 @@ class InOneCopy:
         The program's.
     copy
         Which copy.
+    values
+        Draws in it by parameter, shape (chains, draws, ...).
     points
-        Draws in it, shape (chains, draws, D).
+        The same on the unconstrained space, shape (chains, draws, D).
+    r_hat
+        Largest R-hat of these.
     """
 
     density: BatchedDensity
     copy: OneCopy
+    values: Values
     points: FloatArray
+    r_hat: float
 
     def __call__(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
         """Return log densities (n,), -inf in other copies, and gradients (n, D)."""
@@ -107,15 +113,45 @@ class InOneCopy:
         seed
             Seed of the choice among copies.
         """
-        group = self.copy.group
         shape = next(iter(values.values())).shape[:2]
-        flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in values.items()}
-        spread = _spread(group, self.copy.brought(group.rows(flat)), shape, seed)
+        rows = self.copy.brought(self.copy.group.rows(_flat(values)))
+        spread = _spread(self.copy.group, rows, shape, seed)
         return {name: spread[name].reshape(each.shape) for name, each in values.items()}
+
+    def brought_values(self, values: Values) -> dict[str, FloatArray]:
+        """Return other draws by parameter, shape (n, ...), each brought to this copy."""
+        group = self.copy.group
+        return group.values(self.copy.brought(group.rows(values)))
+
+    def brought(self, points: FloatArray) -> FloatArray:
+        """Return other points of the unconstrained space, shape (..., D), brought to this copy."""
+        flat = points.reshape(-1, points.shape[-1])
+        values = self.brought_values(self.density.constrain(flat))
+        return self.density.unconstrain_draws(values, lengths="one").reshape(points.shape)
+
+
+def symmetries_of(model: Model, fit: Fit, *, most_seconds: float) -> Symmetries:
+    """Return the changes of parameters that leave a model's density, at some draws of it.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    fit
+        Unweighted draws.
+    most_seconds
+        Seconds of wall time after which no further changes are tried.
+    """
+    density = _density(model)
+    draws = _drawn(fit, density)
+    chains, count = next(iter(draws.values())).shape[:2]
+    every = max(1, chains * count // _POINTS)
+    some = {name: each[::every] for name, each in _flat(draws).items()}
+    return find_symmetries(density, density.unconstrain_draws(some), most_seconds=most_seconds)
 
 
 def symmetrised(
-    model: Model, fit: Fit, *, known: Group | None = None, most_seconds: float, seed: int
+    model: Model, fit: Fit, symmetries: Symmetries, *, known: Group | None = None, seed: int
 ) -> Symmetrised | None:
     """Spread draws over all copies; None if there are none, or the chains move between them.
 
@@ -128,31 +164,24 @@ def symmetrised(
         The tempered model.
     fit
         Unweighted draws.
+    symmetries
+        What leaves its density.
     known
-        Group that leaves the density, between whose copies other chains have not moved; None looks
-        for one.
-    most_seconds
-        Seconds of wall time in which symmetries are looked for.
+        Group that leaves the density, between whose copies other chains have not moved; by default,
+        that of the symmetries between whose copies these chains do not move.
     seed
         Seed of the choice among copies.
     """
-    density = BatchedDensity(model.program("target"), model.data, threads=cores())
-    drawn = parameters_of(fit)
-    shape = next(iter(drawn.values())).shape[:2]
-    # Parameters without entries are in no results.
-    draws = {
-        name: drawn.get(name, np.empty((*shape, *size))) for name, size in density.shapes.items()
-    }
-    flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in draws.items()}
+    density = _density(model)
+    draws = _drawn(fit, density)
+    shape = next(iter(draws.values())).shape[:2]
+    flat = _flat(draws)
     group = known
     if group is None:
-        every = max(1, shape[0] * shape[1] // _POINTS)
-        some = density.unconstrain_draws({name: each[::every] for name, each in flat.items()})
-        found = find_symmetries(density, some, most_seconds=most_seconds)
         most = R_HAT_WARNING if doubts_about_draws(fit) else _MIXED
         needed = Symmetries(
-            tuple(each for each in found.changes if not _is_mixed(each, draws, most)),
-            found.centres,
+            tuple(each for each in symmetries.changes if not _is_mixed(each, draws, most)),
+            symmetries.centres,
         )
         group = generated_group(needed) if needed.changes else None
     if group is None or len(group) < 2:
@@ -169,10 +198,36 @@ def symmetrised(
     before, after = (density(density.unconstrain_draws(v, lengths="one"))[0] for v in (one, values))
     if not equal(before, after):
         return None
-    made = with_parameters(fit, {name: values[name].reshape(draws[name].shape) for name in drawn})
+    made = with_parameters(
+        fit, {name: values[name].reshape(draws[name].shape) for name in parameters_of(fit)}
+    )
     made.tree.attrs[COPIES] = len(group)
-    kept = InOneCopy(density, copy, density.unconstrain_draws(one).reshape(*shape, -1))
+    kept = InOneCopy(
+        density,
+        copy,
+        {name: each.reshape(draws[name].shape) for name, each in one.items()},
+        density.unconstrain_draws(one).reshape(*shape, -1),
+        r_hat,
+    )
     return Symmetrised(made, kept, _finding(group, r_hat, before=known is not None))
+
+
+def _density(model: Model) -> BatchedDensity:
+    return BatchedDensity(model.program("target"), model.data, threads=cores())
+
+
+def _drawn(fit: Fit, density: BatchedDensity) -> dict[str, FloatArray]:
+    """Return all parameters of a fit, shape (chains, draws, ...), with those without entries."""
+    drawn = parameters_of(fit)
+    shape = next(iter(drawn.values())).shape[:2]
+    return {
+        name: drawn.get(name, np.empty((*shape, *size))) for name, size in density.shapes.items()
+    }
+
+
+def _flat(values: Values) -> dict[str, FloatArray]:
+    """Return draws (chains, draws, ...) one after the other, shape (n, ...)."""
+    return {name: each.reshape(-1, *each.shape[2:]) for name, each in values.items()}
 
 
 def _spread(
@@ -187,7 +242,7 @@ def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray], most: float) 
     count = next(iter(draws.values())).shape[1]
     every = max(1, count // _DRAWS)
     thin = {name: each[:, ::every] for name, each in draws.items()}
-    flat = {name: each.reshape(-1, *each.shape[2:]) for name, each in thin.items()}
+    flat = _flat(thin)
     for name, changed in symmetry(flat).items():
         if np.array_equal(changed, flat[name]):
             continue
