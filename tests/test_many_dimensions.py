@@ -158,6 +158,24 @@ def test_a_narrow_place_of_chains_that_hardly_move_is_a_gap_between_draws(
     assert _by_chance(region, draws, other, 40_000) is chance
 
 
+def test_a_search_with_one_population_is_rough_in_few_dimensions_too() -> None:
+    """Its error of log Z is 1 by its populations, so that it can be 5 too low within 3 errors."""
+    made = scouted_in(14, LogEvidence(-15.0, 1.5), LogEvidence(-10.0, 0.01))
+    assert not search_is_rough(made)
+    assert made.search is not None
+    one = np.array([0.0] + [-30.0] * 7)
+    made = replace(made, search=replace(made.search, log_weight=one))
+    assert search_is_rough(made)
+    model: Any = SimpleNamespace(own_base="prior", tempered_whole=False)
+    found, told = pilots_evidence(model, made, search_is_sound=True, nuts_is_sound=True)
+    # Its distance from the bridge is no part of the error.
+    assert found == LogEvidence(-10.0, 0.01)
+    assert any("too rough for log Z: -15.000 ± 1.500" in each.sentence for each in told)
+    # A search that is above the bridge may have seen more than NUTS.
+    above = replace(made, estimates={**made.estimates, "the prior": (LogEvidence(-7.0, 1.5),)})
+    assert not search_is_rough(above)
+
+
 @pytest.mark.parametrize(
     ("dimension", "search", "error", "rough"),
     [
@@ -192,9 +210,8 @@ def test_replicas_exceed_the_budget_only_for_a_fit_that_needs_them(
 ) -> None:
     steps: Any = SimpleNamespace(budget=120.0, spent=spent)
     found: Any = SimpleNamespace(method=method)
-    search = None if sound is None else Population({"x": np.zeros((8, 2))}, np.zeros(8))
     scouted: Any = SimpleNamespace(
-        search=search,
+        search_has_weight=sound is not None,
         by_bridge=LogEvidence(-1.0, 0.1) if by_bridge else None,
     )
     judged = Judgement(temper=False, nuts_misses=False, search_is_sound=bool(sound), findings=())
@@ -225,13 +242,11 @@ def test_a_search_whose_weight_is_in_one_population_is_too_rough(lost: float, wa
     particles = Population({"x": rng.normal(size=(8, 64))}, np.array([0.0] + [-lost] * 7))
     estimate = log_mean_weight(particles.log_weight)
     assert estimate.mcse < ROUGH  # which the error by the delta method never exceeds
-    scouted: Any = SimpleNamespace(
+    scouted = replace(
+        scouted_in(1, estimate, estimate),
         search=particles,
-        near=None,
-        origin="the prior",
         estimates={"the prior": (estimate,)},
         failures={},
-        by_bridge=None,
     )
     judged = judge(compare({"x": rng.normal(size=(4, 500))}, particles), scouted, nuts_stays=False)
     said = [each for each in judged.findings if "too rough to tell" in each.sentence]

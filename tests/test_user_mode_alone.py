@@ -107,8 +107,11 @@ def test_a_mode_with_draws_nearby_has_no_mass_of_its_own(
 ) -> None:
     """Nor has a place that NUTS leaves for such a mode, as from the slope between both."""
     alone = alone_of(model, density, disc_draws())
-    assert alone.of_mode(disc_draws()[0]) is None
-    assert alone.of_mode(np.array([[1.0, 1.0]])) is None
+    for points in (disc_draws()[0], np.array([[1.0, 1.0]])):
+        assert alone.of_mode(points) == LogEvidence(-np.inf, 0.0)
+        found = alone.sampled(points)
+        assert found is not None
+        assert found.left
 
 
 def test_the_table_has_its_probability(model: Model, density: BatchedDensity) -> None:

@@ -53,6 +53,7 @@ def found(density: SpikeInSlab, points: FloatArray, total: LogEvidence | None = 
         points,
         Neighbourhood(flat),
         density,
+        of_draws=density,
         at_least=np.log(0.01),
         total=total,
         most_seconds=10.0,

@@ -173,7 +173,7 @@ def test_known_ends_save_steps_and_hide_no_mode(
     found = []
     for most in (0, searching._ENDS):
         monkeypatch.setattr(searching, "_ENDS", most)
-        search = searching._Search(PeakedLengths(density), draws, ())
+        search = searching._Search(PeakedLengths(density), draws, (), None)
         peaks = search.peaks(start, bold=True, several=True)
         found.append((peaks, search.gradients))
     (without, more), (known, fewer) = found
@@ -423,7 +423,7 @@ def test_climbs_end_with_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "time", SimpleNamespace(perf_counter=lambda: seconds))
     monkeypatch.setattr(searching, "seconds_a_point", lambda *_: 1e-4)
     rng = np.random.default_rng(1)
-    search = searching._Search(cast(PeakedLengths, slow), rng.normal(size=(4, 250, 2)), [])
+    search = searching._Search(cast(PeakedLengths, slow), rng.normal(size=(4, 250, 2)), [], None)
     start = 1e4 * rng.normal(size=(1000, 2))
     climbs = []
     for most in (1.0, 1e5):

@@ -340,7 +340,7 @@ def test_json_and_files(bimodal: tuple[Path, Path], tmp_path: Path) -> None:
     told = json.loads(stdout)
     assert set(told) == {
         *("method", "log_evidence", "posterior", "diagnosis", "timings", "gradients"),
-        *("log_integral", "modes", "copies", "spent"),
+        *("log_integral", "modes", "mode_copies", "copies", "spent"),
     }
     assert set(told["log_evidence"]) == {"mean", "mcse"}
     assert list(told["posterior"]) == ["a", "b", "square_a", "y_rep"]

@@ -47,7 +47,11 @@ _FEWEST_TO_SCALE = 8
 _FEWEST_FOR_ERROR = 4
 """Draws of each chain below which there is no Monte Carlo error."""
 _MOST_ALONE = 4
-"""Modes that the final draws lack and that are sampled by themselves, those with most draws."""
+"""Modes that the final draws lack and that are sampled by themselves, those with most draws; more
+if there is time."""
+_LARGE = 0.05
+"""Share of a method's draws with which a place is a mode although NUTS leaves it: it may be narrow.
+"""
 _MOST_WEIGHED = 16
 """Modes with draws whose masses are compared, those with most draws of a method."""
 _MATTERS = float(np.log(1e-3))
@@ -168,7 +172,21 @@ class Masses(Protocol):
         """Return the log of the integral that the final draws stand for; None if not known."""
 
     def of_mode(self, points: FloatArray, /) -> evidence.LogEvidence | None:
-        """Return that of a mode, given points (n, D) in it; None if not known."""
+        """Return that of a mode, given points (n, D) in it; None if not known.
+
+        The log of 0 tells that chains which start there leave it.
+        """
+
+
+class OneOfMany(Protocol):
+    """A copy of a posterior that has many copies, which have the same density."""
+
+    @property
+    def copies(self) -> int:
+        """Number of copies."""
+
+    def brought(self, points: FloatArray, /) -> FloatArray:
+        """Return points (..., D), each brought to this copy."""
 
 
 def find_modes(
@@ -177,6 +195,7 @@ def find_modes(
     *,
     effective: float,
     masses: Masses | None = None,
+    in_one_copy: OneOfMany | None = None,
     most_seconds: float = np.inf,
     seed: int,
 ) -> FoundModes:
@@ -200,6 +219,10 @@ def find_modes(
     masses
         Tells how probable modes are that the final draws lack and that look like no Gaussian.  By
         default that is not known.
+    in_one_copy
+        The copy that the draws of all methods are in, if the posterior has more copies than the
+        table shall list.  Modes with draws are not weighed by their masses then, because a mode may
+        reach into the next copy.
     most_seconds
         Seconds of wall time after which it gives up.  If a density is slow, fewer climbs are made.
     seed
@@ -212,7 +235,7 @@ def find_modes(
     SamplingError
         If the density is too slow for the time.
     """
-    return _Finder(visits, target, effective, masses, most_seconds, seed).found()
+    return _Finder(visits, target, effective, masses, in_one_copy, most_seconds, seed).found()
 
 
 class _Timed:
@@ -239,8 +262,12 @@ class _Timed:
         self._refuse_late(_TO_DESCRIBE)
         return self._target.constrain(points)
 
+    def is_late(self, longer: float = 1.0) -> bool:
+        """Whether the time is over, or a multiple of it."""
+        return time.perf_counter() - self._began > longer * self._most
+
     def _refuse_late(self, longer: float = 1.0) -> None:
-        if time.perf_counter() - self._began > longer * self._most:
+        if self.is_late(longer):
             raise SamplingError(f"the modes were not found within {self._most:.0f} s")
 
 
@@ -251,10 +278,11 @@ class _Finder:
         target: Target,
         effective: float,
         masses: Masses | None,
+        in_one_copy: OneOfMany | None,
         most_seconds: float,
         seed: int,
     ) -> None:
-        self._masses = masses
+        self._masses, self._in_one_copy = masses, in_one_copy
         self._target, self._effective = _Timed(target, most_seconds), effective
         self._most_seconds, self._seed = most_seconds, seed
         self._cost = self._seconds_a_point(visits[0].points)
@@ -299,7 +327,11 @@ class _Finder:
         """Find regions, join those between which NUTS moves freely, and describe them."""
         order = self._order()
         found = find_regions(
-            self._points[order], self._target, scale=self._scale, search=self._search()
+            self._points[order],
+            self._target,
+            scale=self._scale,
+            search=self._search(),
+            brought=None if self._in_one_copy is None else self._in_one_copy.brought,
         )
         labels = np.empty(len(order), dtype=np.intp)
         labels[order] = found.labels
@@ -313,30 +345,35 @@ class _Finder:
         new[ranked] = np.arange(len(ranked))
         labels = new[labels]
         found = found._replace(regions=tuple(found.regions[k] for k in ranked))
-        copies = CopiesAmong(
-            *(self._target, found.regions, self._points, self._scale),
-            draws_of=lambda k, most: self._points[self._rows_of(k, labels, most)][:most],
-            spread=lambda: self._spread(labels),
-            most_seconds=self._most_seconds,
-        )
-        modes = copies.marked([modes[k] for k in ranked])
-        weighed = self._weighed(modes, labels, found)
-        modes = self._with_local(modes, labels, found)
+        modes, unseen = [modes[k] for k in ranked], ""
+        weighed: dict[int, ShareByMass] = {}
+        if self._in_one_copy is None:
+            copies = CopiesAmong(
+                *(self._target, found.regions, self._points, self._scale),
+                draws_of=lambda k, most: self._points[self._rows_of(k, labels, most)][:most],
+                spread=lambda: self._spread(labels),
+                most_seconds=self._most_seconds,
+            )
+            modes, unseen = copies.marked(modes), copies.unseen()
+            weighed = self._weighed(modes, labels, found)
+        modes, left = self._with_local(modes, labels, found)
         for k, share in weighed.items():
             modes[k] = replace(modes[k], local=(share.probability, share.error))
         table = ModeTable(
             tuple(modes),
             tuple(each.method for each in self._visits),
             self._shown(modes, labels),
-            copies.unseen(),
+            unseen,
             found.unsure / len(self._points),
             self._target.gradients,
+            1 if self._in_one_copy is None else self._in_one_copy.copies,
         )
         final = self._places[:, 0] == 0
         inside = [
             self._points[self._rows_of(k, labels, _DRAWS_FOR_CENTRE)] for k in range(len(modes))
         ]
-        return FoundModes(table, self._points[final], labels[final], self._scale, weighed, inside)
+        every = FoundModes(table, self._points[final], labels[final], self._scale, weighed, inside)
+        return _without(every, left)
 
     def _order(self) -> Labels:
         """Return rows in random order, methods in turn."""
@@ -474,8 +511,16 @@ class _Finder:
 
     # Modes that the final draws lack
 
-    def _with_local(self, modes: list[Mode], labels: Labels, found: Regions) -> list[Mode]:
-        """Estimate probabilities of modes that the final draws lack by their masses."""
+    def _with_local(
+        self, modes: list[Mode], labels: Labels, found: Regions
+    ) -> tuple[list[Mode], set[int]]:
+        """Estimate probabilities of modes that the final draws lack by their masses.
+
+        Returns
+        -------
+        list of Mode, set of int
+            The modes, and the numbers of those, from 0, that are none, because chains leave them.
+        """
         lacking = [k for k, each in enumerate(modes) if each.probability == 0]
         ratios = self._by_peaks(modes, lacking, found)
         # Points around a peak miss the arms of a bent mode, and do not show it.
@@ -484,14 +529,23 @@ class _Finder:
             for k in lacking
             if (float(ratios[k].value) > _MATTERS if k in ratios else modes[k].copy_of is None)
         ]
-        ratios |= self._by_themselves(doubtful[:_MOST_ALONE], labels)
+        alone = self._by_themselves(doubtful, labels)
+        left = {
+            k
+            for k, ratio in alone.items()
+            if not np.isfinite(ratio.value)
+            and k not in ratios
+            and max(modes[k].seen_by.values()) < _LARGE
+        }
+        ratios |= {k: ratio for k, ratio in alone.items() if np.isfinite(ratio.value)}
         # The final draws' probabilities leave these modes out.
         total = 1 + sum(float(np.exp(each.value)) for each in ratios.values())
         marked = list(modes)
         for k, ratio in ratios.items():
             share = float(np.exp(ratio.value)) / total
             marked[k] = replace(modes[k], local=(share, share * float(ratio.mcse)))
-        return marked
+        left |= {k for k, each in enumerate(modes) if (each.copy_of or 0) - 1 in left}
+        return marked, left
 
     def _weighed(
         self, modes: Sequence[Mode], labels: Labels, found: Regions
@@ -543,12 +597,14 @@ class _Finder:
     def _by_themselves(
         self, chosen: Sequence[int], labels: Labels
     ) -> dict[int, evidence.LogEvidence]:
-        """Return the same by sampling each mode alone, whatever its shape."""
+        """Return the same by sampling each mode alone; -inf if chains leave it."""
         whole = self._masses.of_draws() if self._masses is not None and chosen else None
         if self._masses is None or whole is None:
             return {}
         ratios = {}
-        for k in chosen:
+        for count, k in enumerate(chosen):
+            if count >= _MOST_ALONE and self._target.is_late():
+                break
             points = self._points[self._rows_of(k, labels, _DRAWS_FOR_CENTRE)]
             mass = self._masses.of_mode(points)
             if mass is not None:
@@ -563,3 +619,24 @@ class _Finder:
             count=_MASS_POINTS,
             seed=self._seed,
         )
+
+
+def _without(found: FoundModes, left: set[int]) -> FoundModes:
+    """Leave out modes without final draws, by their numbers from 0, and count them."""
+    if not left:
+        return found
+    table = found.table
+    kept = [k for k in range(len(table.modes)) if k not in left]
+    new = {old + 1: number for number, old in enumerate(kept, 1)}
+    modes = tuple(
+        mode if mode.copy_of is None else replace(mode, copy_of=new[mode.copy_of])
+        for mode in (table.modes[k] for k in kept)
+    )
+    shares = [
+        sum(table.modes[k].seen_by.get(method, 0.0) for k in left) for method in table.methods
+    ]
+    return replace(
+        found,
+        table=replace(table, modes=modes, left=len(left), left_share=max(shares)),
+        inside=[found.inside[k] for k in kept],
+    )

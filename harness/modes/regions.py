@@ -8,7 +8,7 @@ leads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -99,6 +99,7 @@ def find_regions(
     *,
     scale: FloatArray,
     search: Search | None = None,
+    brought: Callable[[FloatArray], FloatArray] | None = None,
 ) -> Regions:
     """Divide draws into regions.
 
@@ -118,13 +119,16 @@ def find_regions(
         Size of each coordinate within a region, roughly, shape (D,).
     search
         How much is done.
+    brought
+        Brings points (n, D) to the copy that all draws are in, where the posterior has copies: a
+        climb may end in another one.
 
     Raises
     ------
     DataError
         If the density is zero at all draws.
     """
-    return _Finder(points, log_density, scale, search or Search()).found()
+    return _Finder(points, log_density, scale, search or Search(), brought).found()
 
 
 class _Lines(NamedTuple):
@@ -154,9 +158,15 @@ class _Finder:
     """Peaks so far, the region of each, and which draw each was reached from."""
 
     def __init__(
-        self, points: FloatArray, log_density: LogDensity, scale: FloatArray, search: Search
+        self,
+        points: FloatArray,
+        log_density: LogDensity,
+        scale: FloatArray,
+        search: Search,
+        brought: Callable[[FloatArray], FloatArray] | None,
     ) -> None:
         self._points, self._scale, self._search = points, scale, search
+        self._brought = brought
         self._density = _Counted(log_density)
         low, high = points.min(axis=0), points.max(axis=0)
         room = np.maximum(_MARGIN * (high - low), scale)
@@ -204,8 +214,9 @@ class _Finder:
         if not rows.size:
             return
         climbed = climb(self._points[rows], self._density, scale=self._scale, box=self._box)
+        ends = climbed.points if self._brought is None else self._brought(climbed.points)
         first = len(self._peaks)
-        self._peaks = np.concatenate([self._peaks, climbed.points])
+        self._peaks = np.concatenate([self._peaks, ends])
         self._heights = np.concatenate([self._heights, climbed.height])
         self._arrived = np.concatenate([self._arrived, climbed.arrived])
         self._origin = np.concatenate([self._origin, rows])

@@ -73,6 +73,12 @@ class ModeTable:
         Share of the final draws whose mode is only that of the nearest draw.
     gradients
         Evaluations of the log density that the table took.
+    left, left_share
+        Number of places where some method has draws, the final draws have none, and NUTS that
+        starts there does not stay, so that they are no modes; and the largest share of a method's
+        draws that is there in all.
+    copies
+        Number of copies of the posterior in each of which these modes are; the table is of one.
     """
 
     modes: tuple[Mode, ...]
@@ -81,6 +87,9 @@ class ModeTable:
     unseen: str = ""
     unsure: float = 0.0
     gradients: int = 0
+    copies: int = 1
+    left: int = 0
+    left_share: float = 0.0
 
     def as_json(self) -> str:
         """Return the table as JSON."""

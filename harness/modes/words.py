@@ -70,14 +70,27 @@ def copy(mode: Mode) -> str:
     return f"{mode.copy_of} ({' '.join(map(str, mode.order))})"
 
 
+def number(table: ModeTable) -> str:
+    """Return how many modes there are, in words."""
+    count = str(len(table.modes))
+    if table.copies == 1:
+        return count
+    return f"{count} in each of {table.copies:,} copies of the posterior"
+
+
 def remarks(table: ModeTable) -> list[str]:
     """Return sentences about what the rows do not show."""
     modes = table.modes
     if len(modes) == 1:
         seen = listed(map(method_name, modes[0].seen_by))
         where = "" if modes[0].closed else "; the density has no maximum within reach of the draws"
-        return [f"1, as far as these methods saw: {seen}{where}."]
+        return [f"{number(table)}, as far as these methods saw: {seen}{where}."]
     said = []
+    if table.copies > 1:
+        said.append(
+            f"The table is of one of {table.copies:,} copies of the posterior, to which all draws "
+            "were brought; each copy has these modes, with the same probabilities within it."
+        )
     if len(modes) > MOST_ROWS:
         rest = modes[MOST_ROWS:]
         missing = sum(each.probability == 0 for each in rest)
@@ -125,4 +138,4 @@ def as_text(table: ModeTable) -> list[str]:
         ).rstrip()
         for line in range(len(shown) + 1)
     ]
-    return [f"Modes: {len(table.modes)}", *lines, *said]
+    return [f"Modes: {number(table)}", *lines, *said]

@@ -49,7 +49,6 @@ from harness.user.judge import (
     no_search,
     no_time_for_replicas,
     search_failed,
-    search_has_weight,
     seen_by_replicas,
     took_over,
 )
@@ -217,7 +216,7 @@ class _Auto:
 
         They exceed it where the draws have problems, or there is no log Z.
         """
-        searched = search_has_weight(scouted) and judged.search_is_sound
+        searched = scouted.search_has_weight and judged.search_is_sound
         if searched or found.method != "nuts" or scouted.by_bridge is None:
             return False
         left = self._steps.budget - self._steps.spent

@@ -24,7 +24,8 @@ _NEGLIGIBLE_CONSTANT = 0.01
 _PROPER = "Give every parameter a proper prior, or do not compare log Z between models."
 _PRECISE = 0.05
 """Error of a bridge, in nats, with which it alone tells what NUTS has seen integrates to, where no
-path arrives: in more than :data:`~harness.path.moves.MOST_DENSE` dimensions."""
+path arrives: in more than :data:`~harness.path.moves.MOST_DENSE` dimensions, or where one
+population of the search has all the weight."""
 
 PilotsEvidence = tuple[LogEvidence | None, list[Finding]]
 """Log Z as the pilots have it, None if they have none, and findings about it."""
@@ -118,14 +119,15 @@ def _too_rough(scouted: Scouted, search: list[LogEvidence]) -> Finding | None:
     """Report that the search's log Z is below that of the posterior's part which NUTS has seen.
 
     The whole is no less than a part of it.  So the search has lost some of the posterior, and casts
-    no doubt on NUTS, if there are two estimates for that part, a bridge and paths, that agree.  In
-    many dimensions no path may arrive in time; a precise bridge is enough then.  Where the draws
-    lack a part of the posterior that its proposal reaches, a bridge is below the whole, too.
+    no doubt on NUTS, if there are two estimates for that part, a bridge and paths, that agree.
+    Where no path arrives in time, a precise bridge is enough if the search is weak anyway.  Where
+    the draws lack a part of the posterior that its proposal reaches, a bridge is below the whole,
+    too.
     """
     bridge, near = _bridge(scouted), _near(scouted, bridge=False)
     if not search or bridge is None:
         return None
-    if not near and (_dimension(scouted) <= MOST_DENSE or bridge.mcse > _PRECISE):
+    if not near and (bridge.mcse > _PRECISE or not _arrives_nowhere(scouted)):
         return None
     by_search = evidence.combined_log_evidence(search).estimate
     by_paths = evidence.combined_log_evidence(near).estimate if near else None
@@ -139,6 +141,11 @@ def _too_rough(scouted: Scouted, search: list[LogEvidence]) -> Finding | None:
         f"The path from {scouted.origin} is too rough for log Z: {by_search.text} is less than "
         f"what NUTS has seen of the posterior integrates to, {bridge.text} by a bridge{also}.",
     )
+
+
+def _arrives_nowhere(scouted: Scouted) -> bool:
+    """Whether a search is weak anyway: in many dimensions, or with all weight in one population."""
+    return _dimension(scouted) > MOST_DENSE or not scouted.search_has_weight
 
 
 def _dimension(scouted: Scouted) -> int:

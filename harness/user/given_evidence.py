@@ -22,6 +22,8 @@ from harness.evidence import NORMALISED, LogEvidence
 from harness.fit import Fit
 from harness.forms.common import Engine
 from harness.model import Model
+from harness.modes.group import generated_group
+from harness.modes.symmetries import Symmetries
 from harness.temper import Statement
 from harness.temper import temper as rewritten
 from harness.user.about_program import about_unit_vectors, open_questions
@@ -38,7 +40,13 @@ from harness.user.prepare import prepare
 from harness.user.program import UserProgram
 from harness.user.sample import sample
 from harness.user.scout import BUDGET, prior_constant
-from harness.user.symmetrise import InOneCopy, symmetries_of, symmetrised
+from harness.user.symmetrise import (
+    InOneCopy,
+    brought_to_one_copy,
+    moves_freely,
+    symmetries_of,
+    symmetrised,
+)
 from harness.user.undefined import about_undefined, undefined_near
 
 Temper = Literal["no", "auto"]
@@ -51,6 +59,8 @@ _COPIES_SECONDS, _CLIMBS_SECONDS, _BESIDE_SECONDS = 4.0, 10.0, 1.0
 at places beside the draws."""
 _OWN_TERMS = re.compile(r"^\s*target\s*\+=(?!.*_(?:lpdf|lpmf|lupdf|lupmf|lcdf|lccdf)\s*\()")
 _DROPPING = re.compile(r"_lup[dm]f\s*\(")
+_PRECISE = 0.01
+"""Error of a bridge, in nats, with which it is not asked whether one copy is easier to reach."""
 _SHOWN = 3
 
 
@@ -182,6 +192,7 @@ class _Estimation:
         self._model: Model = program.model
         self._findings: list[Finding] = []
         self._refusals: list[str] = []
+        self._symmetries: Symmetries | None = None
 
     def result(self) -> GivenEvidence:
         model, given = self._model, self._given
@@ -199,18 +210,17 @@ class _Estimation:
         with self._clock.step("bridges", "bridge"):
             try:
                 if in_one_copy is None:
-                    bridges = bridged(density, points, seed=self._seed)
+                    bridges, in_one_copy = self._bridges(density, points, fit)
                 else:
                     draws = parameters_of(fit)
                     points = unconstrained(density, draws, given.source)
-                    one = bridged(in_one_copy, in_one_copy.points, seed=self._seed)
-                    bridges = one.times(in_one_copy.copies)
+                    bridges = self._in_one(in_one_copy)
             except (DataError, SamplingError) as error:
                 self._refusals.append(one_line(error).rstrip("."))
         if bridges is not None:
             self._refusals += bridges.problems
             with self._clock.step("looking for other modes", "modes"):
-                self._look_for_modes(density, draws, points, bridges)
+                self._look_for_modes(density, draws, points, bridges, in_one_copy)
         with self._clock.step("the prior", "prior"):
             constant = self._constant()
         self._findings += about_unit_vectors(density.unit_vectors, has_prior=self._what != "all")
@@ -266,14 +276,57 @@ class _Estimation:
         """
         try:
             with self._clock.step("copies of the posterior", "copies"):
-                symmetries = symmetries_of(self._model, fit, most_seconds=_COPIES_SECONDS)
-                made = symmetrised(self._model, fit, symmetries, seed=self._seed)
+                found = symmetries_of(self._model, fit, most_seconds=_COPIES_SECONDS)
+                self._symmetries = found
+                made = symmetrised(self._model, fit, found, seed=self._seed)
         except FAILURES:  # what the draws are is said by their diagnosis
             return fit, None
         if made is None:
             return fit, None
         self._findings.append(made.finding)
         return made.fit, made.in_one_copy
+
+    def _bridges(
+        self, density: BatchedDensity, points: FloatArray, fit: Fit
+    ) -> tuple[Bridges, InOneCopy | None]:
+        """Make bridges from draws whose chains move between copies of the posterior, if there are.
+
+        A bridge whose proposal has to reach many copies is poor, or cannot be trusted.  One that
+        sees a single copy may be better.
+
+        Returns
+        -------
+        Bridges, InOneCopy or None
+            The better bridges, and the copy that they see, if it is only one.
+
+        Raises
+        ------
+        DataError, SamplingError
+            If there are no bridges.
+        """
+        group = None if self._symmetries is None else generated_group(self._symmetries)
+        whole = None
+        try:
+            whole = bridged(density, points, seed=self._seed)
+            if group is None or (whole.sound and whole.log_evidence.mcse <= _PRECISE):
+                return whole, None
+            one = brought_to_one_copy(self._model, fit, group)
+            if one is None:
+                return whole, None
+            by_one = self._in_one(one)
+        except (DataError, SamplingError):
+            if whole is None:
+                raise
+            return whole, None
+        if (by_one.sound, -by_one.log_evidence.mcse) <= (whole.sound, -whole.log_evidence.mcse):
+            return whole, None
+        self._findings.append(moves_freely(one))
+        return by_one, one
+
+    def _in_one(self, in_one_copy: InOneCopy) -> Bridges:
+        """Make bridges that see one copy of the posterior, and count all."""
+        one = bridged(in_one_copy, in_one_copy.points, seed=self._seed)
+        return one.times(in_one_copy.copies)
 
     def _diagnose(self, fit: Fit) -> None:
         """Take over what the diagnosis of the draws says; its problems are refusals."""
@@ -305,10 +358,20 @@ class _Estimation:
         draws: Mapping[str, FloatArray],
         points: FloatArray,
         bridges: Bridges,
+        in_one_copy: InOneCopy | None,
     ) -> None:
+        """Refuse draws that lack a mode: in one copy, if they are in several.
+
+        Lengths behind unit vectors are drawn anew, so that points are not brought to another copy.
+        """
         if self._refusals:
             return
         total = bridges.log_evidence
+        if in_one_copy is not None and not density.unit_vectors:
+            draws, points = in_one_copy.values, in_one_copy.points
+            total = LogEvidence(total.value - math.log(in_one_copy.copies), total.mcse)
+        else:
+            in_one_copy = None
         log_mass = total.value
         found = other_modes(
             self._model,
@@ -317,6 +380,7 @@ class _Estimation:
             points,
             log_mass=log_mass,
             total=total,
+            in_one_copy=in_one_copy,
             most_seconds=_CLIMBS_SECONDS,
             seed=self._seed,
         )

@@ -25,8 +25,6 @@ from harness.user.scout import Scouted
 
 ROUGH = 1.0
 """Error of the search's log Z, in nats, above which agreement with its particles means little."""
-_FEWEST_POPULATIONS = 1.5
-"""Populations of equal weight that the search's are worth, below which one of them is all."""
 _HIGHER = 4.0
 """Standard errors by which the pilots' log Z is higher if a tempered run misses something."""
 
@@ -405,14 +403,6 @@ def _near_has(region: Region, scouted: Scouted) -> bool:
     return bool(scouted.near.share @ inside >= LEAST_SHARE / 2)
 
 
-def search_has_weight(scouted: Scouted) -> bool:
-    """Whether the search's weight is in more than one of its populations.
-
-    By their spread the error of log Z is 1 then, however far it is from the truth.
-    """
-    return scouted.search is not None and scouted.search.worth >= _FEWEST_POPULATIONS
-
-
 def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
     estimates = scouted.estimates[scouted.origin]
     rough = max(each.mcse for each in estimates)
@@ -436,7 +426,7 @@ def _agreement(compared: Comparison, scouted: Scouted) -> Finding:
             "Run longer (--draws), and compare with --method collapsed_tempering.",
         )
     reason = f"the standard error of its log Z is {rough:.1f}" if rough >= ROUGH else ""
-    if not search_has_weight(scouted):
+    if not scouted.search_has_weight:
         reason = "one of its populations of particles has nearly all their weight"
     if reason:
         return Finding(

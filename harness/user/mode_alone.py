@@ -25,6 +25,7 @@ from harness.seeds import derived_seed
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import unconstrained
 from harness.user.neighbourhood import Neighbourhood
+from harness.user.symmetrise import InOneCopy
 
 _SETTINGS = NutsSettings(chains=4, warmup=300, draws=500, parallel_chains=2)
 _MOST_SECONDS = 10.0
@@ -42,10 +43,13 @@ class Alone(NamedTuple):
         bridge from its draws cannot be relied on.
     points
         Draws in it, shape (n, D).
+    left
+        Whether NUTS that starts in it leaves it for where there are draws.
     """
 
     log_mass: LogEvidence | None
     points: FloatArray
+    left: bool = False
 
 
 class Walks(NamedTuple):
@@ -76,6 +80,8 @@ class ModesAlone:
         The draws on the unconstrained space, shape (chains, draws, D).
     variant
         The program whose density and draws these are.
+    in_one_copy
+        The copy that the draws are in, if all are in one of several; so are the masses.
     most_seconds
         Seconds of wall time for each run and each bridge, roughly; ten at most.
     seed
@@ -94,11 +100,12 @@ class ModesAlone:
         draws: FloatArray,
         *,
         variant: str = "target",
+        in_one_copy: InOneCopy | None = None,
         most_seconds: float,
         seed: int,
     ) -> None:
         self._model, self._density, self._draws = model, density, draws
-        self._variant = variant
+        self._variant, self._in_one_copy = variant, in_one_copy
         self._most_seconds, self._seed = min(most_seconds, _MOST_SECONDS), seed
         self.gradients = 0
         self._visited: Neighbourhood | None = None
@@ -112,9 +119,14 @@ class ModesAlone:
         return self._bridge(self._draws, self._seed)
 
     def of_mode(self, points: FloatArray) -> LogEvidence | None:
-        """Return the log of the integral of the density in a mode, as :meth:`sampled` does."""
+        """Return the log of the integral of the density in a mode, as :meth:`sampled` does.
+
+        It is that of 0 if NUTS leaves the mode.
+        """
         alone = self.sampled(points)
-        return None if alone is None else alone.log_mass
+        if alone is None:
+            return None
+        return LogEvidence(-np.inf, 0.0) if alone.left else alone.log_mass
 
     def sampled(self, points: FloatArray) -> Alone | None:
         """Sample a mode by itself.
@@ -127,7 +139,7 @@ class ModesAlone:
         Returns
         -------
         Alone or None
-            None if NUTS leaves the mode, or fails.
+            None if NUTS fails.
         """
         # With one seed, modes alike would have one error.
         self._sampled += 1
@@ -140,7 +152,7 @@ class ModesAlone:
         flat = draws.reshape(-1, draws.shape[2])
         outside = ~self._visited.holds(flat)
         if outside.mean() < _LEAST_OUTSIDE:
-            return None
+            return Alone(None, flat[outside], left=True)
         mixes = evidence.largest_r_hat(draws) <= R_HAT_PROBLEM
         mass = self._bridge(draws, seed) if mixes else None
         if mass is None:
@@ -164,13 +176,15 @@ class ModesAlone:
                 seed=seed,
             )
             self.gradients += gradients
-            return unconstrained(values, 2, self._density)
+            points = unconstrained(values, 2, self._density)
+            return points if self._in_one_copy is None else self._in_one_copy.brought(points)
         except HarnessError:
             return None
 
     def _bridge(self, draws: FloatArray, seed: int) -> LogEvidence | None:
+        density = self._density if self._in_one_copy is None else self._in_one_copy
         found, evaluations = mass_by_bridge(
-            self._density, draws, most_seconds=self._most_seconds, seed=seed
+            density, draws, most_seconds=self._most_seconds, seed=seed
         )
         self.gradients += evaluations
         return found

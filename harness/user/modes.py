@@ -23,20 +23,19 @@ from harness.modes.words import CLIMBS, listed, method_name
 from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
 from harness.user.neighbourhood import Neighbourhood
-from harness.user.other_modes import OtherModes, other_modes
+from harness.user.other_modes import LEAST_SHOWN, OtherModes, other_modes
 from harness.user.peaked_lengths import PeakedLengths
-from harness.user.symmetrise import COPIES
+from harness.user.symmetrise import COPIES, InOneCopy
 from harness.user.weigh import OFF, OFF_ERRORS
 
 NEGLIGIBLE, MATTERS = 1e-3, 0.01
 """Probabilities of a mode that the draws lack, below which it is fine, and from which a problem."""
-_NEGLIGIBLE_MASS = 1e-3
-"""Mass of a mode without draws, as a share of that of the largest one with draws, below which it is
-left out."""
 _CLIMBS_SHARE = 0.4
 """Share of the time after which no climbs begin that look for modes without draws."""
 _ALONE_SHARE = 0.2
 """Share of the time for each run that samples a mode by itself, and for each bridge."""
+_SHOWS = 2.0
+"""Standard errors from which on a small probability is more than 0."""
 _APART = 4.0
 """Standard errors by which copies' probabilities differ if the draws are wrong."""
 _WEIGHED = 0.95
@@ -57,6 +56,7 @@ def mode_table(
     elsewhere: OtherModes | None,
     *,
     total: LogEvidence | None,
+    in_one_copy: InOneCopy | None = None,
     most_seconds: float,
     seed: int,
 ) -> tuple[FoundModes | Exception, OtherModes]:
@@ -77,6 +77,9 @@ def mode_table(
         none, so that they are made.
     total
         Log of the integral of the density by a bridge from these draws, if there is one.
+    in_one_copy
+        A copy of the posterior, if it has more copies than the table shall list: the table is of
+        that one, to which the draws of all methods are brought.
     most_seconds
         Seconds of wall time after which it gives up.
     seed
@@ -95,8 +98,7 @@ def mode_table(
     """
     density = BatchedDensity(model.program("target"), model.data, threads=cores())
     # Thinned first: a tempered run in rounds may have a hundred times the draws that are looked at.
-    draws = _thinned(parameters_of(fit), MOST_FINAL)[0]
-    points = unconstrained(draws, 2, density)
+    draws, points = _drawn(fit, density, in_one_copy)
     peaked = PeakedLengths(density)
     visits = [_of_fit(fit, peaked, MOST_FINAL)]
     visits += [_of_fit(each, peaked, MOST_OTHER) for each in others.values()]
@@ -105,6 +107,10 @@ def mode_table(
         particles = unconstrained(values, 2, peaked)
         log_weight = np.repeat(search.log_weight[:, None], particles.shape[1], axis=1)
         visits.append(Visits("search", particles, log_weight, every=every))
+    if in_one_copy is not None:
+        visits = [replace(each, points=in_one_copy.brought(each.points)) for each in visits]
+        if total is not None:
+            total = LogEvidence(total.value - float(np.log(in_one_copy.copies)), total.mcse)
     if elsewhere is None:
         try:
             elsewhere = other_modes(
@@ -114,21 +120,31 @@ def mode_table(
                 points,
                 total=total,
                 others=[each.points.reshape(-1, density.dimension) for each in visits[1:]],
+                in_one_copy=in_one_copy,
                 most_seconds=_CLIMBS_SHARE * most_seconds,
                 seed=seed,
             )
         except FAILURES:  # the table is worth having without
             elsewhere = OtherModes((), None, 0, 0)
-    peaks = np.array([each.local.peak for each in elsewhere.that_matter(_NEGLIGIBLE_MASS)])
+    peaks = np.array([each.local.peak for each in elsewhere.that_matter(LEAST_SHOWN)])
     if len(peaks):
+        peaks = peaks if in_one_copy is None else in_one_copy.brought(peaks)
         visits.append(Visits(CLIMBS, peaks[None], np.zeros((1, len(peaks)))))
-    alone = ModesAlone(model, density, points, most_seconds=_ALONE_SHARE * most_seconds, seed=seed)
+    alone = ModesAlone(
+        model,
+        density,
+        points,
+        in_one_copy=in_one_copy,
+        most_seconds=_ALONE_SHARE * most_seconds,
+        seed=seed,
+    )
     try:
         found = find_modes(
             visits,
             peaked,
             effective=max(fewest_effective(fit), 1.0),
             masses=alone,
+            in_one_copy=in_one_copy,
             most_seconds=most_seconds,
             seed=seed,
         )
@@ -136,6 +152,24 @@ def mode_table(
         return error, elsewhere
     gradients = found.table.gradients + alone.gradients
     return replace(found, table=replace(found.table, gradients=gradients)), elsewhere
+
+
+def _drawn(
+    fit: Fit, density: BatchedDensity, in_one_copy: InOneCopy | None
+) -> tuple[dict[str, FloatArray], FloatArray]:
+    """Return some draws by parameter, shape (chains, draws, ...), and on the unconstrained space.
+
+    They are brought to a copy of the posterior, if one is given.
+    """
+    draws = _thinned(parameters_of(fit), MOST_FINAL)[0]
+    points = unconstrained(draws, 2, density)
+    if in_one_copy is None:
+        return draws, points
+    points = in_one_copy.brought(points)
+    flat = density.constrain(points.reshape(-1, points.shape[2]))
+    return {
+        name: each.reshape(*points.shape[:2], *each.shape[1:]) for name, each in flat.items()
+    }, points
 
 
 def fewest_effective(fit: Fit) -> float:
@@ -191,7 +225,7 @@ def mode_findings(table: ModeTable) -> list[Finding]:
         found.append(_lacking_small(small, table))
     if together:
         found.insert(0, _lacking_together(together, table))
-    return [*found, *_off_masses(table), *_copies(table), *_unseen(table)]
+    return [*found, *_off_masses(table), *_copies(table), *_unseen(table), *_left(table)]
 
 
 def problems_of_modes(table: ModeTable | None) -> list[Finding]:
@@ -248,7 +282,9 @@ def no_modes(error: Exception) -> Finding:
     return Finding(Severity.FINE, f"There is no table of modes: {said}.")
 
 
-def still_elsewhere(model: Model, fit: Fit, elsewhere: OtherModes) -> OtherModes:
+def still_elsewhere(
+    model: Model, fit: Fit, elsewhere: OtherModes, in_one_copy: InOneCopy | None = None
+) -> OtherModes:
     """Return what climbs found without the modes that a fit has draws in.
 
     Climbs are made once, beyond the draws that there were then.
@@ -261,14 +297,16 @@ def still_elsewhere(model: Model, fit: Fit, elsewhere: OtherModes) -> OtherModes
         The final draws.
     elsewhere
         What climbs found beyond other draws.
+    in_one_copy
+        A copy of the posterior, if draws and climbs are to be compared there.
     """
     if not elsewhere.that_matter():
         return elsewhere
-    density = PeakedLengths(BatchedDensity(model.program("target"), model.data, threads=cores()))
-    draws = _thinned(parameters_of(fit), MOST_FINAL)[0]
-    points = unconstrained(draws, 2, density)
+    density = BatchedDensity(model.program("target"), model.data, threads=cores())
+    points = PeakedLengths(density).of_draws(_drawn(fit, density, in_one_copy)[1])
     visited = Neighbourhood(points.reshape(-1, points.shape[2]))
-    inside = visited.holds(np.array([each.local.peak for each in elsewhere.modes]))
+    peaks = np.array([each.local.peak for each in elsewhere.modes])
+    inside = visited.holds(peaks if in_one_copy is None else in_one_copy.brought(peaks))
     left = [mode for mode, near in zip(elsewhere.modes, inside, strict=True) if not near]
     return replace(elsewhere, modes=tuple(left))
 
@@ -337,8 +375,9 @@ def _lacking(number: int, table: ModeTable) -> Finding:
         )
     share, error, _ = expected
     told = f"its probability is about {_told(number, table)}"
-    # So improbable, for so few effective draws, that it is no wonder.
-    if share + 3 * error < NEGLIGIBLE or share < min(3 * mode.error, MATTERS):
+    # So improbable, for so few effective draws, that it is no wonder; or not known to be there.
+    perhaps = share < min(_SHOWS * error, MATTERS)
+    if share + 3 * error < NEGLIGIBLE or share < min(3 * mode.error, MATTERS) or perhaps:
         return Finding(Severity.FINE, f"The draws lack {missing}, and {told}.")
     severity = Severity.PROBLEM if share >= MATTERS else Severity.WARNING
     return Finding(severity, f"The draws lack {missing}, although {told}.", what)
@@ -386,6 +425,17 @@ def _unseen(table: ModeTable) -> Iterable[Finding]:
             f"{table.unseen}, so there is a copy of mode 1, as probable as mode 1 itself.",
             "If the order of the index means nothing, give it one (an ordered vector), or treat "
             "the copies as one: log Z may lack them.",
+        )
+
+
+def _left(table: ModeTable) -> Iterable[Finding]:
+    """Report places that are no modes."""
+    if table.left:
+        places, they = ("a place", "it") if table.left == 1 else (f"{table.left} places", "them")
+        yield Finding(
+            Severity.FINE,
+            f"NUTS that starts in {places} without draws of the result, where another method has "
+            f"up to {table.left_share:.2g} of its own, leaves {they}: that is no mode.",
         )
 
 

@@ -52,6 +52,7 @@ def walked_past(
     visited: Neighbourhood,
     log_density: LogDensity,
     *,
+    of_draws: LogDensity,
     at_least: float,
     total: LogEvidence | None,
     most_seconds: float,
@@ -69,6 +70,8 @@ def walked_past(
         Their surroundings.
     log_density
         Log density and gradient at many points.
+    of_draws
+        The same where the draws may be; less if they are in one of several copies.
     at_least
         Log of the mass of a peak from which on it matters.
     total
@@ -91,7 +94,7 @@ def walked_past(
         return WalkedPast()
     if total is None:
         try:
-            made = bridged_in_time(log_density, points, most_seconds=most_seconds, seed=seed)
+            made = bridged_in_time(of_draws, points, most_seconds=most_seconds, seed=seed)
         except FAILURES:  # for example, there are too many dimensions for the draws
             return WalkedPast()
         total = made.bridges.log_evidence

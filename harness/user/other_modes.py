@@ -20,7 +20,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from harness import evidence
-from harness.arrays import FloatArray
+from harness.arrays import FloatArray, LogDensity
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.timed import seconds_a_point
@@ -35,9 +35,11 @@ from harness.user.mode_alone import ModesAlone
 from harness.user.narrow_peaks import WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.peaked_lengths import PeakedLengths
+from harness.user.symmetrise import InOneCopy
 
-LEAST_MASS = 0.01
-"""Mass of a mode, as a share of that of the draws, from which on it matters."""
+LEAST_MASS, LEAST_SHOWN = 0.01, 1e-3
+"""Mass of a mode, as a share of that of the draws, from which on it matters, and from which on it
+is shown and weighed."""
 _KNOWN = 8
 """Climbs from draws, whose ends are the modes that the draws know."""
 _FIRST_BATCH, _BATCH = 32, 256
@@ -134,6 +136,7 @@ def other_modes(
     total: LogEvidence | None = None,
     others: Iterable[FloatArray] = (),
     variant: str = "target",
+    in_one_copy: InOneCopy | None = None,
     most_seconds: float = np.inf,
     seed: int,
 ) -> OtherModes:
@@ -161,6 +164,9 @@ def other_modes(
         Points (n, D) of other methods, which know the modes that they are in.
     variant
         The program whose density and draws these are.
+    in_one_copy
+        The copy of the posterior that all draws are in, if they are in one of several; masses are
+        of this copy.  Climbs begin in it, and where they end is brought to it.
     most_seconds
         Seconds of wall time after which no further climbs begin, and no further peaks are examined.
     seed
@@ -168,7 +174,7 @@ def other_modes(
     """
     peaked = PeakedLengths(density)
     own_points, points = points, peaked.of_draws(points)
-    search = _Search(peaked, points, others)
+    search = _Search(peaked, points, others, in_one_copy)
     rng = np.random.default_rng([seed, 21])
     flat = points.reshape(-1, points.shape[2])
     own = np.empty((0, flat.shape[1]))
@@ -214,6 +220,7 @@ def other_modes(
         density,
         own_points,
         variant=variant,
+        in_one_copy=in_one_copy,
         most_seconds=_ALONE_SHARE * most_seconds,
         seed=seed,
     )
@@ -222,8 +229,8 @@ def other_modes(
         if len(kept) == _KEPT:
             break
         if not any(each.holds(mode.local.peak) for each in kept):
-            matters = mode.log_mass >= log_mass + np.log(LEAST_MASS)
-            kept.append(_weighed(mode, search, alone, seed) if matters else mode)
+            shown = mode.log_mass >= log_mass + np.log(LEAST_SHOWN)
+            kept.append(_weighed(mode, search, alone, seed) if shown else mode)
     kept.sort(key=lambda each: -each.log_mass)
     spent = search.gradients + alone.gradients
     return OtherModes(tuple(kept), log_mass, peaks.climbs, spent)
@@ -237,7 +244,7 @@ def _weighed(mode: OtherMode, search: _Search, alone: ModesAlone, seed: int) -> 
     """
     peak, scale = mode.local.peak, search.visited.spread
     sampled = alone.sampled(peak[None])
-    if sampled is not None:
+    if sampled is not None and not sampled.left:
         mode = mode._replace(drawn=sampled.points)
         if sampled.log_mass is not None:
             return mode._replace(log_mass=float(sampled.log_mass.value))
@@ -313,10 +320,14 @@ class _Search:
     """Climbs in coordinates in which the draws have mean 0 and standard deviation 1."""
 
     def __init__(
-        self, density: PeakedLengths, points: FloatArray, others: Iterable[FloatArray]
+        self,
+        density: PeakedLengths,
+        points: FloatArray,
+        others: Iterable[FloatArray],
+        in_one_copy: InOneCopy | None,
     ) -> None:
         flat = points.reshape(-1, points.shape[2])
-        self._density, self.gradients = density, 0
+        self._density, self._in_one_copy, self.gradients = density, in_one_copy, 0
         self.visited = Neighbourhood(flat, others)
         self._ends, self._heights = np.empty((0, flat.shape[1])), np.empty(0)
         self._whitened_ends = self._ends
@@ -351,6 +362,7 @@ class _Search:
         there are ``several`` modes, or climbs find a further one.
         """
         began, before, made = time.perf_counter(), self.gradients, 0
+        start = self._brought(start)
         steps = [LONGEST_STEP, _BOLD_STEP if bold else LONGEST_STEP]
         ends, heights, numbers = [np.empty((0, start.shape[1]))], [np.empty(0)], []
         while made < len(start) and (several or self.gradients - before < _GRADIENTS):
@@ -375,10 +387,11 @@ class _Search:
             finally:
                 self._until = np.inf
             arrived = np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
-            several = several or not np.all(self.visited.holds(climbed.points[arrived]))
-            ends.append(climbed.points[arrived])
+            there = self._brought(climbed.points[arrived])
+            several = several or not np.all(self.visited.holds(there))
+            ends.append(there)
             heights.append(climbed.height[arrived])
-            self._know(climbed.points[arrived], climbed.height[arrived])
+            self._know(there, climbed.height[arrived])
             numbers += [made + int(k) for k in arrived]
             made += len(batch)
             # Climbs may pass places where the density takes much longer than among the draws.
@@ -387,6 +400,15 @@ class _Search:
         points, height = np.concatenate(ends), np.concatenate(heights)
         kept = self._distinct(points, height)
         return _Peaks(points[kept], np.array(numbers, dtype=np.intp)[kept], made)
+
+    @property
+    def _of_draws(self) -> LogDensity:
+        """The density where the draws may be."""
+        return self if self._in_one_copy is None else self._in_one_copy
+
+    def _brought(self, points: FloatArray) -> FloatArray:
+        """Return points (n, D) in the copy that the draws are in, if that is one of several."""
+        return points if self._in_one_copy is None else self._in_one_copy.brought(points)
 
     def _know(self, points: FloatArray, height: FloatArray) -> None:
         """Take in where climbs ended; of the different ends the highest are kept."""
@@ -434,6 +456,7 @@ class _Search:
             points,
             self.visited,
             self,
+            of_draws=self._of_draws,
             at_least=at_least,
             total=total,
             most_seconds=most_seconds,
@@ -449,7 +472,7 @@ class _Search:
         far below.
         """
         points, log_proposal = self.visited.gaussian(_BOUND_POINTS, rng)
-        log_weight = self(points)[0] - log_proposal
+        log_weight = self._of_draws(points)[0] - log_proposal
         return float(logsumexp(log_weight) - np.log(20 * len(log_weight)))
 
     def _distinct(self, points: FloatArray, height: FloatArray) -> list[int]:

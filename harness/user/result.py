@@ -241,6 +241,7 @@ class UserFit:
                 for name, row in self.summary().items()
             },
             "modes": None if self.modes is None else [_mode(each) for each in self.modes.modes],
+            "mode_copies": 1 if self.modes is None else self.modes.copies,
             **({"replicas": self.replicas} if self.replicas else {}),
             "diagnosis": [
                 {

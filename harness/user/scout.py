@@ -53,6 +53,8 @@ _ALL, _ALL_ALONE, _LEAST = 0.6, 0.9, 0.05
 """Shares of it for everything together, likewise, and that each other leg has in any case."""
 _FEWEST_EACH = 100
 """Effective draws of each chain, in its slowest coordinate, from which on R-hat may be chance."""
+_FEWEST_POPULATIONS = 1.5
+"""Populations of equal weight that the search's are worth, below which one of them is all."""
 _NEAR = "a Gaussian fitted to draws of NUTS"
 BRIDGE = "draws of NUTS themselves"
 """Origin of an estimate by bridge sampling, beside the near leg or in its place."""
@@ -144,6 +146,14 @@ class Scouted:
     def by_bridge(self) -> LogEvidence | None:
         """Log Z by a bridge from the draws of NUTS; None if there is none."""
         return next(iter(self.estimates.get(BRIDGE, ())), None)
+
+    @property
+    def search_has_weight(self) -> bool:
+        """Whether the search's weight is in more than one of its populations.
+
+        By their spread the error of log Z is 1 otherwise, however far it is from the truth.
+        """
+        return self.search is not None and self.search.worth >= _FEWEST_POPULATIONS
 
     @property
     def prior_and_integral(self) -> PriorDraws | None:

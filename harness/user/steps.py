@@ -88,6 +88,8 @@ It is an average.  With Stan's 0.8 nearly all is accepted near the base, and on 
 (docs/hard/many_wells.md) 0.3 near the target.  Pseudo-samples move together, so that a step which
 suits one diverges for another in the neck of a hierarchical prior, and log Z is too high.
 """
+_MOST_LISTED = 6
+"""Copies of the posterior up to which the table of modes lists the modes in each of them."""
 _ROUND_WARMUP = 150
 """Most warm-up iterations of such a round, if they adapt the step size only."""
 _log = logging.getLogger(__name__)
@@ -111,7 +113,8 @@ class Steps:
         Modes where climbs from other starting points ended and no method had draws, once the first
         table of modes has been made.
     found
-        The modes of the result that the last table was made of.
+        The modes of the result that the last table was made of, by which its draws may be weighed;
+        None if the table is of one of many copies.
     unfinished
         Where runs that have finished are kept until the call has.
     chosen_steps
@@ -139,6 +142,7 @@ class Steps:
         self.found: FoundModes | None = None
         self._symmetries: Symmetries | None = None
         self._copies: Group | None = None
+        self._one_of_many: InOneCopy | None = None
         self._have_modes: tuple[Fit | None, Fit | None, Fit | None] = (None, None, None)
 
     @property
@@ -222,6 +226,9 @@ class Steps:
             return fit, None
         remember(spread, [made.finding])
         self._copies = made.in_one_copy.copy.group
+        # Lengths behind unit vectors are drawn anew, and so are not brought to another copy.
+        if len(self._copies) > _MOST_LISTED and not made.in_one_copy.density.unit_vectors:
+            self._one_of_many = made.in_one_copy
         return spread, made.in_one_copy
 
     def tempered(
@@ -418,26 +425,30 @@ class Steps:
                     self.search,
                     self.elsewhere,
                     total=self.by_bridge if result.method == "nuts" else None,
+                    in_one_copy=self._one_of_many,
                     most_seconds=MODES_SHARE * self.budget,
                     seed=self.seed,
                 )
                 if isinstance(found, Exception):
-                    left = still_elsewhere(self.program.model, result.fit, self.elsewhere)
+                    left = still_elsewhere(
+                        self.program.model, result.fit, self.elsewhere, self._one_of_many
+                    )
                     remember(result.fit, [no_modes(found), *found_by_climbs(left)])
                     return result
         except Exception as error:  # a fault of ours must not cost the draws either
             _tolerate(error, "The table of modes failed.")
             remember(result.fit, [no_modes(error)])
             return result
-        self.found = found
-        table, told = found.table, []
-        weighed = self._weighed(result.fit, found)
+        table, told, weighed = found.table, [], None
+        if self._one_of_many is None:
+            self.found = found
+            weighed = self._weighed(result.fit, found)
         if weighed is not None:
             result = replace(result, fit=weighed.fit)
             by_mass = log_evidence_by_mass(weighed)
             table, told = weighed.table, [weighed.finding, *by_mass]
             self._have_modes = (result.fit, result.nuts, result.tempered)
-        elif result.method != "nuts" and not weighed_by_points(found):
+        elif self.found is not None and result.method != "nuts" and not weighed_by_points(found):
             table = self._beside_masses(found)
         climbs = 0 if before is self.elsewhere else self.elsewhere.gradients
         attrs = result.fit.tree.attrs

@@ -26,6 +26,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, R_HAT_WARNING, Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
+from harness.errors import HarnessError
 from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
@@ -124,10 +125,31 @@ class InOneCopy:
         return group.values(self.copy.brought(group.rows(values)))
 
     def brought(self, points: FloatArray) -> FloatArray:
-        """Return other points of the unconstrained space, shape (..., D), brought to this copy."""
-        flat = points.reshape(-1, points.shape[-1])
-        values = self.brought_values(self.density.constrain(flat))
-        return self.density.unconstrain_draws(values, lengths="one").reshape(points.shape)
+        """Return other points of the unconstrained space, shape (..., D), brought to this copy.
+
+        One that lies at the edge of the support, so that it has no image, stays where it is.
+        """
+        brought = points.reshape(-1, points.shape[-1]).copy()
+        rows = self.copy.group.rows(self.density.constrain(brought))
+        elsewhere = np.flatnonzero(self.copy.nearest(rows) != 0)
+        if elsewhere.size:
+            images = self.copy.group.values(self.copy.brought(rows[elsewhere]))
+            brought[elsewhere] = self._unconstrained(images, brought[elsewhere])
+        return brought.reshape(points.shape)
+
+    def _unconstrained(self, values: Values, otherwise: FloatArray) -> FloatArray:
+        """Return the points of draws (n, ...) by parameter; others (n, D) where there are none."""
+        try:
+            found = self.density.unconstrain_draws(values, lengths="one")
+        except HarnessError:
+            if len(otherwise) == 1:
+                return otherwise
+            each = [
+                self._unconstrained({name: v[k : k + 1] for name, v in values.items()}, point[None])
+                for k, point in enumerate(otherwise)
+            ]
+            return np.concatenate(each)
+        return np.where(np.all(np.isfinite(found), axis=1)[:, None], found, otherwise)
 
 
 def symmetries_of(model: Model, fit: Fit, *, most_seconds: float) -> Symmetries:
@@ -172,44 +194,66 @@ def symmetrised(
     seed
         Seed of the choice among copies.
     """
-    density = _density(model)
-    draws = _drawn(fit, density)
-    shape = next(iter(draws.values())).shape[:2]
-    flat = _flat(draws)
     group = known
     if group is None:
+        draws = _drawn(fit, _density(model))
         most = R_HAT_WARNING if doubts_about_draws(fit) else _MIXED
         needed = Symmetries(
             tuple(each for each in symmetries.changes if not _is_mixed(each, draws, most)),
             symmetries.centres,
         )
         group = generated_group(needed) if needed.changes else None
-    if group is None or len(group) < 2:
+    one = None if group is None else brought_to_one_copy(model, fit, group)
+    if group is None or one is None:
         return None
-    rows = group.rows(flat)
-    height = density(density.unconstrain_draws(flat, lengths="one"))[0]
-    copy = copy_around(group, rows, rows[height.argmax()])
-    in_one_copy = copy.brought(rows)
-    r_hat = evidence.largest_r_hat(in_one_copy.reshape(*shape, -1))
-    if not r_hat <= R_HAT_PROBLEM:
-        return None
-    values = _spread(group, in_one_copy, shape, seed)
-    one = group.values(in_one_copy)
-    before, after = (density(density.unconstrain_draws(v, lengths="one"))[0] for v in (one, values))
-    if not equal(before, after):
+    shape, drawn = one.points.shape[:2], parameters_of(fit)
+    values = _spread(group, group.rows(_flat(one.values)), shape, seed)
+    if not equal(_heights(one.density, _flat(one.values)), _heights(one.density, values)):
         return None
     made = with_parameters(
-        fit, {name: values[name].reshape(draws[name].shape) for name in parameters_of(fit)}
+        fit, {name: values[name].reshape(each.shape) for name, each in drawn.items()}
     )
     made.tree.attrs[COPIES] = len(group)
-    kept = InOneCopy(
+    return Symmetrised(made, one, _finding(group, one.r_hat, before=known is not None))
+
+
+def brought_to_one_copy(model: Model, fit: Fit, group: Group) -> InOneCopy | None:
+    """Bring draws to one copy; None if there are no others, or the chains disagree in it.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    fit
+        Unweighted draws.
+    group
+        Leaves the model's density.
+    """
+    if len(group) < 2:
+        return None
+    density = _density(model)
+    draws = _drawn(fit, density)
+    shape = next(iter(draws.values())).shape[:2]
+    flat = _flat(draws)
+    rows, height = group.rows(flat), _heights(density, flat)
+    copy = copy_around(group, rows, rows[height.argmax()])
+    brought = copy.brought(rows)
+    r_hat = evidence.largest_r_hat(brought.reshape(*shape, -1))
+    one = group.values(brought)
+    if not (r_hat <= R_HAT_PROBLEM and equal(height, _heights(density, one))):
+        return None
+    return InOneCopy(
         density,
         copy,
         {name: each.reshape(draws[name].shape) for name, each in one.items()},
         density.unconstrain_draws(one).reshape(*shape, -1),
         r_hat,
     )
-    return Symmetrised(made, kept, _finding(group, r_hat, before=known is not None))
+
+
+def _heights(density: BatchedDensity, values: Values) -> FloatArray:
+    """Return log densities of draws (n, ...) by parameter, with lengths 1 behind unit vectors."""
+    return density(density.unconstrain_draws(values, lengths="one"))[0]
 
 
 def _density(model: Model) -> BatchedDensity:
@@ -263,16 +307,30 @@ def _balanced(count: int, shape: tuple[int, ...], seed: int) -> npt.NDArray[np.i
     return np.concatenate(copies)
 
 
+def moves_freely(in_one_copy: InOneCopy) -> Finding:
+    """Report that log Z is by a bridge in one copy, although the draws are in all."""
+    return Finding(
+        Severity.FINE,
+        f"The draws are in {in_one_copy.copies:,} copies of the posterior, which have the same "
+        f"density: {_different(in_one_copy.copy.group)}. The bridge sees one of them, to which the "
+        "draws were brought, and log Z counts all.",
+    )
+
+
 def _finding(group: Group, r_hat: float, *, before: bool) -> Finding:
     """Say what has been done, and what copies are; whether other chains have shown it before."""
-    told = sorted({in_words(group, each) for each in range(1, len(group))}, key=len)
-    more = f", and {len(told) - _MOST_TOLD} more kinds" if len(told) > _MOST_TOLD else ""
-    how = " or ".join(f"with {each}" for each in told[:_MOST_TOLD])
     seen = "There are" if before else "The chains do not move freely between"
     return Finding(
         Severity.FINE if r_hat <= R_HAT_WARNING else Severity.WARNING,
         f"{seen} {len(group)} copies of the posterior, which have the same density: "
-        f"{how}{more}. The draws were brought to one copy, where R-hat is at "
+        f"{_different(group)}. The draws were brought to one copy, where R-hat is at "
         f"most {r_hat:.3f}, and then each to one that was chosen at random.",
         "" if r_hat <= R_HAT_WARNING else "Take more draws.",
     )
+
+
+def _different(group: Group) -> str:
+    """Say what is different in the copies."""
+    told = sorted({in_words(group, each) for each in range(1, len(group))}, key=len)
+    more = f", and {len(told) - _MOST_TOLD} more kinds" if len(told) > _MOST_TOLD else ""
+    return " or ".join(f"with {each}" for each in told[:_MOST_TOLD]) + more
