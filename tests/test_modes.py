@@ -17,10 +17,11 @@ from harness.engine.unit_vectors import Lengths
 from harness.errors import DataError, SamplingError
 from harness.modes import Mode, ModeTable, Visits, find, find_modes
 from harness.modes.climb import Box, climb
-from harness.modes.find import _Timed, thinning
+from harness.modes.find import _Timed
 from harness.modes.local_mass import local_log_mass
 from harness.modes.permutations import Permutation, shared_indices
 from harness.modes.regions import Search, crossings, find_regions
+from harness.modes.visits import thinning
 from harness.modes.words import MOST_ROWS, as_text, remarks, rows
 
 CHAINS, DRAWS = 4, 1000

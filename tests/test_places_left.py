@@ -13,8 +13,9 @@ from harness.diagnosis import Severity
 from harness.evidence import LogEvidence
 from harness.modes import ModeTable
 from harness.modes import find as finding
-from harness.modes.find import Visits, find_modes
+from harness.modes.find import find_modes
 from harness.modes.table import Mode
+from harness.modes.visits import Visits
 from harness.user.modes import mode_findings
 
 PLACES = np.array([[0.0, 0.0], [12.0, 0.0], [0.0, 14.0], [-16.0, 3.0]])

@@ -13,8 +13,9 @@ Statistical Society B 62(4), 795-809.
 """
 
 from harness.modes.by_mass import ShareByMass
-from harness.modes.find import FoundModes, Visits, find_modes
+from harness.modes.find import FoundModes, find_modes
 from harness.modes.table import Mode, ModeTable
 from harness.modes.target import Target
+from harness.modes.visits import Visits
 
 __all__ = ["FoundModes", "Mode", "ModeTable", "ShareByMass", "Target", "Visits", "find_modes"]

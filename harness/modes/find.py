@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +13,13 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.engine.timed import seconds_a_point
 from harness.errors import SamplingError
-from harness.evidence import Estimate, normalised_weights
 from harness.modes.by_mass import ShareByMass, shares_by_mass
 from harness.modes.find_copies import CopiesAmong
 from harness.modes.local_mass import local_log_mass
 from harness.modes.regions import Labels, Regions, Search, crossings, find_regions
 from harness.modes.table import Mode, ModeTable, labels_of
-from harness.modes.target import Target
+from harness.modes.target import Masses, OneOfMany, Target
+from harness.modes.visits import Visits
 
 MOST_FINAL, MOST_OTHER = 4000, 1000
 """Draws of the final method, and of each other one, that are assigned to modes."""
@@ -59,85 +58,6 @@ _MATTERS = float(np.log(1e-3))
 
 
 @dataclass(frozen=True)
-class Visits:
-    """Draws of one method.
-
-    Attributes
-    ----------
-    method
-        Its name.
-    points
-        Draws on the unconstrained space, shape (chains, draws, D), or (chains, draws, N, D) if each
-        has N pseudo-samples.
-    log_weight
-        Their log weights, shape (chains, draws), or (chains, draws, N).  In the latter case
-        pseudo-samples are weighted against each other, draw by draw; otherwise draws are.
-    chain
-        Whether each chain's draws follow each other as NUTS made them, at the target.
-    every
-        The method made so many draws for each of these.
-    separate
-        Whether each chain's draws depend on each other in no order.
-    systems
-        Independent runs that each chain has one after the other, all draws alike in weight.
-    """
-
-    method: str
-    points: FloatArray
-    log_weight: FloatArray
-    chain: bool = False
-    every: int = 1
-    separate: bool = False
-    systems: int = 1
-
-    def thinned(self, most: int) -> Visits:
-        """Return every k-th draw of each chain, at most so many in all."""
-        step = thinning(self.points.shape[:-1], most)
-        return replace(
-            self,
-            points=self.points[:, ::step],
-            log_weight=self.log_weight[:, ::step],
-            every=step * self.every,
-            systems=systems_left(self.systems, self.log_weight.shape[1], step),
-        )
-
-    @property
-    def weight(self) -> FloatArray:
-        """Weights that sum to one over all draws, of the same shape as the log weights."""
-        if self.log_weight.ndim == 3:
-            draws = self.log_weight.shape[0] * self.log_weight.shape[1]
-            share: FloatArray = normalised_weights(self.log_weight) / draws
-            return share
-        return normalised_weights(self.log_weight.ravel()).reshape(self.log_weight.shape)
-
-    def probability(self, inside: FloatArray) -> Estimate:
-        """Estimate a probability from the indicator of each draw, of the shape of the weights."""
-        if self.log_weight.ndim == 3:
-            weight = normalised_weights(self.log_weight)
-            return evidence.expectation((weight * inside).sum(axis=2))
-        if self.systems > 1:
-            return evidence.expectation(inside, systems=self.systems)
-        return evidence.weighted_expectation(inside, self.log_weight, separate=self.separate)
-
-
-def thinning(shape: Sequence[int], most: int) -> int:
-    """Return k such that every k-th draw is kept, of draws with the leading axes (chains, draws).
-
-    They are at most so many then, unless a chain's are too few for a Monte Carlo error.
-    """
-    step = max(1, -(-int(np.prod(shape)) // most))
-    return max(1, min(step, shape[1] // 8))
-
-
-def systems_left(systems: int, draws: int, step: int) -> int:
-    """Return the systems of a chain's draws if every ``step``-th is kept; 1 if they no longer show.
-
-    They do as long as a draw is kept at the same place of each.
-    """
-    return systems if draws % systems == 0 and (draws // systems) % step == 0 else 1
-
-
-@dataclass(frozen=True)
 class FoundModes:
     """The table of modes, and the draws that it rests on.
 
@@ -163,30 +83,6 @@ class FoundModes:
     scale: FloatArray
     by_mass: Mapping[int, ShareByMass]
     inside: Sequence[FloatArray]
-
-
-class Masses(Protocol):
-    """Integrals of the density that need more than points around a peak."""
-
-    def of_draws(self) -> evidence.LogEvidence | None:
-        """Return the log of the integral that the final draws stand for; None if not known."""
-
-    def of_mode(self, points: FloatArray, /) -> evidence.LogEvidence | None:
-        """Return that of a mode, given points (n, D) in it; None if not known.
-
-        The log of 0 tells that chains which start there leave it.
-        """
-
-
-class OneOfMany(Protocol):
-    """A copy of a posterior that has many copies, which have the same density."""
-
-    @property
-    def copies(self) -> int:
-        """Number of copies."""
-
-    def brought(self, points: FloatArray, /) -> FloatArray:
-        """Return points (..., D), each brought to this copy."""
 
 
 def find_modes(

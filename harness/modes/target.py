@@ -1,4 +1,4 @@
-"""What the table of modes needs of a program: its log density, names and shapes."""
+"""What the table of modes needs of a program: its log density, names, shapes, masses and copies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.engine.unit_vectors import Lengths
+from harness.evidence import LogEvidence
 
 
 class Target(Protocol):
@@ -39,3 +40,27 @@ class Target(Protocol):
         DataError
             If one lies outside its support.
         """
+
+
+class Masses(Protocol):
+    """Integrals of the density that need more than points around a peak."""
+
+    def of_draws(self) -> LogEvidence | None:
+        """Return the log of the integral that the final draws stand for; None if not known."""
+
+    def of_mode(self, points: FloatArray, /) -> LogEvidence | None:
+        """Return that of a mode, given points (n, D) in it; None if not known.
+
+        The log of 0 tells that chains which start there leave it.
+        """
+
+
+class OneOfMany(Protocol):
+    """A copy of a posterior that has many copies, which have the same density."""
+
+    @property
+    def copies(self) -> int:
+        """Number of copies."""
+
+    def brought(self, points: FloatArray, /) -> FloatArray:
+        """Return points (..., D), each brought to this copy."""

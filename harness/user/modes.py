@@ -18,7 +18,8 @@ from harness.fit import Fit
 from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable, Visits, find_modes
-from harness.modes.find import MOST_FINAL, MOST_OTHER, systems_left, thinning
+from harness.modes.find import MOST_FINAL, MOST_OTHER
+from harness.modes.visits import systems_left, thinning
 from harness.modes.words import CLIMBS, listed, method_name
 from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
