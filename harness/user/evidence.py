@@ -127,7 +127,7 @@ def _too_rough(scouted: Scouted, search: list[LogEvidence]) -> Finding | None:
     bridge, near = _bridge(scouted), _near(scouted, bridge=False)
     if not search or bridge is None:
         return None
-    if not near and (bridge.mcse > _PRECISE or not _arrives_nowhere(scouted)):
+    if not near and (bridge.mcse > _PRECISE or not _is_weak(scouted)):
         return None
     by_search = evidence.combined_log_evidence(search).estimate
     by_paths = evidence.combined_log_evidence(near).estimate if near else None
@@ -143,7 +143,7 @@ def _too_rough(scouted: Scouted, search: list[LogEvidence]) -> Finding | None:
     )
 
 
-def _arrives_nowhere(scouted: Scouted) -> bool:
+def _is_weak(scouted: Scouted) -> bool:
     """Whether a search is weak anyway: in many dimensions, or with all weight in one population."""
     return _dimension(scouted) > MOST_DENSE or not scouted.search_has_weight
 
