@@ -167,10 +167,10 @@ def _drawn(
     if in_one_copy is None:
         return draws, points
     points = in_one_copy.brought(points)
-    flat = density.constrain(points.reshape(-1, points.shape[2]))
-    return {
-        name: each.reshape(*points.shape[:2], *each.shape[1:]) for name, each in flat.items()
-    }, points
+    chains, count, dimension = points.shape
+    flat = density.constrain(points.reshape(-1, dimension))
+    draws = {name: each.reshape(chains, count, *each.shape[1:]) for name, each in flat.items()}
+    return draws, points
 
 
 def fewest_effective(fit: Fit) -> float:
