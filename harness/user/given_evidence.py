@@ -369,7 +369,7 @@ class _Estimation:
         total = bridges.log_evidence
         if in_one_copy is not None and not density.unit_vectors:
             draws, points = in_one_copy.values, in_one_copy.points
-            total = LogEvidence(total.value - math.log(in_one_copy.copies), total.mcse)
+            total = in_one_copy.part_of(total)
         else:
             in_one_copy = None
         log_mass = total.value

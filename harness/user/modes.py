@@ -110,8 +110,7 @@ def mode_table(
         visits.append(Visits("search", particles, log_weight, every=every))
     if in_one_copy is not None:
         visits = [replace(each, points=in_one_copy.brought(each.points)) for each in visits]
-        if total is not None:
-            total = LogEvidence(total.value - float(np.log(in_one_copy.copies)), total.mcse)
+        total = None if total is None else in_one_copy.part_of(total)
     if elsewhere is None:
         try:
             elsewhere = other_modes(

@@ -27,6 +27,7 @@ from harness.diagnosis import R_HAT_PROBLEM, R_HAT_WARNING, Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.errors import HarnessError
+from harness.evidence import LogEvidence
 from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
@@ -119,10 +120,9 @@ class InOneCopy:
         spread = _spread(self.copy.group, rows, shape, seed)
         return {name: spread[name].reshape(each.shape) for name, each in values.items()}
 
-    def brought_values(self, values: Values) -> dict[str, FloatArray]:
-        """Return other draws by parameter, shape (n, ...), each brought to this copy."""
-        group = self.copy.group
-        return group.values(self.copy.brought(group.rows(values)))
+    def part_of(self, whole: LogEvidence) -> LogEvidence:
+        """Return the log integral in this copy, given that of the density in all of them."""
+        return whole.minus(LogEvidence(float(np.log(self.copies)), 0.0))
 
     def brought(self, points: FloatArray) -> FloatArray:
         """Return other points of the unconstrained space, shape (..., D), brought to this copy.
@@ -130,10 +130,12 @@ class InOneCopy:
         One that lies at the edge of the support, so that it has no image, stays where it is.
         """
         brought = points.reshape(-1, points.shape[-1]).copy()
-        rows = self.copy.group.rows(self.density.constrain(brought))
-        elsewhere = np.flatnonzero(self.copy.nearest(rows) != 0)
+        group = self.copy.group
+        rows = group.rows(self.density.constrain(brought))
+        elements = self.copy.nearest(rows)
+        elsewhere = np.flatnonzero(elements != 0)
         if elsewhere.size:
-            images = self.copy.group.values(self.copy.brought(rows[elsewhere]))
+            images = group.values(group.applied(elements[elsewhere], rows[elsewhere]))
             brought[elsewhere] = self._unconstrained(images, brought[elsewhere])
         return brought.reshape(points.shape)
 
