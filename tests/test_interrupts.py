@@ -12,6 +12,7 @@ from survival_world import PACKAGE, finish, started
 
 from harness.engine.signals import (
     ENDING,
+    StoppedBySignal,
     exit_status,
     interrupted_by_signals,
     interrupts_put_off,
@@ -28,10 +29,16 @@ def test_the_block_is_finished_first(number: signal.Signals) -> None:
             os.kill(os.getpid(), number)
             done.append("written")
 
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted_by_signals(), pytest.raises(StoppedBySignal):
         interrupted_while_writing()
     assert done == ["written"]
     assert signal.getsignal(number) is before
+
+
+def test_a_signal_that_was_put_off_reaches_its_usual_handler() -> None:
+    with pytest.raises(KeyboardInterrupt) as raised, interrupts_put_off():
+        os.kill(os.getpid(), signal.SIGINT)
+    assert raised.type is KeyboardInterrupt  # Python's own, not ours
 
 
 def test_nothing_happens_without_a_signal_or_outside_the_main_thread() -> None:

@@ -16,15 +16,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
 from harness.engine.cores import cores
+from harness.engine.futures import done_soon, sent
 from harness.engine.processes import children_end_with_us, terminate_descendants
 from harness.engine.program import StanProgram
-from harness.engine.signals import interrupts_put_off
 from harness.engine.staging import made_once
 from harness.engine.stanc import run_stanc
 from harness.engine.toolchain import CmdStan
@@ -33,8 +33,6 @@ from harness.folders import cache_folder
 
 # CmdStanPy writes the executable beside the source; both lie in the program's own folder.
 _EXE_SUFFIX = ".exe" if os.name == "nt" else ""
-
-_SECONDS_A_WAIT = 0.5
 
 # What CmdStan's makefile takes from the environment and gives to the compilers.
 _FLAGS = (
@@ -166,13 +164,10 @@ def compile_programs(
         return compiled
     compilers = _Compilers()
     with ThreadPoolExecutor(min(workers or cores(), len(missing))) as pool:
-        with interrupts_put_off():  # an exception within would leave the pool locked
-            waiting = {pool.submit(_compile, entry, cmdstan, compilers): entry for entry in missing}
         try:
+            waiting = {sent(pool, _compile, entry, cmdstan, compilers): entry for entry in missing}
             while waiting:
-                # The wait has a timeout: a signal just before a wait begins does not end it.
-                done, _ = wait(waiting, timeout=_SECONDS_A_WAIT, return_when=FIRST_COMPLETED)
-                for future in done:
+                for future in done_soon(waiting, first=True):
                     entry = waiting.pop(future)
                     future.result()
                     if on_compiled is not None:

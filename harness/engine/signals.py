@@ -146,7 +146,7 @@ def interrupts_put_off() -> Iterator[None]:
         for number, handler in before.items():
             signal.signal(number, handler)
     if came:
-        _interrupt(came[0], None)
+        signal.raise_signal(came[0])  # for whoever handles it, ours or not
 
 
 def passed_on() -> int:

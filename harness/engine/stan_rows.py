@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from harness.arrays import FloatArray
+from harness.engine.futures import result_of, sent
 from harness.engine.stan_library import StanInstance, address_of
 from harness.engine.toolchain.row_loop import RowLoop
 
@@ -114,7 +115,8 @@ def rows_from_python(
     seconds = time.perf_counter() - started
     if len(instances) > 1 and seconds > _SHORT and seconds * len(points) > _WORTH_THREADS:
         with ThreadPoolExecutor(len(instances)) as pool:
-            list(pool.map(work, instances))
+            for each in [sent(pool, work, instance) for instance in instances]:
+                result_of(each)
     else:
         work(instances[0], alone=seconds < _SHORT)
     usable = known & np.isfinite(value) & np.isfinite(gradient).all(axis=1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from harness.engine.cores import cores
+from harness.engine.futures import done_soon, sent
 from harness.engine.iterations import Follow
-from harness.engine.signals import interrupts_put_off
 
 T = TypeVar("T")
 
@@ -64,10 +64,8 @@ def in_threads(
 
     with ThreadPoolExecutor(max(1, min(chains, cores()))) as pool:
         try:
-            with interrupts_put_off():  # an exception within would leave the pool locked
-                running = [pool.submit(worked, chain) for chain in range(chains)]
-            # The wait has a timeout: a signal just before a wait begins does not end it.
-            while wait(running, timeout=_SECONDS_A_LOOK).not_done:
+            running = [sent(pool, worked, chain) for chain in range(chains)]
+            while len(done_soon(running, seconds=_SECONDS_A_LOOK)) < chains:
                 if follow is not None:
                     follow(sum(done) / max(chains * each, 1))
         except BaseException:

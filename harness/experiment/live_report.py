@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from harness.engine.signals import interrupts_put_off
+from harness.engine.futures import done_soon, sent
 from harness.engine.toolchain import CmdStan
 from harness.experiment.reporting import PageJob, run_facts, tell_claims, write_pages
 from harness.experiment.run import Plan
@@ -19,8 +19,6 @@ from harness.progress import say
 from harness.report.overview import Entry, Running, write_overview
 from harness.report.site import finish_site
 from harness.report.written import remember_files
-
-_SECONDS_A_WAIT = 0.5
 
 
 class LiveReport:
@@ -79,8 +77,7 @@ class LiveReport:
             workers=self._workers.slots if alone else 1,
         )
         page = self._workers.in_process(partial(write_pages, job))
-        with interrupts_put_off():  # an exception within would leave the teller locked
-            self._told.append(self._teller.submit(self._tell, name, page))
+        self._told.append(sent(self._teller, self._tell, name, page))
 
     def close(self) -> Path:
         """Wait for the pages that are being written, write the overview, and return its file.
@@ -95,8 +92,7 @@ class LiveReport:
             If interrupted; its message says how to continue.
         """
         try:
-            # The wait has a timeout: a signal just before a wait begins does not end it.
-            while wait(self._told, timeout=_SECONDS_A_WAIT).not_done:
+            while len(done_soon(self._told)) < len(self._told):
                 pass
         except KeyboardInterrupt:
             self._workers.stop()

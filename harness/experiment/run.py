@@ -6,12 +6,13 @@ import math
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from harness.engine.compile import CompiledProgram, compile_programs, program_digest
+from harness.engine.futures import done_soon
 from harness.engine.program import StanProgram
 from harness.engine.signals import interrupts_put_off
 from harness.engine.stanc import self_contained
@@ -29,8 +30,6 @@ Keep = Literal["draws", "summaries"]
 
 _DRAWS_IN_A_SUMMARY = 1000
 """Draws per chain that ``--keep summaries`` keeps, for figures and rank plots."""
-
-_SECONDS_A_WAIT = 0.5
 
 
 @dataclass(frozen=True)
@@ -316,17 +315,15 @@ class _Run:
                 all_sent = None
             if not running:
                 return
-            # The wait has a timeout: a signal just before a wait begins does not end it.
-            finished, _ = wait(running, timeout=_SECONDS_A_WAIT, return_when=FIRST_COMPLETED)
-            for future in finished:
+            for future in done_soon(running, first=True):
                 task = running.pop(future)
                 with interrupts_put_off():
                     self._finish(task, _outcome(future))
-                self.progress.step()
-                left_in_cell[task.cell.key] -= 1
-                if not left_in_cell[task.cell.key]:
-                    name = self.plan.experiment.name
-                    self.progress.say(f"{name}: {task.cell.label} is finished")
+                    self.progress.step()
+                    left_in_cell[task.cell.key] -= 1
+                    if not left_in_cell[task.cell.key]:
+                        name = self.plan.experiment.name
+                        self.progress.say(f"{name}: {task.cell.label} is finished")
 
     def _finish(self, task: Task, outcome: Outcome) -> None:
         """Write a fit with its metrics, or the reason why there is none."""

@@ -15,7 +15,6 @@ from concurrent.futures import (
     Future,
     ProcessPoolExecutor,
     ThreadPoolExecutor,
-    wait,
 )
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
@@ -24,6 +23,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from harness.engine.cores import cores
+from harness.engine.futures import done_soon
 from harness.engine.processes import end_with_parent, terminate_descendants
 from harness.engine.signals import interrupts_put_off
 from harness.errors import DataError, WorkersError
@@ -110,9 +110,7 @@ class LocalWorkers:
 
     def in_thread(self, work: Callable[[], T]) -> Future[T]:
         """Do other work that waits for processes, as soon as there is a free slot."""
-        # An exception while the executor takes one of its locks would leave it locked, and threads
-        # that wait for it would never end.  A signal is likely then: a job has just ended.
-        with interrupts_put_off():
+        with interrupts_put_off():  # as in harness.engine.futures, for all three together
             future = self._threads.submit(work)
             self._running.add(future)
             future.add_done_callback(self._running.discard)
@@ -134,7 +132,7 @@ class LocalWorkers:
             terminate_descendants()
             if not self._running or time.monotonic() > deadline:
                 return
-            wait(set(self._running), timeout=0.05)
+            done_soon(set(self._running), seconds=0.05)
 
     def _perform_in_process(self, job: Job) -> Outcome:
         started = time.perf_counter()
@@ -236,10 +234,12 @@ class DaskWorkers:
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Send a job to the cluster."""
-        # Not 'pure', because equal jobs are different jobs for us.
-        sent = self._client.submit(perform, job, pure=False)
-        self._sent.add(sent)
-        return asyncio.run_coroutine_threadsafe(self._collect(sent), self._client.loop.asyncio_loop)
+        loop = self._client.loop.asyncio_loop
+        with interrupts_put_off():  # the client has locks, too
+            # Not 'pure', because equal jobs are different jobs for us.
+            sent = self._client.submit(perform, job, pure=False)
+            self._sent.add(sent)
+            return asyncio.run_coroutine_threadsafe(self._collect(sent), loop)
 
     def stop(self) -> None:
         """Cancel waiting jobs; running ones end on their workers and are dropped."""

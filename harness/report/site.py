@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from harness.diagnosis import Finding
+from harness.engine.futures import result_of, sent
 from harness.engine.processes import end_with_parent
 from harness.engine.program import StanProgram
-from harness.engine.signals import interrupts_put_off
 from harness.errors import DataError
 from harness.files import write_text
 from harness.fit import Fit
@@ -258,11 +258,10 @@ def _written(jobs: Iterator[FitJob], workers: int) -> Iterator[Finding]:
         try:
             for job in jobs:
                 # Keep only as many fits in memory as the workers need.
-                with interrupts_put_off():  # an exception within would leave the pool locked
-                    running.append(pool.submit(_write_fit, job))
+                running.append(sent(pool, _write_fit, job))
                 if len(running) > 2 * workers:
-                    yield running.pop(0).result()
-            yield from (future.result() for future in running)
+                    yield result_of(running.pop(0))
+            yield from map(result_of, running)
         except BaseException:
             # An interrupt or an error is not kept waiting for pages that nobody needs any more.
             pool.shutdown(wait=False, cancel_futures=True)
