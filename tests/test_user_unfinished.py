@@ -129,7 +129,7 @@ model {
 }
 """
 GENERATED = "harness.user.program.UserProgram.generated"
-MODES = "harness.user.steps.mode_table"
+MODES = "harness.user.mode_tables.mode_table"
 ROUNDS = "harness.user.steps.in_rounds"
 
 

@@ -11,6 +11,7 @@ from harness.user.compare import parameters_of
 from harness.user.evidence import pilots_evidence
 from harness.user.generated import ORIGINAL
 from harness.user.judge import anew_in_vain, began_anew, edited_density, higher_than
+from harness.user.mode_tables import MODES_SHARE
 from harness.user.modes import problems_of_modes
 from harness.user.near import in_other_modes
 from harness.user.nested import refuse_without_prior
@@ -18,7 +19,7 @@ from harness.user.parallel import References
 from harness.user.result import UserFit
 from harness.user.rounds import severities
 from harness.user.scout import scout_program
-from harness.user.steps import LEAST_SHARE, MODES_SHARE, Steps
+from harness.user.steps import LEAST_SHARE, Steps
 from harness.user.tempered_form import Tempered, TemperedForm
 
 _DRAWS_A_PARTICLE, _FEWEST_PARTICLES = 4, 8
@@ -29,7 +30,7 @@ def tempered_alone(steps: Steps, method: Tempered) -> UserFit:
     """Run pilots and a tempered form, without plain NUTS first."""
     with steps.clock.step("pilots along the path", "pilot"):
         scouted = scout_program(steps.program.model, budget=steps.budget, seed=steps.seed)
-    steps.search = scouted.search
+    steps.modes.search = scouted.search
     if scouted.path is None:
         raise SamplingError(
             f"{steps.program.path}: the pilots found no path to temper along: "
@@ -58,12 +59,12 @@ def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> 
     with steps.clock.step("comparing densities", "check"):
         steps.refuse(program.disagreement(steps.seed))
     fit = steps.replicas(explorer, steps.budget, references)
-    result = steps.with_modes(UserFit(steps.finished(fit, []), PARALLEL))
+    result = steps.modes.added_to(UserFit(steps.finished(fit, []), PARALLEL))
     left = (1 - MODES_SHARE) * steps.budget - steps.spent
     lacks = problems_of_modes(result.modes)
     if references == 1 or not lacks or left < LEAST_SHARE * steps.budget:
         return result
-    found = [] if steps.elsewhere is None else steps.elsewhere.that_matter()
+    found = [] if steps.modes.elsewhere is None else steps.modes.elsewhere.that_matter()
     try:
         near = in_other_modes(program.model, parameters_of(fit), found, seed=steps.seed)
         if near is None:
@@ -72,7 +73,7 @@ def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> 
     except FAILURES as error:  # the first run is finished, and is not lost
         return result.adding(anew_in_vain(str(error)))
     again.count_as_warmup(fit)
-    other = steps.with_modes(UserFit(steps.finished(again, [began_anew()]), PARALLEL))
+    other = steps.modes.added_to(UserFit(steps.finished(again, [began_anew()]), PARALLEL))
     troubles = other.troubles()
     if severities(troubles) > severities(result.troubles()):
         return result.adding(anew_in_vain(troubles[0].sentence))

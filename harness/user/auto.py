@@ -52,6 +52,7 @@ from harness.user.judge import (
     seen_by_replicas,
     took_over,
 )
+from harness.user.mode_tables import MODES_SHARE
 from harness.user.modes import (
     fewest_effective,
     missed_by_nuts,
@@ -65,7 +66,7 @@ from harness.user.nuts_again import improved
 from harness.user.result import UserFit
 from harness.user.rounds import doubt, has_enough_draws, severities
 from harness.user.scout import Scouted, scout_program
-from harness.user.steps import IN_MODES_SHARE, LEAST_SHARE, MODES_SHARE, Steps
+from harness.user.steps import IN_MODES_SHARE, LEAST_SHARE, Steps
 from harness.user.tempered_form import Tempered
 from harness.user.undefined import about_overflow
 
@@ -135,11 +136,11 @@ class _Auto:
                 )
         except FAILURES as error:
             return UserFit(self._steps.finished(plain, [search_failed(str(error))]), "nuts")
-        self._steps.search = scouted.search
-        self._steps.by_bridge = scouted.by_bridge
+        self._steps.modes.search = scouted.search
+        self._steps.modes.by_bridge = scouted.by_bridge
         judged = self._judged(draws, scouted)
         if not judged.temper:
-            result = self._steps.with_modes(
+            result = self._steps.modes.added_to(
                 UserFit(self._with_plain(plain, scouted, judged), "nuts")
             )
             lacking = problems_of_modes(result.modes)
@@ -155,7 +156,7 @@ class _Auto:
             if not seen:  # nor would a tempered form, whose path is the search's
                 return self._relieved(result, plain, scouted, judged)
         found, judged = self._after_search(plain, scouted, judged)
-        found = self._steps.with_modes(found)  # modes that the draws lack are a trouble
+        found = self._steps.modes.added_to(found)  # modes that the draws lack are a trouble
         return self._relieved(found, plain, scouted, judged)
 
     def _after_search(
@@ -276,11 +277,12 @@ class _Auto:
     ) -> UserFit:
         """Let NUTS in each known mode take over from a fit with troubles, if that leaves fewer."""
         steps = self._steps
-        found = steps.with_modes(found)
+        found = steps.modes.added_to(found)
         seen = [] if self._seen is None else [replace(self._seen, severity=Severity.WARNING)]
         # It is a trouble of NUTS's own fit only.
         troubles = found.troubles(lasting if found.method == "nuts" else [*lasting, *seen])
-        if not troubles or steps.found is None or len(known_modes(steps.found.table)) < 2:
+        modes = steps.modes.found
+        if not troubles or modes is None or len(known_modes(modes.table)) < 2:
             return found
         # What replicas say about modes that no method has seen goes for these draws, too.
         doubts = [each for each in replicas(found.fit) if each.severity > Severity.FINE]
@@ -289,7 +291,7 @@ class _Auto:
         told = [*judged.accepted, *seen, *about, *doubts, took]
         left = max(steps.budget - steps.spent, IN_MODES_SHARE * steps.budget)
         try:
-            other = steps.in_modes(found, steps.found, told, scouted, most_seconds=left)
+            other = steps.in_modes(found, modes, told, scouted, most_seconds=left)
         except FAILURES as error:
             return found.adding(modes_alone_in_vain(str(error)))
         others = other.troubles([*lasting, *seen, *about_program(steps.program, other.fit)])
@@ -301,7 +303,7 @@ class _Auto:
         self, scouted: Scouted, draws: Mapping[str, FloatArray], judged: Judgement
     ) -> dict[str, FloatArray] | None:
         """Return points near the target for parallel tempering."""
-        steps, found = self._steps, self._steps.elsewhere
+        steps, found = self._steps, self._steps.modes.elsewhere
         with steps.clock.step("points in all modes", "near"):
             return near_target(
                 steps.program.model,
@@ -370,7 +372,7 @@ class _Auto:
         that they are in do.
         """
         missed = missed_by_tempered(compared, scouted)
-        if missed is None or not right_by_masses(self._steps.with_modes(result).modes):
+        if missed is None or not right_by_masses(self._steps.modes.added_to(result).modes):
             return missed
         return None
 

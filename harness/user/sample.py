@@ -204,7 +204,7 @@ def sample(
                     *(program, clock, nuts, seed, num_pseudo_samples, budget, unfinished),
                     chosen_steps=target_accept is not None,
                 )
-                result = steps.with_modes(_by_method(steps, method, explorer, references))
+                result = steps.modes.added_to(_by_method(steps, method, explorer, references))
                 steps.look_beside(result.fit)
         took = time.perf_counter() - began
         result = replace(result, timings={**clock.seconds, "total": took})

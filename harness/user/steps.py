@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -14,11 +13,9 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.compile import source_digest
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
-from harness.engine.signals import is_from_signal
-from harness.errors import FAILURES, ToolchainError
-from harness.evidence import LogEvidence
+from harness.errors import ToolchainError
 from harness.fit import Fit, evidence_attributes, weigh_modes
-from harness.modes import FoundModes, ModeTable
+from harness.modes import FoundModes
 from harness.modes.group import Group
 from harness.modes.symmetries import Symmetries
 from harness.samplers.nested_run import NestedSettings
@@ -27,20 +24,15 @@ from harness.samplers.tempering_run import Enough, TemperingSettings
 from harness.seeds import derived_seed
 from harness.user.about_program import about_program
 from harness.user.clock import Clock
-from harness.user.compare import Population, parameters_of, unconstrained
+from harness.user.compare import parameters_of, unconstrained
+from harness.user.faults import tolerate
 from harness.user.generated import ORIGINAL
 from harness.user.in_modes import METHOD as IN_MODES
-from harness.user.in_modes import beside_masses, nuts_in_modes
+from harness.user.in_modes import nuts_in_modes
 from harness.user.judge import shortened
-from harness.user.modes import (
-    found_by_climbs,
-    mode_findings,
-    mode_table,
-    no_modes,
-    still_elsewhere,
-)
+from harness.user.mode_tables import ModeTables
+from harness.user.modes import mode_findings
 from harness.user.nested import nested_sampling
-from harness.user.other_modes import OtherModes, no_other_mode
 from harness.user.parallel import References, parallel_tempering
 from harness.user.prior import PRIOR, PriorDraws, log_prior_integral, prior_attributes
 from harness.user.program import UserProgram
@@ -51,23 +43,16 @@ from harness.user.symmetrise import InOneCopy, symmetries_of, symmetrised
 from harness.user.tempered_form import Tempered, TemperedForm
 from harness.user.undefined import about_overflow, about_undefined, undefined_near
 from harness.user.unfinished import Stage, Unfinished
-from harness.user.weigh import (
-    BY_MASSES,
-    Weighed,
-    changed_shares,
-    log_evidence_by_mass,
-    weighed_by_mass,
-    weighed_by_points,
-)
+from harness.user.weigh import BY_MASSES, Weighed, changed_shares, log_evidence_by_mass
 
-MODES_SHARE, IN_MODES_SHARE = 0.1, 0.1
-"""Shares of the budget after which the table of modes is given up, and for NUTS in each mode."""
+IN_MODES_SHARE = 0.1
+"""Share of the budget for NUTS in each mode."""
 LEAST_SHARE = 0.4
 """Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
 """
-_COPIES_SHARE, _CHECK_SHARE, _BESIDE_SHARE = 0.03, 0.1, 0.01
-"""Shares of the budget in which it is looked for what leaves the density as it is, for short runs
-that tell the masses of modes, and for a look at places beside the draws."""
+_COPIES_SHARE, _BESIDE_SHARE = 0.03, 0.01
+"""Shares of the budget in which it is looked for what leaves the density as it is, and for a look
+at places beside the draws."""
 _OUTSIDE = ("temper", "nuts", "compile")
 """Steps that the budget does not count: they take what they take."""
 _EFFECTIVE_ENOUGH, _ERROR_ENOUGH = 200, 0.05
@@ -92,7 +77,6 @@ _MOST_LISTED = 6
 """Copies of the posterior up to which the table of modes lists the modes in each of them."""
 _ROUND_WARMUP = 150
 """Most warm-up iterations of such a round, if they adapt the step size only."""
-_log = logging.getLogger(__name__)
 
 
 class Steps:
@@ -103,18 +87,8 @@ class Steps:
     program, clock, nuts, seed, num, budget
         The program with its data, where time goes, settings of NUTS, and the call's own seed,
         number of pseudo-samples and budget.
-    search
-        What a search for further modes has found, as far as one has been made; for the table of
-        modes.
-    by_bridge
-        Log of the integral of the density by a bridge from the draws of plain NUTS; None if there
-        is none.
-    elsewhere
-        Modes where climbs from other starting points ended and no method had draws, once the first
-        table of modes has been made.
-    found
-        The modes of the result that the last table was made of, by which its draws may be weighed;
-        None if the table is of one of many copies.
+    modes
+        The tables of modes, and what they have found.
     unfinished
         Where runs that have finished are kept until the call has.
     chosen_steps
@@ -136,14 +110,9 @@ class Steps:
         self.program, self.clock, self.nuts, self.seed = program, clock, nuts, seed
         self.unfinished, self.chosen_steps = unfinished, chosen_steps
         self.num, self.budget = num_pseudo_samples, budget
-        self.search: Population | None = None
-        self.by_bridge: LogEvidence | None = None
-        self.elsewhere: OtherModes | None = None
-        self.found: FoundModes | None = None
+        self.modes = ModeTables(program, clock, nuts, budget, seed)
         self._symmetries: Symmetries | None = None
         self._copies: Group | None = None
-        self._one_of_many: InOneCopy | None = None
-        self._have_modes: tuple[Fit | None, Fit | None, Fit | None] = (None, None, None)
 
     @property
     def spent(self) -> float:
@@ -222,13 +191,13 @@ class Steps:
             with self.clock.step("generated quantities", "generate"):
                 spread = program.generated(made.fit, self.seed, self.clock)
         except Exception as error:  # the draws are there even so
-            _tolerate(error, "Copies could not be looked for.")
+            tolerate(error, "Copies could not be looked for.")
             return fit, None
         remember(spread, [made.finding])
         self._copies = made.in_one_copy.copy.group
         # Lengths behind unit vectors are drawn anew, and so are not brought to another copy.
         if len(self._copies) > _MOST_LISTED and not made.in_one_copy.density.unit_vectors:
-            self._one_of_many = made.in_one_copy
+            self.modes.one_of_many = made.in_one_copy
         return spread, made.in_one_copy
 
     def tempered(
@@ -398,70 +367,6 @@ class Steps:
                 "report the program to the authors of stanli"
             )
 
-    def with_modes(self, result: UserFit) -> UserFit:
-        """Add the table of modes, and what it says, to a result of a method that tempers.
-
-        Where modes' masses are known better than their shares of the draws, they weigh the draws.
-        """
-        if self.program.why_not_tempered is not None:
-            return result
-        fits = (result.fit, result.nuts, result.tempered)
-        if all(one is other for one, other in zip(fits, self._have_modes, strict=True)):
-            return result
-        self._have_modes = fits
-        others = {
-            str(each.tree.attrs["method"]): each
-            for each in (result.nuts, result.tempered)
-            if each is not None
-        }
-        self.found = None
-        before, began = self.elsewhere, self.clock.seconds.get("modes", 0.0)
-        try:
-            with self.clock.step("the table of modes", "modes"):
-                found, self.elsewhere = mode_table(
-                    self.program.model,
-                    result.fit,
-                    others,
-                    self.search,
-                    self.elsewhere,
-                    total=self.by_bridge if result.method == "nuts" else None,
-                    in_one_copy=self._one_of_many,
-                    most_seconds=MODES_SHARE * self.budget,
-                    seed=self.seed,
-                )
-                if isinstance(found, Exception):
-                    left = still_elsewhere(
-                        self.program.model, result.fit, self.elsewhere, self._one_of_many
-                    )
-                    remember(result.fit, [no_modes(found), *found_by_climbs(left)])
-                    return result
-        except Exception as error:  # a fault of ours must not cost the draws either
-            _tolerate(error, "The table of modes failed.")
-            remember(result.fit, [no_modes(error)])
-            return result
-        table, told, weighed = found.table, [], None
-        if self._one_of_many is None:
-            self.found = found
-            weighed = self._weighed(result.fit, found)
-        if weighed is not None:
-            result = replace(result, fit=weighed.fit)
-            by_mass = log_evidence_by_mass(weighed)
-            table, told = weighed.table, [weighed.finding, *by_mass]
-            self._have_modes = (result.fit, result.nuts, result.tempered)
-        elif self.found is not None and result.method != "nuts" and not weighed_by_points(found):
-            table = self._beside_masses(found)
-        climbs = 0 if before is self.elsewhere else self.elsewhere.gradients
-        attrs = result.fit.tree.attrs
-        attrs |= {  # each fit has what its own tables took
-            "modes": table.as_json(),
-            "gradients_modes": attrs.get("gradients_modes", 0) + table.gradients + climbs,
-            "seconds_modes": attrs.get("seconds_modes", 0.0) + self.clock.seconds["modes"] - began,
-        }
-        known = {each.sentence for each in result.diagnosis}
-        told += [*mode_findings(table), *no_other_mode(self.elsewhere)]
-        remember(result.fit, [each for each in told if each.sentence not in known])
-        return result
-
     def look_beside(self, fit: Fit) -> None:
         """Add to a fit what the program says of places beside its draws that have no density."""
         if self.program.why_not_tempered is not None:
@@ -477,31 +382,9 @@ class Steps:
                     seed=self.seed,
                 )
         except Exception as error:  # the draws are there even so
-            _tolerate(error, "Places beside the draws could not be looked at.")
+            tolerate(error, "Places beside the draws could not be looked at.")
             return
         remember(fit, about_undefined(found))
-
-    def _beside_masses(self, found: FoundModes) -> ModeTable:
-        """Return the table of modes with their masses by short runs in each, if these succeed."""
-        try:
-            with self.clock.timed("modes"):
-                return beside_masses(
-                    *(self.program.model, found, self.nuts),
-                    most_seconds=_CHECK_SHARE * self.budget,
-                    seed=self.seed,
-                )
-        except Exception as error:  # a fault of ours must not cost the table
-            _tolerate(error, "The masses of modes were not compared.")
-            return found.table
-
-    def _weighed(self, fit: Fit, found: FoundModes) -> Weighed | None:
-        """Weigh a fit's modes by their masses; None if that is impossible or no better."""
-        try:
-            with self.clock.timed("modes"):
-                return weighed_by_mass(self.program.model, fit, found, seed=self.seed)
-        except Exception as error:  # the draws and the table are there even so
-            _tolerate(error, "Modes could not be weighed.")
-            return None
 
     def in_modes(
         self,
@@ -546,14 +429,14 @@ class Steps:
         )
         by_mass = log_evidence_by_mass(Weighed(fit, table, made.log_integral, change), seen)
         fit.tree.attrs.pop(BY_MASSES, None)  # bridges from the draws tell these masses
-        climbs = [] if self.elsewhere is None else no_other_mode(self.elsewhere)
-        told = [*findings, change, *by_mass, *mode_findings(table), *climbs]
+        told = [*findings, change, *by_mass, *mode_findings(table), *self.modes.about_climbs()]
         fit = self.finished(fit, told, scouted)
         fit.tree.attrs["modes"] = table.as_json()
         nuts = before.fit if before.method == "nuts" else before.nuts
         tempered = before.tempered if before.method == "nuts" else before.fit
-        self._have_modes = (fit, nuts, tempered)
-        return UserFit(fit, IN_MODES, nuts=nuts, tempered=tempered)
+        result = UserFit(fit, IN_MODES, nuts=nuts, tempered=tempered)
+        self.modes.made_of(result)
+        return result
 
     def finished(
         self, fit: Fit, findings: Sequence[Finding], scouted: Scouted | None = None
@@ -577,17 +460,3 @@ class Steps:
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
         return fit
-
-
-def _tolerate(error: Exception, what: str) -> None:
-    """Go on after an error in what is not needed: log it if it is a fault of ours.
-
-    Raises
-    ------
-    Exception
-        The error itself, if a signal ended the step.
-    """
-    if is_from_signal(error):
-        raise error
-    if not isinstance(error, FAILURES):
-        _log.error("%s Please report this:", what, exc_info=error)
