@@ -124,9 +124,18 @@ def test_failed_compilation_leaves_nothing(
     assert left_in(tmp_path / "cache") == []
 
 
+ALONE = "compile_programs([program], find_cmdstan())"
+TOGETHER = "compile_together(find_cmdstan(), executables=[program], libraries=[program])"
+
+
 @pytest.mark.compiled
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_compiler(tmp_path: Path, cmdstan: CmdStan, sent: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("sent", "call"),
+    [(signal.SIGINT, ALONE), (signal.SIGTERM, ALONE), (signal.SIGTERM, TOGETHER)],
+)
+def test_a_signal_ends_the_compiler(
+    tmp_path: Path, cmdstan: CmdStan, sent: signal.Signals, call: str
+) -> None:
     """The C++ compiler takes seconds; a signal waits for none of them and leaves nothing."""
     program = written(tmp_path / "one")
     script = (
@@ -134,11 +143,12 @@ def test_a_signal_ends_the_compiler(tmp_path: Path, cmdstan: CmdStan, sent: sign
         "from pathlib import Path\n"
         "from harness.engine.compile import compile_programs\n"
         "from harness.engine.program import StanProgram\n"
+        "from harness.engine.together import compile_together\n"
         "from harness.engine.toolchain import find_cmdstan\n"
         "for number in (signal.SIGINT, signal.SIGTERM):\n"
         "    signal.signal(number, signal.default_int_handler)\n"
         "path = Path(sys.argv[1])\n"
-        "compile_programs([StanProgram(path, (path.parent,))], find_cmdstan())\n"
+        "program = StanProgram(path, (path.parent,))\n" + call + "\n"
     )
     environment = {
         **os.environ,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import DataError, SamplingError
+from harness.user.clock import Clock
 from harness.user.prepare import prepare
 from harness.user.program import UserProgram
 
@@ -25,7 +26,9 @@ model {
 def program(tmp_path_factory: pytest.TempPathFactory) -> UserProgram:
     path = tmp_path_factory.mktemp("named") / "squares.stan"
     path.write_text(PROGRAM, encoding="utf-8")
-    return prepare(path, {"y": 2.0}, "likelihood", (), "stanli", tempered="yes")
+    return prepare(
+        path, {"y": 2.0}, "likelihood", (), "stanli", Clock(1, show=False), tempered="yes"
+    )
 
 
 def test_an_error_names_the_form(program: UserProgram) -> None:

@@ -50,7 +50,7 @@ AGAIN = "Plain NUTS ran once more"
 def steps(tmp_path: Path) -> Iterator[Steps]:
     path = tmp_path / "neck.stan"
     path.write_text(NECK)
-    program = prepare(path, {}, "likelihood", (), "stanli", tempered="no")
+    program = prepare(path, {}, "likelihood", (), "stanli", Clock(1, show=False), tempered="no")
     with Unfinished(None) as unfinished, Clock(3, show=False) as clock:
         yield Steps(program, clock, NUTS, 1, 2, 60.0, unfinished)
 
@@ -167,7 +167,7 @@ def test_a_run_that_is_no_better_or_fails_is_told(
 def test_a_longer_run_takes_the_place_of_one_with_few_draws(tmp_path: Path) -> None:
     path = tmp_path / "normal.stan"
     path.write_text("parameters { vector[2] x; } model { x ~ normal(0, 1); }")
-    program = prepare(path, {}, "likelihood", (), "stanli", tempered="no")
+    program = prepare(path, {}, "likelihood", (), "stanli", Clock(1, show=False), tempered="no")
     short = replace(NUTS, warmup=200, draws=80)
     with Unfinished(None) as unfinished, Clock(3, show=False) as clock:
         steps = Steps(program, clock, short, 1, 2, 60.0, unfinished)
@@ -215,7 +215,7 @@ def test_chains_in_different_copies_are_spread_before_it_is_asked_what_they_lack
 ) -> None:
     path = tmp_path / "necks.stan"
     path.write_text(NECKS)
-    program = prepare(path, {}, "likelihood", (), "stanli", tempered="yes")
+    program = prepare(path, {}, "likelihood", (), "stanli", Clock(1, show=False), tempered="yes")
     with Unfinished(None) as unfinished, Clock(3, show=False) as clock:
         steps = Steps(program, clock, NUTS, 2, 2, 60.0, unfinished)
         plain = steps.plain()

@@ -49,6 +49,25 @@ def stan_instance(
     DataError
         If the program or its data are refused; the message comes from whatever evaluates them.
     """
+    by_stanli = _by_stanli(program, data, data_seed)
+    return _compiled(program, data, data_seed) if by_stanli is None else by_stanli
+
+
+def is_compiled(program: StanProgram, data: Mapping[str, Any]) -> bool:
+    """Whether :func:`stan_instance` compiles a program, because stanli does not evaluate it.
+
+    Raises
+    ------
+    ToolchainError, DataError
+        For the same reasons as :func:`stan_instance`.
+    """
+    return _by_stanli(program, data, DATA_SEED) is None
+
+
+def _by_stanli(
+    program: StanProgram, data: Mapping[str, Any], data_seed: int
+) -> StanInstance | None:
+    """Return a program evaluated by stanli; None if it must be compiled, and can be."""
     # Compilers are looked for only where one is needed: each look starts two processes.
     if not stanli_is_installed():
         reason = why_no_compiler()
@@ -57,7 +76,7 @@ def stan_instance(
                 f"{reason}\nWithout a compiler the density of a Stan program is evaluated by the "
                 f"optional package stanli: {HOW_TO_INSTALL_STANLI}"
             )
-        return _compiled(program, data, data_seed)
+        return None
     try:
         instance = replace(stanli_source(program, data), data_seed=data_seed).instance()
         # stanli cannot take values of parameters that it has renamed.
@@ -68,7 +87,7 @@ def stan_instance(
         if not compiling_helps(error):
             raise
         _log.info("%s: compiled instead, because stanli does not read it: %s", program.name, error)
-    return _compiled(program, data, data_seed)
+    return None
 
 
 def compiling_helps(error: Exception) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import TypeVar
 from harness.engine.cores import cores
 from harness.engine.futures import done_soon, sent
 from harness.engine.iterations import Follow
+from harness.engine.processes import children_end_with_us
 
 T = TypeVar("T")
 
@@ -26,6 +28,7 @@ def in_threads(
     *,
     each: int,
     follow: Follow | None = None,
+    processes: bool = False,
 ) -> list[T]:
     """Return what ``work`` makes of each chain.
 
@@ -42,6 +45,8 @@ def in_threads(
         Items of each chain.
     follow
         Is told, in the calling thread, which share of all items is done.
+    processes
+        Whether ``work`` waits for processes, which are ended then if the call is interrupted.
 
     Raises
     ------
@@ -62,7 +67,8 @@ def in_threads(
             stop.set()
             raise
 
-    with ThreadPoolExecutor(max(1, min(chains, cores()))) as pool:
+    ended = children_end_with_us() if processes else contextlib.nullcontext()
+    with ThreadPoolExecutor(max(1, min(chains, cores()))) as pool, ended:
         try:
             running = [sent(pool, worked, chain) for chain in range(chains)]
             while len(done_soon(running, seconds=_SECONDS_A_LOOK)) < chains:

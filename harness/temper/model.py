@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,6 +29,78 @@ CHANGE_OF_VARIABLES = "change_of_variables"
 """Variant of a model whose log density is that of Stan's change of variables alone."""
 
 
+@dataclass(frozen=True)
+class WrittenForms:
+    """The forms of a program with its data, written to a folder; nothing is evaluated yet.
+
+    Attributes
+    ----------
+    path, data, what
+        The program, its data, and what of it is tempered.
+    folder
+        Where the forms are.
+    programs
+        What is known of each form that we write.
+    aliases
+        Names in each form's output, by what they are.
+    edited
+        The form whose program was given instead; None if there is none.
+    """
+
+    path: Path
+    data: Mapping[str, Any]
+    what: What
+    folder: Path
+    programs: Mapping[str, TemperedProgram]
+    aliases: Mapping[str, Mapping[str, str]]
+    edited: Variant | None
+
+    @property
+    def target(self) -> StanProgram:
+        """The program with all constants of its density, whose evaluation :meth:`model` needs."""
+        return StanProgram(self.folder / "target.stan")
+
+    def model(self) -> Model:
+        """Return the model, for every method that tempers.
+
+        Raises
+        ------
+        DataError
+            If the data are refused, or no parameter has a value with them.
+        ToolchainError
+            If there is neither stanli nor a compiler to count the unconstrained parameters with.
+        """
+        target = stan_instance(self.target, self.data)
+        with_values = target.variables()
+        if not with_values:
+            raise DataError(f"{self.path}: with these data no parameter has a value")
+        any_form = self.programs["pseudo_extended"]
+        simulation = self.programs["prior"].simulation
+        return Model(
+            name=self.path.stem,
+            folder=self.folder,
+            data=self.data,
+            parameters=tuple(name for name in any_form.parameters if name in with_values),
+            dimension=target.dimension,
+            transforms={
+                name: each
+                for name, each in any_form.coordinates.transforms.items()
+                if name in with_values
+            },
+            own_base=_own_base(any_form),
+            log_prior_integral=_log_integral(any_form, with_values),
+            tempered_whole=self.what == "all",
+            flat=any_form.flat,
+            questions=any_form.questions,
+            not_simulated=() if simulation is None else simulation.left_out,
+            no_gaussian_base=any_form.coordinates.reason,
+            aliases=self.aliases,
+            edited=self.edited,
+            pseudo_names=any_form.parameters,
+            pseudo_axis="first",
+        )
+
+
 def tempered_model(
     path: Path,
     data: Mapping[str, Any],
@@ -36,13 +109,29 @@ def tempered_model(
     include_paths: Iterable[Path] = (),
     edited: Path | None = None,
 ) -> Model:
-    """Return the model of a Stan program with its data, for every method that tempers.
+    """Return the model of a Stan program with its data: of the forms that are written for it.
 
-    Its programs are written to a folder in the cache that a hash of their text determines.  The
-    variant ``original`` is the program itself with its includes written out, for its transformed
-    parameters and generated quantities; ``target`` has its density with all constants; ``prior``
-    has the part of the density that is not tempered.  If the prior can be simulated,
-    ``prior_simulation`` draws from it and ``change_of_variables`` has Stan's Jacobian alone.
+    The parameters, and what is raised, are those of :func:`written_forms`;
+    :meth:`WrittenForms.model` raises, too.
+    """
+    return written_forms(path, data, what=what, include_paths=include_paths, edited=edited).model()
+
+
+def written_forms(
+    path: Path,
+    data: Mapping[str, Any],
+    *,
+    what: What = "likelihood",
+    include_paths: Iterable[Path] = (),
+    edited: Path | None = None,
+) -> WrittenForms:
+    """Write the forms of a Stan program to a folder in the cache.
+
+    A hash of their text determines the folder.  The variant ``original`` is the program itself with
+    its includes written out, for its transformed parameters and generated quantities; ``target``
+    has its density with all constants; ``prior`` has the part of the density that is not tempered.
+    If the prior can be simulated, ``prior_simulation`` draws from it and ``change_of_variables``
+    has Stan's Jacobian alone.
 
     Parameters
     ----------
@@ -63,10 +152,8 @@ def tempered_model(
     CompileError
         If a program is not valid Stan.
     DataError
-        If it cannot be tempered, its data are refused, or the edited program does not belong to
-        it; see :mod:`harness.temper.edited`.
-    ToolchainError
-        If there is neither stanli nor a compiler to count the unconstrained parameters with.
+        If it cannot be tempered, or the edited program does not belong to it; see
+        :mod:`harness.temper.edited`.
     """
     folders = tuple(include_paths)
     variants = get_args(Variant)
@@ -94,34 +181,8 @@ def tempered_model(
             write_text(folder / f"{variant}.stan", text)
     if given is not None:
         refuse_other_variables(given, StanProgram(folder / f"{UNEDITED}.stan"))
-    target = stan_instance(StanProgram(folder / "target.stan"), data)
-    with_values = target.variables()
-    if not with_values:
-        raise DataError(f"{path}: with these data no parameter has a value")
-    any_form = programs["pseudo_extended"]
-    return Model(
-        name=path.stem,
-        folder=folder,
-        data=data,
-        parameters=tuple(name for name in any_form.parameters if name in with_values),
-        dimension=target.dimension,
-        transforms={
-            name: each
-            for name, each in any_form.coordinates.transforms.items()
-            if name in with_values
-        },
-        own_base=_own_base(any_form),
-        log_prior_integral=_log_integral(any_form, with_values),
-        tempered_whole=what == "all",
-        flat=any_form.flat,
-        questions=any_form.questions,
-        not_simulated=() if simulation is None else simulation.left_out,
-        no_gaussian_base=any_form.coordinates.reason,
-        aliases=aliases,
-        edited=None if given is None else given.form,
-        pseudo_names=any_form.parameters,
-        pseudo_axis="first",
-    )
+    edited_form = None if given is None else given.form
+    return WrittenForms(path, data, what, folder, programs, aliases, edited_form)
 
 
 def _log_integral(program: TemperedProgram, variables: Mapping[str, Variable]) -> float | None:

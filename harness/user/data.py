@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.engine.program import StanProgram
 from harness.engine.stan_data import numbers_in
-from harness.engine.stan_source import stan_instance
+from harness.engine.stan_source import is_compiled
 from harness.engine.stanc import Declared
 from harness.engine.stanli_package import (
     is_unsupported,
@@ -154,19 +154,20 @@ def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str
 
 
 def accepted(program: StanProgram, data: Mapping[str, Any], where: str) -> None:
-    """Let what evaluates the program's density check the sizes and bounds of the data.
+    """Let stanli check the sizes and bounds of the data, where it reads the program.
 
-    Parameters are those of :func:`accepted_by_stanli`.
+    Where it does not, what is compiled for the density checks them.  Parameters are those of
+    :func:`accepted_by_stanli`.
 
     Raises
     ------
-    ToolchainError, CompileError
-        As :func:`harness.engine.stan_source.stan_instance`.
+    ToolchainError
+        If there is neither stanli nor a compiler.
     DataError
         If the data are refused.
     """
     try:
-        stan_instance(program, data)
+        is_compiled(program, data)
     except DataError as error:
         said = str(error).removeprefix(f"{program.name}: ")
         raise DataError(f"{where}: {said}") from error

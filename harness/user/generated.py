@@ -6,7 +6,9 @@ import contextlib
 import json
 import re
 import subprocess
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import cmdstanpy
@@ -56,11 +58,18 @@ def without_generated(text: str) -> str:
 
 
 def program_without_generated(model: Model) -> StanProgram:
-    """Return a user's program without its generated quantities, written beside the original."""
+    """Return a user's program without its generated quantities, written beside the original.
+
+    It is the original itself if that has none.
+    """
+    original = model.program(ORIGINAL)
+    text = original.path.read_text(encoding="utf-8")
+    shortened = without_generated(text)
+    if shortened == text:
+        return original
     path = model.folder / f"{WITHOUT_GENERATED}.stan"
     if not path.is_file():
-        original = model.program(ORIGINAL).path.read_text(encoding="utf-8")
-        write_text(path, without_generated(original))
+        write_text(path, shortened)
     return StanProgram(path)
 
 
@@ -174,7 +183,7 @@ def with_generated(
             name: _rows(np.moveaxis(value, -1, 2) if pseudo else value[:, :, None])
             for name, value in values.items()
         }
-        made = generate(model, rows, compiled=compiled, seed=seed, follow=follow)
+        made = generate(model, rows, compiled=compiled, seed=seed, wanted=wanted, follow=follow)
         for name in [each for each in wanted if each in made]:
             array = made[name]
             if pseudo and extended is not None:
@@ -213,12 +222,12 @@ def generate(
     *,
     compiled: CompiledProgram | None,
     seed: int,
+    wanted: Collection[str] = (),
     follow: Follow | None = None,
 ) -> dict[str, FloatArray]:
     """Evaluate the original program's later blocks at draws of its parameters.
 
-    CmdStan's standalone generated quantities do not include transformed parameters, so these always
-    come from stanli.  If the program rejects a draw, its generated quantities are NaN there.
+    If the program rejects a draw, its generated quantities are NaN there.
 
     Parameters
     ----------
@@ -228,6 +237,8 @@ def generate(
         By parameter, shape (chain, draw, ...).
     compiled, seed, follow
         As for :func:`with_generated`.
+    wanted
+        What is asked for, among which CmdStan's run may lack something.
 
     Returns
     -------
@@ -235,63 +246,128 @@ def generate(
         By name, shape (chain, draw, ...).
     """
     chains, length = next(iter(draws.values())).shape[:2]
-    seeds = derived_seeds(chains, seed, 3)
     names = [name for name in model.parameters if name in draws]
-    by_chain = [{name: draws[name][c] for name in names} for c in range(chains)]
-    # The run itself has seeded transformed data with its own seed.
-    density = BatchedDensity(model.program(ORIGINAL), model.data, data_seed=seed)
-    earlier = BatchedDensity(program_without_generated(model), model.data, data_seed=seed)
-
-    def of_chain(chain: int, count: Callable[[], None]) -> dict[str, FloatArray]:
-        # stanli evaluates generated quantities, which may take long, whenever a program has any.
-        points = earlier.unconstrain_draws(by_chain[chain])
-        found = density.constrain(
-            points, transformed=True, seed=seeds[chain], rejected="nan", after_each=count
-        )
-        if any(np.isnan(value).any() for value in found.values()):
-            found |= earlier.constrain(points, transformed=True, rejected="nan")
-        return found
-
-    made = in_threads(of_chain, chains, each=length, follow=follow)
+    evaluation = _Evaluation(
+        model,
+        [{name: draws[name][c] for name in names} for c in range(chains)],
+        length,
+        seed,
+        derived_seeds(chains, seed, 3),
+        follow,
+    )
+    made = None
     if compiled is not None:
-        # CmdStan gives up at some errors, such as an index out of range; ours are NaN then.
+        # CmdStan gives up at some errors, such as an index out of range; others' are NaN then.
         with contextlib.suppress(SamplingError):
-            theirs = _by_cmdstan(model, by_chain, seeds, compiled)
-            made = [ours | more for ours, more in zip(made, theirs, strict=True)]
+            made = evaluation.by_cmdstan(compiled)
+    if made is None:
+        made = evaluation.of_all_blocks()
+    elif not made[0].keys() >= set(wanted):
+        # CmdStan's standalone generated quantities do not include transformed parameters.
+        transformed = evaluation.of_transformed_parameters()
+        made = [one | more for one, more in zip(transformed, made, strict=True)]
     return {name: np.stack([each[name] for each in made]) for name in made[0]}
 
 
-def _by_cmdstan(
-    model: Model,
-    by_chain: Sequence[Mapping[str, FloatArray]],
-    seeds: Sequence[int],
-    compiled: CompiledProgram,
-) -> list[dict[str, FloatArray]]:
-    """Run CmdStan's standalone generated quantities, one process per chain.
+@dataclass(frozen=True)
+class _Evaluation:
+    """What the original program computes from draws, chain by chain.
 
-    Each has a seed of its own: CmdStan before 2.39 gave all chains of one call the same stream.
+    Attributes
+    ----------
+    model
+        As for :func:`generate`.
+    draws
+        Of each chain, by parameter, shape (draw, ...).
+    length
+        Draws of each chain.
+    seed, seeds
+        Seed of the run, and of each chain's random numbers.
+    follow
+        Is told which share of the draws is done.
     """
-    made = []
-    with temporary_folder() as folder:
-        data = folder / "data.json"
-        cmdstanpy.write_stan_json(str(data), plain_data(model.data))
-        for chain, (draws, seed) in enumerate(zip(by_chain, seeds, strict=True)):
-            given, written = folder / f"draws_{chain}.csv", folder / f"generated_{chain}.csv"
-            _write_draws(given, draws)
-            command = [
-                str(compiled.exe),
-                *("generate_quantities", f"fitted_params={given}"),
-                *("data", f"file={data}", "random", f"seed={seed % 2**31}"),
-                *("output", f"file={written}", f"sig_figs={_EXACT_DIGITS}"),
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                said = " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:])
-                raise SamplingError(
-                    f"generated quantities of {model.name} did not finish (seed {seed}): {said}"
-                )
-            made.append(_read_written(written))
-    return made
+
+    model: Model
+    draws: Sequence[Mapping[str, FloatArray]]
+    length: int
+    seed: int
+    seeds: Sequence[int]
+    follow: Follow | None
+
+    def of_transformed_parameters(self) -> list[dict[str, FloatArray]]:
+        """Evaluate everything but generated quantities."""
+        return self._by(self._earlier, self._earlier)
+
+    def of_all_blocks(self) -> list[dict[str, FloatArray]]:
+        """Evaluate everything, without CmdStan; what comes before a rejection is there."""
+        earlier = self._earlier
+        if program_without_generated(self.model) == self.model.program(ORIGINAL):
+            return self._by(earlier, earlier)
+        return self._by(self._density(self.model.program(ORIGINAL)), earlier)
+
+    def _by(self, density: BatchedDensity, earlier: BatchedDensity) -> list[dict[str, FloatArray]]:
+        """Evaluate a program, and one without its generated quantities where it rejects a draw."""
+
+        def of_chain(chain: int, count: Callable[[], None]) -> dict[str, FloatArray]:
+            # stanli evaluates generated quantities, which may take long, whenever there are any.
+            points = earlier.unconstrain_draws(self.draws[chain])
+            found = density.constrain(
+                points,
+                transformed=True,
+                seed=self.seeds[chain],
+                rejected="nan",
+                after_each=count,
+            )
+            if density is not earlier and any(np.isnan(each).any() for each in found.values()):
+                found |= earlier.constrain(points, transformed=True, rejected="nan")
+            return found
+
+        return in_threads(of_chain, len(self.draws), each=self.length, follow=self.follow)
+
+    @cached_property
+    def _earlier(self) -> BatchedDensity:
+        return self._density(program_without_generated(self.model))
+
+    def _density(self, program: StanProgram) -> BatchedDensity:
+        # The run itself has seeded transformed data with its own seed.
+        return BatchedDensity(program, self.model.data, data_seed=self.seed)
+
+    def by_cmdstan(self, compiled: CompiledProgram) -> list[dict[str, FloatArray]]:
+        """Run CmdStan's standalone generated quantities, one process per chain.
+
+        Each has a seed of its own: CmdStan before 2.39 gave all chains of one call the same stream.
+
+        Raises
+        ------
+        SamplingError
+            If a process does not finish.
+        """
+        with temporary_folder() as folder:
+            data = folder / "data.json"
+            cmdstanpy.write_stan_json(str(data), plain_data(self.model.data))
+
+            def of_chain(chain: int, count: Callable[[], None]) -> dict[str, FloatArray]:
+                seed = self.seeds[chain]
+                given, written = folder / f"draws_{chain}.csv", folder / f"generated_{chain}.csv"
+                _write_draws(given, self.draws[chain])
+                command = [
+                    str(compiled.exe),
+                    *("generate_quantities", f"fitted_params={given}"),
+                    *("data", f"file={data}", "random", f"seed={seed % 2**31}"),
+                    *("output", f"file={written}", f"sig_figs={_EXACT_DIGITS}"),
+                ]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                if done.returncode != 0:
+                    said = " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-3:])
+                    raise SamplingError(
+                        f"generated quantities of {self.model.name} did not finish (seed {seed}): "
+                        f"{said}"
+                    )
+                count()
+                return _read_written(written)
+
+            chains = len(self.draws)
+            return in_threads(of_chain, chains, each=1, follow=self.follow, processes=True)
 
 
 def _write_draws(path: Path, draws: Mapping[str, FloatArray]) -> None:

@@ -145,8 +145,7 @@ def evidence_from_fit(
         sampled = sample(path, data, method="nuts", **settings)
         given = read_given(sampled)
     with Clock(6, show=progress) as clock, quiet():
-        with clock.step("reading the program", "temper"):
-            program, statements, what = _prepared(path, data, folders, engine)
+        program, statements, what = _prepared(path, data, folders, engine, clock)
         with program.named_errors():
             found = _Estimation(program, statements, given, clock, seed, budget, what).result()
     tempered = None
@@ -166,9 +165,10 @@ def _prepared(
     data: Path | str | Mapping[str, Any] | None,
     folders: tuple[Path, ...],
     engine: Engine,
+    clock: Clock,
 ) -> tuple[UserProgram, tuple[Statement, ...], Literal["likelihood", "all"]]:
     """Return the program with its data, its statements, and what of it is tempered."""
-    program = prepare(path, data, "likelihood", folders, engine, tempered="yes")
+    program = prepare(path, data, "likelihood", folders, engine, clock, tempered="yes")
     what: Literal["likelihood", "all"] = "all" if program.without_likelihood else "likelihood"
     statements = rewritten(path, method="target", what=what, include_paths=folders).statements
     return program, statements, what

@@ -8,17 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from harness.engine.compile import CompiledProgram
 from harness.engine.program import StanProgram
+from harness.engine.stan_source import is_compiled
 from harness.engine.stanc import Declared, declarations
-from harness.engine.toolchain import require_stanc
+from harness.engine.together import compile_together
+from harness.engine.toolchain import require_cmdstan, require_stanc
 from harness.errors import DataError, RewriteError, ToolchainError
 from harness.files import write_text
 from harness.fit import reserved_names
 from harness.folders import folder_of_programs
 from harness.forms.common import Engine, chosen_engine
 from harness.model import Model
-from harness.temper import NoLikelihoodError, What, tempered_model
+from harness.temper import NoLikelihoodError, What
+from harness.temper.model import WrittenForms, written_forms
 from harness.temper.program import self_contained
+from harness.user.clock import Clock
 from harness.user.data import accepted, accepted_by_stanli, checked_data, read_data
 from harness.user.generated import ORIGINAL, kept_names
 from harness.user.program import UserProgram
@@ -30,22 +35,33 @@ def prepare(
     what: What,
     include_paths: tuple[Path, ...],
     engine: Engine,
+    clock: Clock,
     *,
     tempered: Literal["no", "if possible", "yes"],
     edited: Path | None = None,
+    nuts_first: bool = False,
 ) -> UserProgram:
-    """Read, check and temper a program; nothing is compiled yet.
+    """Read, check and temper a program.
+
+    Nothing is compiled but the density that its tempered forms have at their target's end, if they
+    are needed and stanli does not read it.
 
     Parameters
     ----------
     path, data, what, include_paths, engine
         As for :func:`harness.user.sample`.  If only the likelihood is to be tempered and there is
         none, everything is.
+    clock
+        Where the time goes.
     tempered
         Whether the program's tempered forms are needed.  If they are not, neither stanli nor a
         statement to temper is needed either.
     edited
-        A tempered program that is run in place of ours; see :func:`harness.temper.tempered_model`.
+        A tempered program that is run in place of ours; see
+        :func:`harness.temper.model.written_forms`.
+    nuts_first
+        Whether NUTS runs the program itself before anything else: where the density is compiled,
+        CmdStan's executable is compiled beside it.
 
     Raises
     ------
@@ -55,51 +71,84 @@ def prepare(
         If the data do not fit the program, a tool is missing that is needed, or the program cannot
         be tempered and ``tempered`` is ``"yes"``.
     """
-    given, where = read_data(data)
-    program = StanProgram(path, (*include_paths, path.parent))
-    blocks = declarations(program, require_stanc())
-    kept, left_out = kept_names(blocks)
-    _refuse(path, blocks, kept)
-    chosen = chosen_engine(engine)
-    checked = checked_data(blocks["inputs"], given, where)
-    model = _original_model(path, checked, blocks["parameters"], include_paths)
-    numbers = len(blocks["parameters"])
-    reason: str | None = "only plain NUTS was asked for"
-    if chosen == "stanli":
-        numbers = accepted_by_stanli(program, checked, where)
-    elif tempered == "yes":
-        accepted(program, checked, where)
-    without_likelihood = False
-    if tempered != "no":
-        try:
-            temper = partial(
-                tempered_model, path, checked, include_paths=include_paths, edited=edited
-            )
+    with clock.step("reading and tempering", "temper"):
+        given, where = read_data(data)
+        program = StanProgram(path, (*include_paths, path.parent))
+        blocks = declarations(program, require_stanc())
+        kept, left_out = kept_names(blocks)
+        _refuse(path, blocks, kept)
+        chosen = chosen_engine(engine)
+        checked = checked_data(blocks["inputs"], given, where)
+        model = _original_model(path, checked, blocks["parameters"], include_paths)
+        numbers = len(blocks["parameters"])
+        if chosen == "stanli":
+            numbers = accepted_by_stanli(program, checked, where)
+        elif tempered == "yes":
+            accepted(program, checked, where)
+        reason: str | None = "only plain NUTS was asked for"
+        forms: WrittenForms | None = None
+        if tempered != "no":
             try:
-                model = temper(what=what)
-            except NoLikelihoodError:
-                model, without_likelihood = temper(what="all"), True
-            reason = None
-        except (DataError, RewriteError, ToolchainError) as error:
+                forms, reason = _forms(path, checked, what, include_paths, edited), None
+            except (DataError, RewriteError, ToolchainError) as error:
+                if tempered == "yes":
+                    raise
+                reason = str(error)
+    compiled: dict[str, CompiledProgram] = {}
+    if forms is not None:
+        try:
+            if chosen == "cmdstan":
+                compiled = _compiled(forms, clock, nuts_first=nuts_first)
+            with clock.timed("temper"):
+                model = forms.model()
+        except (DataError, ToolchainError) as error:
             if tempered == "yes":
-                raise
+                said = str(error).removeprefix(f"{forms.target.name}: ")
+                raise type(error)(said if said == str(error) else f"{where}: {said}") from error
             reason = str(error)
-    generates = bool(blocks["generated quantities"])
     later = {**blocks["transformed parameters"], **blocks["generated quantities"]}
-    containers = frozenset(name for name in kept if later[name].dimensions)
     return UserProgram(
-        path,
-        model,
-        reason,
-        without_likelihood,
-        chosen,
-        kept,
-        containers,
-        left_out,
-        generates,
-        numbers,
-        {},
+        path=path,
+        model=model,
+        why_not_tempered=reason,
+        without_likelihood=forms is not None and forms.what != what,
+        engine=chosen,
+        names=kept,
+        containers=frozenset(name for name in kept if later[name].dimensions),
+        left_out=left_out,
+        generates=bool(blocks["generated quantities"]),
+        numbers=numbers,
+        compiled=compiled,
     )
+
+
+def _forms(
+    path: Path,
+    data: Mapping[str, Any],
+    what: What,
+    include_paths: tuple[Path, ...],
+    edited: Path | None,
+) -> WrittenForms:
+    """Write the tempered forms; a program without a likelihood is tempered whole."""
+    temper = partial(written_forms, path, data, include_paths=include_paths, edited=edited)
+    try:
+        return temper(what=what)
+    except NoLikelihoodError:
+        return temper(what="all")
+
+
+def _compiled(forms: WrittenForms, clock: Clock, *, nuts_first: bool) -> dict[str, CompiledProgram]:
+    """Compile the target's density if stanli does not read it, and beside it what NUTS runs."""
+    if not is_compiled(forms.target, forms.data):
+        return {}
+    original = StanProgram(forms.folder / f"{ORIGINAL}.stan")
+    with clock.step("compiling", "compile"):
+        made = compile_together(
+            require_cmdstan(),
+            executables=[original] if nuts_first else [],
+            libraries=[forms.target],
+        )
+    return {ORIGINAL: made[original]} if nuts_first else {}
 
 
 def _original_model(

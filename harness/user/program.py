@@ -15,9 +15,11 @@ from harness.diagnosis import Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import CompiledProgram, compile_programs, source_digest
 from harness.engine.nuts import NutsSettings
+from harness.engine.program import StanProgram
 from harness.engine.restarts import started_anew
-from harness.engine.stan_source import stan_instance
+from harness.engine.stan_source import is_compiled
 from harness.engine.stanli_package import is_unsupported
+from harness.engine.together import compile_together
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import (
     DataError,
@@ -132,15 +134,23 @@ class UserProgram:
             named = re.sub(ours, lambda found: f"{self.path.name}, form {found[1]}", str(error))
             raise type(error)(named) from error
 
-    def compile(self, variants: Iterable[str], clock: Clock) -> None:
+    def compile(
+        self,
+        variants: Iterable[str],
+        clock: Clock,
+        densities: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         """Compile what NUTS is to run and is not compiled yet, if the engine is CmdStan.
 
         Parameters
         ----------
         variants
-            The variants, of which several are compiled at once.
+            The variants.
         clock
             Where the time goes.
+        densities
+            Variants that are then evaluated in Python, with their data: their libraries are
+            compiled beside the others, where stanli does not support the program.
         """
         programs = {
             self.model.program(each): each for each in variants if each not in self.compiled
@@ -148,7 +158,11 @@ class UserProgram:
         if self.engine != "cmdstan" or not programs:
             return
         with clock.step("compiling", "compile"):
-            made = compile_programs(programs, require_cmdstan())
+            made = compile_together(
+                require_cmdstan(),
+                executables=list(programs),
+                libraries=self._missing(densities or {}),
+            )
         self.compiled |= {programs[program]: each for program, each in made.items()}
 
     def compile_densities(self, clock: Clock) -> None:
@@ -162,22 +176,24 @@ class UserProgram:
         needed = [PRIOR]
         if can_be_simulated(self.model):
             needed += [PRIOR_SIMULATION, CHANGE_OF_VARIABLES]
-        self.compile_libraries(dict.fromkeys(needed, self.model.data), clock)
+        missing = self._missing(dict.fromkeys(needed, self.model.data))
+        if missing:  # an error shows again where the density is needed
+            with clock.step("compiling densities", "compile"), suppress(HarnessError):
+                compile_together(require_cmdstan(), libraries=missing)
 
-    def compile_libraries(self, data: Mapping[str, Mapping[str, Any]], clock: Clock) -> None:
-        """Compile libraries for variants, given with their data, if stanli does not support them.
-
-        An error shows again where the density is needed.
-        """
+    def _missing(self, data: Mapping[str, Mapping[str, Any]]) -> list[StanProgram]:
+        """Return the variants, given with their data, whose densities have to be compiled."""
         if self.engine != "cmdstan" or not data:
-            return
-        target = stan_instance(self.model.program("target"), self.model.data)
-        if target.source.engine == "stanli":
-            return
-        with clock.step("compiling densities", "compile"):
-            for variant, each in data.items():
-                with suppress(HarnessError):
-                    stan_instance(self.model.program(variant), each)
+            return []
+        if not is_compiled(self.model.program("target"), self.model.data):
+            return []
+        return [self.model.program(name) for name, each in data.items() if self._lacks(name, each)]
+
+    def _lacks(self, variant: str, data: Mapping[str, Any]) -> bool:
+        """Whether a variant's density has to be compiled; an error shows where it is needed."""
+        with suppress(HarnessError):
+            return is_compiled(self.model.program(variant), data)
+        return False
 
     def disagreement(self, seed: int) -> str | None:
         """Say how stanli's density of the original differs from the compiled program's.

@@ -182,16 +182,12 @@ def sample(
     began = time.perf_counter()
     with Unfinished(file) as unfinished:
         with Clock(_STEPS.get(method, 8), show=progress) as clock, quiet():
-            with clock.step("reading and tempering", "temper"):
-                program = prepare(
-                    File(path),
-                    data,
-                    what,
-                    tuple(include_paths),
-                    engine,
-                    tempered="yes" if tempered is not None else _needs_forms(method),
-                    edited=None if tempered is None else File(tempered),
-                )
+            program = prepare(
+                *(File(path), data, what, tuple(include_paths), engine, clock),
+                tempered="yes" if tempered is not None else _needs_forms(method),
+                edited=None if tempered is None else File(tempered),
+                nuts_first=method == "auto",
+            )
             edited = edited_method(program.model)
             if edited is not None:
                 if method not in ("auto", edited):

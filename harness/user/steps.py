@@ -222,12 +222,12 @@ class Steps:
             "budget": self.budget,
             "alone": alone,
         }
-        program.compile_libraries({form.variant: form.data_to_compile}, self.clock)
         left = max(self.budget - scouted.seconds, LEAST_SHARE * self.budget)
         most_seconds = (_ROUNDS_ALONE if alone else _ROUNDS_SHARE) * left
 
         def run() -> Fit:
-            program.compile([form.variant, *originals], self.clock)
+            density = {form.variant: form.data_to_compile}
+            program.compile([form.variant, *originals], self.clock, density)
             with self.clock.step("comparing densities", "check"):
                 self.refuse(form.disagreement(self.seed))
             with self.clock.step("the tempered run", "sampling"):
