@@ -24,3 +24,27 @@ def values_of(log_density: LogDensity) -> LogValues:
     """
     own: LogValues | None = getattr(log_density, "values", None)
     return own or (lambda points: log_density(points)[0])
+
+
+class Counted:
+    """A log density that counts the points at which it is evaluated, with a gradient or without.
+
+    Attributes
+    ----------
+    gradients
+        The number of points so far.
+    """
+
+    def __init__(self, log_density: LogDensity) -> None:
+        self._log_density, self._values = log_density, values_of(log_density)
+        self.gradients = 0
+
+    def __call__(self, points: FloatArray, /) -> tuple[FloatArray, FloatArray]:
+        """Return log densities (n,) and gradients (n, D) at points (n, D)."""
+        self.gradients += len(points)
+        return self._log_density(points)
+
+    def values(self, points: FloatArray, /) -> FloatArray:
+        """Return log densities (n,) alone at points (n, D)."""
+        self.gradients += len(points)
+        return self._values(points)

@@ -16,6 +16,7 @@ from harness.arrays import FloatArray, LogDensity
 from harness.engine.unit_vectors import Lengths
 from harness.errors import DataError, SamplingError
 from harness.modes import Mode, ModeTable, Visits, find, find_modes
+from harness.modes.barriers import lowest_between
 from harness.modes.climb import Box, climb
 from harness.modes.find import _Timed
 from harness.modes.local_mass import local_log_mass
@@ -568,3 +569,35 @@ def test_many_modes_do_not_take_longer_than_they_may() -> None:
     late = _Timed(Plain(mixture([1.0], [0.0], [1.0])), most_seconds=-1.0)
     with pytest.raises(SamplingError, match="not found within"):
         late.constrain(np.zeros((1, 1)))
+
+
+def test_lines_are_followed_until_a_barrier_is_found() -> None:
+    """Two unit normals seven apart: each level looks at open lines only, the middle first."""
+    asked: list[FloatArray] = []
+
+    class Density:
+        def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+            raise AssertionError("gradients are not needed")
+
+        def values(self, points: FloatArray) -> FloatArray:
+            asked.append(points[:, 0])
+            x = points[:, 0]
+            return np.logaddexp(-0.5 * np.square(x), -0.5 * np.square(x - 7.0))
+
+    one, other = np.array([[0.0], [0.0]]), np.array([[7.0], [1.0]])
+    lowest = lowest_between(one, other, np.array([-1.0, -1.0]), Density(), halvings=3)
+    assert [len(each) for each in asked] == [2, 2, 4]
+    np.testing.assert_allclose(asked[0], [3.5, 0.5])
+    np.testing.assert_allclose(np.sort(np.concatenate(asked))[:-1], np.arange(1, 8) / 8)
+    np.testing.assert_allclose(lowest[1], -0.5 * (7 / 8) ** 2, atol=1e-6)
+    assert lowest[0] < -1
+
+
+def test_a_line_with_a_hole_beside_its_middle_has_a_barrier() -> None:
+    def density(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        hole = np.abs(points[:, 0] - 0.9) < 0.07
+        return np.where(hole, -np.inf, 0.0), np.zeros_like(points)
+
+    ends = np.array([[0.0]]), np.array([[1.0]])
+    assert lowest_between(*ends, np.array([-1.0]), density)[0] == -np.inf
+    assert lowest_between(*ends, np.array([-1.0]), density, halvings=2)[0] == 0.0

@@ -122,14 +122,14 @@ def test_points_are_brought_to_one_copy(program: Path) -> None:
         moved[:, :4] = flat[:, order]
         np.testing.assert_allclose(one.brought(moved), flat, rtol=1e-12)
     np.testing.assert_allclose(one.brought(one.points), one.points, rtol=1e-12)
-    np.testing.assert_array_equal(one.values["mu"], one.points[..., :4])
-    assert np.unique(np.argsort(one.values["mu"], axis=2).reshape(-1, 4), axis=0).shape == (1, 4)
+    np.testing.assert_array_equal(one.draws["mu"], one.points[..., :4])
+    assert np.unique(np.argsort(one.draws["mu"], axis=2).reshape(-1, 4), axis=0).shape == (1, 4)
 
 
 def climbed(model: Model) -> tuple[Fit, InOneCopy, OtherModes]:
     """What climbs find that draws below 0 miss."""
     fit, one, density = below(model)
-    found = other_modes(model, density, one.values, one.points, in_one_copy=one, seed=1)
+    found = other_modes(model, density, one.draws, one.points, in_one_copy=one, seed=1)
     return fit, one, found
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import FloatArray, LogDensity, LogValues
 
 
-def seconds_a_point(density: LogDensity, points: FloatArray, *, times: int = 1) -> float:
-    """Return the wall time for a point, by evaluating a density with its gradient at some.
+def seconds_a_point(
+    density: LogDensity | LogValues, points: FloatArray, *, times: int = 1
+) -> float:
+    """Return the wall time for a point, by evaluating a density at some.
+
+    It is evaluated with gradients if what is given returns them.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import FloatArray, LogDensity, values_of
 from harness.modes.climb import Box, climb
 
 BARRIER = 1.0
@@ -14,7 +14,7 @@ BARRIER = 1.0
 Two unit normals with equal weights in one dimension have such a barrier from 3.7 standard
 deviations on.
 """
-_ON_A_LINE = 15
+_HALVINGS = 4
 _BENDS = 3
 _MOST_NUMBERS = 4_000_000
 """Numbers of the points whose densities are evaluated in one call."""
@@ -29,30 +29,42 @@ def same(one: FloatArray, other: FloatArray, scale: FloatArray) -> npt.NDArray[n
 
 
 def lowest_between(
-    one: FloatArray, other: FloatArray, log_density: LogDensity, *, points: int = _ON_A_LINE
+    one: FloatArray,
+    other: FloatArray,
+    enough: FloatArray,
+    log_density: LogDensity,
+    *,
+    halvings: int = _HALVINGS,
 ) -> FloatArray:
     """Return the lowest log density on the lines between points (n, D), their ends left out.
+
+    The middle of a line is looked at first, then the middles of its halves, and so on: where there
+    is a barrier it is mostly there.
 
     Parameters
     ----------
     one, other
         Shape (n, D) each.
+    enough
+        Shape (n,): a line of which one point is below this has a barrier, and is looked at no
+        further.
     log_density
         Log density at many points.
-    points
-        How many points of each line are looked at.
+    halvings
+        How often each line is halved; 2^h - 1 points of it are looked at.
     """
-    share = np.arange(1, points + 1) / (points + 1)
+    values = values_of(log_density)
     count, dimension = one.shape
-    lowest: FloatArray = np.empty(count)
-    rows = max(1, _MOST_NUMBERS // (points * dimension))
-    for first in range(0, count, rows):
-        start, end = one[first : first + rows], other[first : first + rows]
-        line = start[:, None] + share[:, None] * (end - start)[:, None]
-        value, _ = log_density(line.reshape(-1, dimension))
-        lowest[first : first + rows] = (
-            np.nan_to_num(value, nan=-np.inf).reshape(-1, points).min(axis=1)
-        )
+    lowest: FloatArray = np.full(count, np.inf)
+    for level in range(halvings):
+        share = (np.arange(2**level) + 0.5) / 2**level
+        rows = max(1, _MOST_NUMBERS // (len(share) * dimension))
+        left = np.flatnonzero(lowest >= enough)
+        for first in range(0, len(left), rows):
+            at = left[first : first + rows]
+            line = one[at, None] + share[:, None] * (other[at] - one[at])[:, None]
+            value = np.nan_to_num(values(line.reshape(-1, dimension)), nan=-np.inf)
+            lowest[at] = np.minimum(lowest[at], value.reshape(-1, len(share)).min(axis=1))
     return lowest
 
 
@@ -87,7 +99,7 @@ def lowest_by_paths(
     floor = np.minimum(*heights) - BARRIER
     pair = np.arange(len(one))
     for _ in range(_BENDS + 1):
-        value = lowest_between(one, other, log_density) if len(one) else np.empty(0)
+        value = lowest_between(one, other, floor[pair], log_density)
         free = value >= floor[pair]
         np.minimum.at(lowest, pair[free], value[free])
         one, other, pair = one[~free], other[~free], pair[~free]

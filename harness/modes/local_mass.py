@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import FloatArray, LogDensity, values_of
 from harness.evidence import LogEvidence, effective_number
 
 _DEGREES = 5.0
@@ -168,7 +168,7 @@ def mass_around(
     log_q = log_height - 0.5 * (_DEGREES + dimension) * np.log1p(
         np.square(z).sum(axis=1) / _DEGREES
     )
-    log_weight = log_density(local.at(z))[0] - log_q
+    log_weight = values_of(log_density)(local.at(z)) - log_q
     log_weight[np.square(z).sum(axis=1) > within**2] = -np.inf
     if not np.all(log_weight < np.inf) or not np.any(log_weight > -np.inf):
         return None

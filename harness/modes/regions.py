@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import Counted, FloatArray, LogDensity
 from harness.errors import DataError
 from harness.modes.barriers import BARRIER, SAME, lowest_between, lowest_by_paths
 from harness.modes.climb import Box, climb
@@ -31,8 +31,8 @@ _NEAREST = 32
 _MEMBERS, _NEIGHBOURS = 3, 5
 """Lines between two regions' nearest peaks, and nearest regions to which paths are tried."""
 _CANDIDATES = 4
-_TO_A_PEAK = 7
-"""Points of a line from a draw to a peak."""
+_TO_A_PEAK = 3
+"""How often a line from a draw to a peak is halved."""
 
 
 @dataclass(frozen=True)
@@ -142,18 +142,6 @@ class _Lines(NamedTuple):
 _NO_LINES = _Lines(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp), np.empty(0))
 
 
-class _Counted:
-    """A log density that counts its evaluations."""
-
-    def __init__(self, log_density: LogDensity) -> None:
-        self._log_density = log_density
-        self.gradients = 0
-
-    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        self.gradients += len(points)
-        return self._log_density(points)
-
-
 class _Finder:
     """Peaks so far, the region of each, and which draw each was reached from."""
 
@@ -167,7 +155,7 @@ class _Finder:
     ) -> None:
         self._points, self._scale, self._search = points, scale, search
         self._brought = brought
-        self._density = _Counted(log_density)
+        self._density = Counted(log_density)
         low, high = points.min(axis=0), points.max(axis=0)
         room = np.maximum(_MARGIN * (high - low), scale)
         self._box = Box(low - room, high + room)
@@ -180,7 +168,7 @@ class _Finder:
 
     def found(self) -> Regions:
         """Climb, join what belongs together, and assign the draws."""
-        height = self._density(self._points)[0]
+        height = self._density.values(self._points)
         usable = np.flatnonzero(np.isfinite(height))
         if not usable.size:
             raise DataError("the density is zero at all draws, so they have no modes")
@@ -267,13 +255,14 @@ class _Finder:
         """Return those of some pairs of peaks that have no barrier between them."""
         heights = self._heights[one], self._heights[other]
         ends = self._peaks[one], self._peaks[other]
+        enough = np.minimum(*heights) - BARRIER
         if bend:
             lowest = lowest_by_paths(
                 *ends, heights, self._density, scale=self._scale, box=self._box
             )
         else:
-            lowest = lowest_between(*ends, self._density)
-        free = lowest >= np.minimum(*heights) - BARRIER
+            lowest = lowest_between(*ends, enough, self._density)
+        free = lowest >= enough
         return _Lines(one[free], other[free], lowest[free])
 
     def _around_the_highest(self, own: Labels, first: int) -> _Lines:
@@ -340,10 +329,10 @@ class _Finder:
         order = np.argsort(distance, axis=1, kind="stable")[:, :_CANDIDATES]
         for column in order.T:
             peak = nearest[np.arange(len(rows)), column]
-            lowest = lowest_between(
-                self._points[rows], self._peaks[peak], self._density, points=_TO_A_PEAK
-            )
-            sees = lowest >= np.minimum(height, self._heights[peak]) - BARRIER
+            enough = np.minimum(height, self._heights[peak]) - BARRIER
+            ends = self._points[rows], self._peaks[peak]
+            lowest = lowest_between(*ends, enough, self._density, halvings=_TO_A_PEAK)
+            sees = lowest >= enough
             seen[sees] = peak[sees]
             times += sees
         return np.where(times == 1, seen, -1)

@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from harness.arrays import FloatArray
+from harness.arrays import FloatArray, values_of
 from harness.errors import DataError
 from harness.modes.permutations import Exchange, Permutation, Values, exchanges, swaps
 from harness.modes.reflections import (
@@ -90,7 +90,8 @@ class _Places:
     def __init__(self, target: Target, points: FloatArray) -> None:
         self._target = target
         self._values = target.constrain(points)
-        self._before = target(target.unconstrain_draws(self._values, lengths="one"))[0]
+        self._log_density = values_of(target)
+        self._before = self._log_density(target.unconstrain_draws(self._values, lengths="one"))
 
     def stay_after(self, symmetry: Symmetry) -> bool:
         """Whether the log density is the same after a change."""
@@ -99,7 +100,7 @@ class _Places:
             there = self._target.unconstrain_draws(changed, lengths="one")
         except DataError:
             return False
-        if not equal(self._before, self._target(there)[0]):
+        if not equal(self._before, self._log_density(there)):
             return False
         # Where a constraint leaves entries no freedom, the way there may not look at them.
         back = self._target.constrain(there)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import FloatArray, LogDensity, values_of
 from harness.errors import DataError
 
 
@@ -107,7 +107,7 @@ class Fold:
         """
         placed = self.points(y)
         flat = placed.reshape(-1, placed.shape[-1])
-        log_gamma = np.asarray(log_density(flat)[0]).reshape(placed.shape[:-1])
+        log_gamma = values_of(log_density)(flat).reshape(placed.shape[:-1])
         value: FloatArray = np.log(self.weight) + log_gamma - self.log_density(placed)
         return np.where(np.isnan(value), -np.inf, value)
 

@@ -355,9 +355,7 @@ class _Path:
 
     def log_ratio(self, points: FloatArray) -> FloatArray:
         """Return log gamma minus log zeta and log b, the path's derivative in beta."""
-        ratio: FloatArray = (
-            self.target(points)[0] - self.base.log_zeta - self.base.log_density(points)
-        )
+        ratio: FloatArray = self.values(points) - self.base.log_zeta - self.base.log_density(points)
         return ratio
 
     def at(self, beta: float) -> _Rung:
@@ -437,7 +435,7 @@ def _start(
     found = tried = 0
     while found < settings.particles:
         proposed = path.base.sample(rng, settings.particles)
-        inside = np.isfinite(path.target(proposed)[0])
+        inside = np.isfinite(path.values(proposed))
         tried += len(inside)
         found += int(inside.sum())
         accepted.append(proposed[inside])

@@ -25,10 +25,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from harness import evidence
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import Counted, FloatArray, LogDensity, values_of
 from harness.engine.timed import seconds_a_point
 from harness.errors import DataError, SamplingError
 from harness.evidence import BridgeEstimate, LogEvidence, Reshuffled
@@ -259,26 +258,20 @@ def bridged_in_time(
     DataError, SamplingError
         As :func:`bridged`.
     """
-    taken, until = 0, time.monotonic() + most_seconds
-
-    def counting(at: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        nonlocal taken
-        points = np.asarray(at, dtype=np.float64)
-        taken += len(points)
-        return density(points)
-
+    counted, until = Counted(density), time.monotonic() + most_seconds
     chains, count, dimension = draws.shape
-    affordable = most_seconds / (seconds_a_point(counting, draws[0]) * _EVALUATIONS_A_DRAW)
+    affordable = most_seconds / (seconds_a_point(counted.values, draws[0]) * _EVALUATIONS_A_DRAW)
     thin = math.ceil(chains * count / min(affordable, _MOST_DRAWS))
     few = max(_FEW * affordable, _FEW_A_DIMENSION * dimension, 2 * FEWEST_DRAWS)
     thin_first = int(chains * count / few)
     if thin_first >= 2 * thin:
         with suppress(DataError, SamplingError):
-            first = bridged(counting, draws[:, ::thin_first], most_seconds=most_seconds, seed=seed)
+            first = bridged(counted, draws[:, ::thin_first], most_seconds=most_seconds, seed=seed)
             if first.sound and first.log_evidence.mcse <= _PRECISE:
-                return Bridge(first, taken)
+                return Bridge(first, counted.gradients)
     left = max(until - time.monotonic(), 0.0)
-    return Bridge(bridged(counting, draws[:, ::thin], most_seconds=left, seed=seed), taken)
+    made = bridged(counted, draws[:, ::thin], most_seconds=left, seed=seed)
+    return Bridge(made, counted.gradients)
 
 
 class _Bridging:
@@ -289,6 +282,7 @@ class _Bridging:
                 f"a bridge needs {2 * FEWEST_DRAWS} draws or more; got {chains} x {count}"
             )
         self._density, self._draws, self._seed, self._until = density, draws, seed, until
+        self._values = values_of(density)
         self._parts: Sequence[int] = PARTS
         self._log_density = self._value(draws)
         if not np.all(np.isfinite(self._log_density)):
@@ -438,7 +432,8 @@ class _Bridging:
     def _value(self, points: FloatArray) -> FloatArray:
         """Return log densities at points (..., D); shape (...)."""
         flat = np.ascontiguousarray(points.reshape(-1, points.shape[-1]))
-        return np.asarray(self._density(flat)[0]).reshape(points.shape[:-1])
+        value: FloatArray = self._values(flat).reshape(points.shape[:-1])
+        return value
 
 
 def _disagreements(chosen: Bridged, each: Iterable[Bridged]) -> list[str]:

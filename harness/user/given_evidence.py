@@ -368,7 +368,7 @@ class _Estimation:
             return
         total = bridges.log_evidence
         if in_one_copy is not None and not density.unit_vectors:
-            draws, points = in_one_copy.values, in_one_copy.points
+            draws, points = in_one_copy.draws, in_one_copy.points
             total = in_one_copy.part_of(total)
         else:
             in_one_copy = None

@@ -46,10 +46,21 @@ class PeakedLengths:
         inside = np.isfinite(value)
         for each in self._vectors:
             size, square = each.stop - each.start, squared_lengths(at[inside], [each])
-            value[inside] += size / 2 * np.log(square)
             gradient[inside, each] += size * at[inside, each] / square[:, None]
+        return self._with_lengths(value, at), gradient
+
+    def values(self, points: npt.ArrayLike, /) -> FloatArray:
+        """Return log densities (n,) alone at points (n, D)."""
+        return self._with_lengths(self._density.values(points), np.asarray(points))
+
+    def _with_lengths(self, value: FloatArray, at: FloatArray) -> FloatArray:
+        """Add what lengths have to log densities, where these are finite."""
+        inside = np.isfinite(value)
+        for each in self._vectors:
+            size, square = each.stop - each.start, squared_lengths(at[inside], [each])
+            value[inside] += size / 2 * np.log(square)
         value[inside] -= self._log_mean
-        return value, gradient
+        return value
 
     def constrain(self, points: npt.ArrayLike, /) -> dict[str, FloatArray]:
         """Return the parameters at points (n, D), each (n, *shape)."""

@@ -77,7 +77,7 @@ class InOneCopy:
         The program's.
     copy
         Which copy.
-    values
+    draws
         Draws in it by parameter, shape (chains, draws, ...).
     points
         The same on the unconstrained space, shape (chains, draws, D).
@@ -87,7 +87,7 @@ class InOneCopy:
 
     density: BatchedDensity
     copy: OneCopy
-    values: Values
+    draws: Values
     points: FloatArray
     r_hat: float
 
@@ -95,10 +95,19 @@ class InOneCopy:
         """Return log densities (n,), -inf in other copies, and gradients (n, D)."""
         at = np.asarray(points, dtype=np.float64)
         value, gradient = self.density(at)
+        return self._within(value, at), gradient
+
+    def values(self, points: npt.ArrayLike, /) -> FloatArray:
+        """Return log densities (n,) alone."""
+        at = np.asarray(points, dtype=np.float64)
+        return self._within(self.density.values(at), at)
+
+    def _within(self, value: FloatArray, at: FloatArray) -> FloatArray:
+        """Set log densities (n,) at points (n, D) to -inf in other copies."""
         finite = np.isfinite(value)
         rows = self.copy.group.rows(self.density.constrain(at[finite]))
         value[finite] = np.where(self.copy.nearest(rows) == 0, value[finite], -np.inf)
-        return value, gradient
+        return value
 
     @property
     def copies(self) -> int:
@@ -209,8 +218,8 @@ def symmetrised(
     if group is None or one is None:
         return None
     shape, drawn = one.points.shape[:2], parameters_of(fit)
-    values = _spread(group, group.rows(_flat(one.values)), shape, seed)
-    if not equal(_heights(one.density, _flat(one.values)), _heights(one.density, values)):
+    values = _spread(group, group.rows(_flat(one.draws)), shape, seed)
+    if not equal(_heights(one.density, _flat(one.draws)), _heights(one.density, values)):
         return None
     made = with_parameters(
         fit, {name: values[name].reshape(each.shape) for name, each in drawn.items()}
@@ -255,7 +264,7 @@ def brought_to_one_copy(model: Model, fit: Fit, group: Group) -> InOneCopy | Non
 
 def _heights(density: BatchedDensity, values: Values) -> FloatArray:
     """Return log densities of draws (n, ...) by parameter, with lengths 1 behind unit vectors."""
-    return density(density.unconstrain_draws(values, lengths="one"))[0]
+    return density.values(density.unconstrain_draws(values, lengths="one"))
 
 
 def _density(model: Model) -> BatchedDensity:
