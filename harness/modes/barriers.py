@@ -63,7 +63,8 @@ def lowest_between(
         for first in range(0, len(left), rows):
             at = left[first : first + rows]
             line = one[at, None] + share[:, None] * (other[at] - one[at])[:, None]
-            value = np.nan_to_num(values(line.reshape(-1, dimension)), nan=-np.inf)
+            value = values(line.reshape(-1, dimension))
+            value = np.where(np.isnan(value), -np.inf, value)
             lowest[at] = np.minimum(lowest[at], value.reshape(-1, len(share)).min(axis=1))
     return lowest
 
