@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from importlib import metadata
 from pathlib import Path
 
 import cmdstanpy
@@ -36,6 +37,8 @@ def test_before_assembly(world: World) -> None:
     assert facts["cmdstan"] == {"path": None, "version": None, "source": None}
     assert facts["ready"] is True
     assert facts["cache"] == {"path": str(world.cache), "bytes": 0}
+    assert facts["harness"] == metadata.version("harness")
+    assert CliRunner().invoke(main, ["--version"]).stdout == f"harness {facts['harness']}\n"
     assert not world.calls("pip")
     assert not world.cache.exists()
 

@@ -31,6 +31,7 @@ def _say(message: str, error: BaseException) -> None:
 
 
 @click.group(cls=HarnessGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="harness", message="harness %(version)s")
 def main() -> None:
     """Sample Stan models that have several modes, and estimate their evidence."""
 

@@ -39,6 +39,7 @@ class Facts:
     ``cmdstan`` is ``None`` if none was found; if there are no problems, one can be assembled.
     """
 
+    harness: str
     python: str
     python_path: str
     system: str
@@ -91,6 +92,7 @@ def gather() -> Facts:
             f"The Python package {name} is missing.\nRun `python -m pip install {name}`."
         )
     return Facts(
+        harness=metadata.version("harness"),
         python=platform.python_version(),
         python_path=sys.executable,
         system=f"{platform.system()} {platform.machine()}",
@@ -109,6 +111,7 @@ def gather() -> Facts:
 def as_text(facts: Facts) -> str:
     """Return the facts as readable lines, with what to do about each problem."""
     rows = [
+        ("harness", facts.harness),
         ("Python", f"{facts.python} ({facts.python_path})"),
         ("System", facts.system),
         ("Compiler", _tool(facts.compiler, facts.compiler.kind if facts.compiler else "")),
@@ -175,6 +178,7 @@ def as_json(facts: Facts) -> str:
         and {"path": compiler.path, "kind": compiler.kind, "version": compiler.version},
         "make": make and {"path": make.path, "version": make.version},
         "cache": {"path": str(facts.cache), "bytes": facts.cache_bytes},
+        "harness": facts.harness,
         "python": {"path": facts.python_path, "version": facts.python},
         "system": facts.system,
         "packages": facts.packages,
