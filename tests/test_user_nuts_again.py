@@ -98,12 +98,12 @@ def test_smaller_steps_take_the_place_of_those_that_diverge(steps: Steps) -> Non
 
 def test_nothing_is_run_without_need(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = steps.plain()
-    draws = NutsDraws(plain)
+    draws = NutsDraws(plain, seconds=steps.clock.seconds["nuts"])
     monkeypatch.setattr(steps, "plain_again", refuse)
     steps.chosen_steps = True
     assert with_smaller_steps(steps, draws) is draws
     steps.chosen_steps, budget = False, steps.budget
-    steps.budget = steps.clock.seconds["nuts"]
+    steps.budget = draws.seconds
     assert with_smaller_steps(steps, draws) is draws
     steps.budget = budget
     stats = plain.tree["sample_stats"].to_dataset()
@@ -126,13 +126,14 @@ def test_draws_of_no_use_are_worth_half_of_the_budget(
         return plain
 
     monkeypatch.setattr(steps, "plain_again", run)
-    steps.budget = 4 * steps.clock.seconds["nuts"] / 0.4
+    seconds = steps.clock.seconds["nuts"]
+    steps.budget = 4 * seconds / 0.4
     diverging = plain.sample_stats["diverging"]
     every = diverging.size
     for count, runs in ((every // 100, 0), (every // 100 + 1, 1)):
         chosen = np.arange(every).reshape(diverging.shape) < count
         plain.tree["sample_stats"]["diverging"] = diverging.copy(data=chosen)
-        with_smaller_steps(steps, NutsDraws(plain))
+        with_smaller_steps(steps, NutsDraws(plain, seconds=seconds))
         assert len(ran) == runs
 
 
@@ -171,7 +172,7 @@ def test_a_longer_run_takes_the_place_of_one_with_few_draws(tmp_path: Path) -> N
     short = replace(NUTS, warmup=200, draws=80)
     with Unfinished(None) as unfinished, Clock(3, show=False) as clock:
         steps = Steps(program, clock, short, 1, 2, 60.0, unfinished)
-        plain = NutsDraws(steps.plain())
+        plain = NutsDraws(steps.plain(), seconds=clock.seconds["nuts"])
         (doubt, *_) = doubts_about_draws(plain.fit)
         first = plain.fit.gradients
         longer = for_longer(steps, plain)
@@ -185,7 +186,7 @@ def test_a_longer_run_takes_the_place_of_one_with_few_draws(tmp_path: Path) -> N
         assert for_longer(steps, longer) is longer
         # There is time for twice as long only, and then for none.
         for share, times in ((3.0, 2), (1.9, None)):
-            steps.budget = 4 * share * steps.clock.seconds["nuts"]
+            steps.budget = 4 * share * plain.seconds  # whatever other runs have taken
             kept = for_longer(steps, plain)
             assert (kept is plain) == (times is None)
             if times is not None:

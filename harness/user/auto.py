@@ -122,14 +122,14 @@ class _Auto:
             differ = self._steps.program.disagreement(self._steps.seed)
         if differ is not None:
             return UserFit(self._steps.finished(plain, [no_search(differ)]), "nuts")
-        plain, in_one_copy, _ = improved(self._steps, plain)
-        draws = parameters_of(plain)
+        better = improved(self._steps, plain)
+        plain, draws = better.fit, parameters_of(better.fit)
         try:
             with self._steps.clock.step("a search for further modes", "pilot"):
                 scouted = scout_program(
                     self._steps.program.model,
                     draws=draws,
-                    in_one_copy=in_one_copy,
+                    in_one_copy=better.in_one_copy,
                     divergent=bool(plain.sample_stats["diverging"].any()),
                     budget=self._steps.budget,
                     seed=self._steps.seed,

@@ -52,12 +52,15 @@ class NutsDraws(NamedTuple):
         In all copies of the posterior.
     in_one_copy
         The same draws in one copy, if they had to be spread.
+    seconds
+        Wall time of the run that made them.
     said
         What is to be said about further runs.
     """
 
     fit: Fit
     in_one_copy: InOneCopy | None = None
+    seconds: float = 0.0
     said: tuple[Finding, ...] = ()
 
     @property
@@ -103,7 +106,7 @@ def improved(steps: Steps, plain: Fit) -> NutsDraws:
     plain
         The first run.
     """
-    draws = NutsDraws(*steps.in_all_copies(plain))
+    draws = NutsDraws(*steps.in_all_copies(plain), seconds=_seconds(steps))
     draws = for_longer(steps, with_smaller_steps(steps, draws))
     remember(draws.fit, draws.said)
     return draws
@@ -123,9 +126,8 @@ def with_smaller_steps(steps: Steps, plain: NutsDraws) -> NutsDraws:
         The first run.
     """
     count, every = _divergent(plain.fit), _draws(plain.fit)
-    took = steps.clock.seconds.get("nuts", 0.0)
     share = _MOST_IF_USELESS if count > DIVERGENT_PROBLEM * every else _MOST_SHARE
-    if not count or steps.chosen_steps or _TAKES * took > share * steps.budget:
+    if not count or steps.chosen_steps or _TAKES * plain.seconds > share * steps.budget:
         return plain
     if not plain.r_hat <= R_HAT_PROBLEM:
         return plain  # they lack more than smaller steps
@@ -157,12 +159,11 @@ def for_longer(steps: Steps, plain: NutsDraws) -> NutsDraws:
     doubts = doubts_about_draws(plain.fit)
     if not doubts or not plain.r_hat <= R_HAT_PROBLEM:
         return plain
-    took = steps.clock.seconds.get("nuts", 0.0)
     numbers = sum(int(each.size) for each in plain.fit.posterior.data_vars.values())
     possible = (
         times
         for times in _TIMES
-        if times * took <= _MOST_SHARE * steps.budget and times * numbers <= _MOST_NUMBERS
+        if times * plain.seconds <= _MOST_SHARE * steps.budget and times * numbers <= _MOST_NUMBERS
     )
     times = next(possible, None)
     if times is None:
@@ -189,11 +190,12 @@ def for_longer(steps: Steps, plain: NutsDraws) -> NutsDraws:
 def _better(steps: Steps, plain: NutsDraws, attempt: _Attempt) -> NutsDraws:
     """Make another run, and return the better of the two, which says so."""
     ran = f"Plain NUTS ran once more {attempt.how}, because {attempt.because}"
+    before = _seconds(steps)
     try:
         made = steps.plain_again(attempt.nuts, attempt.how)
     except FAILURES as error:
         return _saying(plain, plain, f"{ran}. That did not help: {one_line(error).rstrip('.')}.")
-    again = NutsDraws(*steps.in_all_copies(made))
+    again = NutsDraws(*steps.in_all_copies(made), seconds=_seconds(steps) - before)
     outcome = attempt.outcome(again.fit)
     if attempt.doubts(again.fit) >= attempt.doubts(plain.fit):
         plain.fit.count_as_warmup(made)
@@ -205,6 +207,11 @@ def _better(steps: Steps, plain: NutsDraws, attempt: _Attempt) -> NutsDraws:
 def _saying(draws: NutsDraws, before: NutsDraws, sentence: str) -> NutsDraws:
     """Return draws with what is said of the runs before, and a sentence more."""
     return draws._replace(said=(*before.said, Finding(Severity.FINE, sentence)))
+
+
+def _seconds(steps: Steps) -> float:
+    """Return the wall time of all runs of plain NUTS so far."""
+    return steps.clock.seconds.get("nuts", 0.0)
 
 
 def _divergent(fit: Fit) -> int:
