@@ -25,7 +25,7 @@ from harness.user.nuts_again import (
 )
 from harness.user.prepare import prepare
 from harness.user.rounds import doubts_about_draws
-from harness.user.steps import Steps
+from harness.user.steps import LEAST_SHARE, Steps
 from harness.user.symmetrise import COPIES
 from harness.user.unfinished import Unfinished
 
@@ -185,8 +185,9 @@ def test_a_longer_run_takes_the_place_of_one_with_few_draws(tmp_path: Path) -> N
         assert sentence.endswith("That helped: the chains agree and have enough draws.")
         assert for_longer(steps, longer) is longer
         # There is time for twice as long only, and then for none.
-        for share, times in ((3.0, 2), (1.9, None)):
-            steps.budget = 4 * share * plain.seconds  # whatever other runs have taken
+        for affordable, times in ((3.0, 2), (1.9, None)):
+            # Whatever other runs have taken.
+            steps.budget = affordable * plain.seconds / LEAST_SHARE
             kept = for_longer(steps, plain)
             assert (kept is plain) == (times is None)
             if times is not None:

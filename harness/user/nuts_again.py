@@ -27,7 +27,7 @@ from harness.errors import FAILURES, one_line
 from harness.fit import Fit
 from harness.user.compare import largest_r_hat, parameters_of
 from harness.user.rounds import doubts_about_draws, severities
-from harness.user.steps import Steps
+from harness.user.steps import LEAST_SHARE, Steps
 from harness.user.symmetrise import InOneCopy
 
 TARGET_ACCEPT = 0.99
@@ -38,7 +38,8 @@ budget for which another run is made."""
 _MOST_IF_USELESS = 0.5
 """The same share where so many transitions diverge that the draws are of no use as they are."""
 _TIMES = (8, 4, 2)
-"""Times as long as the first one that a longer run is: the first of them that there is time for."""
+"""Times as long as the first one that a longer run is: the first of them for which there is the
+time that parallel tempering would have, which takes over if there are too few draws."""
 _MOST_NUMBERS = 20_000_000
 """Numbers in the draws of a longer run, in double precision."""
 
@@ -163,7 +164,7 @@ def for_longer(steps: Steps, plain: NutsDraws) -> NutsDraws:
     possible = (
         times
         for times in _TIMES
-        if times * plain.seconds <= _MOST_SHARE * steps.budget and times * numbers <= _MOST_NUMBERS
+        if times * plain.seconds <= LEAST_SHARE * steps.budget and times * numbers <= _MOST_NUMBERS
     )
     times = next(possible, None)
     if times is None:
