@@ -20,7 +20,7 @@ from scipy.stats import norm
 from stan_density import StanDensity, stanli
 from toolchain_world import World
 
-from harness import evidence
+from harness import evidence, user
 from harness.arrays import FloatArray
 from harness.engine.compile import program_digest, source_digest
 from harness.engine.nuts import NutsSettings
@@ -413,3 +413,23 @@ def test_engines_have_one_extended_hamiltonian() -> None:
         value, gradient = density(density.unconstrain(values))
         assert value == pytest.approx(row.to_numpy()[0, 0], rel=1e-10)
         np.testing.assert_allclose(gradient, row.to_numpy()[0, 1:], rtol=1e-9, atol=1e-11)
+
+
+def test_what_a_program_prints_is_dropped(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Thousands of lines would hide how far the run is; CmdStan's console is not shown either."""
+    path = tmp_path / "printing.stan"
+    path.write_text(
+        """
+        data { real y; }
+        transformed data { print("data ", y); }
+        parameters { real x; }
+        model { print("at ", x); x ~ normal(y, 1); }
+        generated quantities { real z = x; print("then ", z); }
+        """,
+        encoding="utf-8",
+    )
+    fit = user.sample(path, {"y": 1.0}, engine="stanli", draws=200, progress=False)
+    assert fit.method == "nuts"
+    assert capfd.readouterr() == ("", "")

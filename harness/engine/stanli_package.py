@@ -6,11 +6,12 @@ where its library is.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
 import os
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,27 @@ def require_stanli() -> Any:
         ) from None
     for name in FAULTY_PASSES:  # read again for each model; stanli offers no other way
         os.environ.setdefault(name, "1")
+    _drop_prints(_library(stanli))
     return stanli
+
+
+def _library(stanli: Any) -> Path:
+    """Return the file of the package's library."""
+    return next((Path(stanli.__file__).parent / "_bin").glob("*stanli.*"))
+
+
+@cache
+def _drop_prints(path: Path) -> object:
+    """Drop what programs print, as CmdStan's own output is not shown either.
+
+    Returns
+    -------
+    object
+        What the library calls instead, which must be there as long as the library is.
+    """
+    dropped = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(lambda _text, _size: None)
+    ctypes.CDLL(str(path)).bs_set_print_callback(dropped, None)
+    return dropped
 
 
 def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
@@ -108,8 +129,8 @@ def stanli_source(program: StanProgram, data: Mapping[str, Any]) -> StanSource:
         document = json.dumps({**plain_data(data), "__stanli": own}, default=_plain_json)
     except (RuntimeError, ValueError, TypeError) as error:
         raise DataError(f"{program.name}: {error}") from error
-    library = next((Path(stanli.__file__).parent / "_bin").glob("*stanli.*"))
-    return StanSource(load_library(library), document.encode(), program.name, "stanli")
+    library = load_library(_library(stanli))
+    return StanSource(library, document.encode(), program.name, "stanli")
 
 
 def _compiled(program: StanProgram) -> str:
