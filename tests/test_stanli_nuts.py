@@ -430,6 +430,6 @@ def test_what_a_program_prints_is_dropped(
         """,
         encoding="utf-8",
     )
-    fit = user.sample(path, {"y": 1.0}, engine="stanli", draws=200, progress=False)
+    fit = user.sample(path, {"y": 1.0}, seed=1, engine="stanli", draws=200, progress=False)
     assert fit.method == "nuts"
     assert capfd.readouterr() == ("", "")
