@@ -11,6 +11,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.diagnosis.replicas import replicas
+from harness.diagnosis.sampler import sampler
 from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, one_line
 from harness.fit import Fit
@@ -146,6 +147,8 @@ class _Auto:
             lacking = problems_of_modes(result.modes)
             settled = result.log_evidence is not None and has_enough_draws(result.fit)
             settled = settled and not unweighed_modes(result.modes)
+            # Draws of a sampler in trouble, to which the search gives other probabilities.
+            settled = settled and not (judged.doubted and _in_trouble(plain))
             if not lacking and scouted.search is not None and settled:
                 return result
             if not lacking:
@@ -398,6 +401,11 @@ def _disagree_more(fit: Fit, other: Fit) -> bool:
     """
     one, beside = (largest_r_hat(parameters_of(each))[0] for each in (fit, other))
     return one > beside > R_HAT_PROBLEM
+
+
+def _in_trouble(plain: Fit) -> bool:
+    """Whether divergent transitions, energies or depths of trees speak against a run of NUTS."""
+    return any(each.severity > Severity.FINE for each in sampler(plain))
 
 
 def _population(fit: Fit) -> Population:

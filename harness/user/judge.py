@@ -49,6 +49,9 @@ class Judgement:
         ``findings``.
     about_nuts
         What is to be said besides if NUTS's fit is the result.
+    doubted
+        Whether the search gives some place another probability than NUTS does, if not so different
+        a one that it is disputed.
     """
 
     temper: bool
@@ -57,6 +60,7 @@ class Judgement:
     findings: tuple[Finding, ...]
     dispute: Dispute | None = None
     about_nuts: tuple[Finding, ...] = ()
+    doubted: bool = False
 
     def adding(self, finding: Finding) -> Judgement:
         """Return the same with one more finding."""
@@ -155,13 +159,16 @@ def judge(compared: Comparison, scouted: Scouted, *, nuts_stays: bool) -> Judgem
             )
         )
     sound = lost is None and (misses is None or genuine)
-    dispute = None
+    dispute, doubted = None, False
     if sound and misses is None and not compared.chains_disagree:
         findings.append(_agreement(compared, scouted))
+        doubted = compared.notable is not None and findings[-1].severity > Severity.FINE
         if compared.differs is not None:
             dispute = Dispute(compared.differs, findings[-1])
     wrong = compared.chains_disagree or genuine
-    return Judgement(wrong or dispute is not None, wrong, sound, tuple(findings), dispute)
+    return Judgement(
+        wrong or dispute is not None, wrong, sound, tuple(findings), dispute, doubted=doubted
+    )
 
 
 def judge_alone(draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
