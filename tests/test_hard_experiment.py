@@ -280,7 +280,7 @@ def test_iterations_that_a_budget_pays_for() -> None:
 def test_runs_of_two_methods_within_a_budget(target: Model) -> None:
     """NUTS as a worker runs it, and particles; both count what they spend."""
     row = {row.key: row for row in ROWS}
-    nuts = cell_of("two_wells", target, "abc", row["nuts"], 2, seconds=0.5)
+    nuts = cell_of("two_wells", target, "abc", row["nuts"], 2, evaluations=50_000.0)
     made = perform(Job("test", target, nuts.method, nuts.settings, nuts.nuts, seed=1, program=None))
     assert made.failure is None
     assert made.fit is not None

@@ -13,6 +13,7 @@ from harness.path import GaussianBase, PilotSettings
 from harness.samplers.sequential_monte_carlo import sequential_monte_carlo
 from harness.seeds import derived_seeds
 from harness.temper import What
+from harness.user.clock import Clock
 from harness.user.draw_prior import prior_draws
 from harness.user.legs import fitted_gaussian
 from harness.user.prepare import prepare
@@ -64,7 +65,8 @@ def sample_by_particles(
         If the program cannot be tempered, or the particles do not reach the target.
     """
     path = model.program("target").path
-    tempered = prepare(path, model.data, what, (), "stanli", tempered="yes").model
+    clock = Clock(1, show=False)
+    tempered = prepare(path, model.data, what, (), "stanli", clock, tempered="yes").model
     density = BatchedDensity(tempered.program("target"), tempered.data)
     seeds = derived_seeds(2, seed, 2)
     base, before, findings = _base(tempered, density, seeds[0])
