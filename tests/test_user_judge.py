@@ -99,6 +99,7 @@ def test_a_rough_search_that_is_unsure_casts_no_doubt(search: float, fine: bool)
     assert not found.temper
     (finding,) = found.findings
     assert (finding.severity == Severity.FINE) is fine
+    assert found.doubted is not fine
     assert ("is rough" in finding.sentence) is fine
     assert "0.35 ± 0.05" in finding.sentence
 
@@ -110,6 +111,7 @@ def test_a_difference_that_chance_brings_about_is_fine() -> None:
     found = judge(unsure, scouted(BOTH, BOTH), nuts_stays=True)
     (finding,) = found.findings
     assert finding.severity == Severity.FINE
+    assert not found.doubted
     assert "differ by at most 0.15, which is within their errors" in finding.sentence
 
 
