@@ -147,8 +147,10 @@ class _Auto:
             lacking = problems_of_modes(result.modes)
             settled = result.log_evidence is not None and has_enough_draws(result.fit)
             settled = settled and not unweighed_modes(result.modes)
-            # Draws of a sampler in trouble, to which the search gives other probabilities.
-            settled = settled and not (judged.doubted and _in_trouble(plain))
+            # A sampler in trouble whose draws have other probabilities than the search gives them;
+            # or in so much trouble that they may lack something, whatever the search says.
+            least = Severity.WARNING if judged.doubted else Severity.PROBLEM
+            settled = settled and not _in_trouble(plain, least)
             if not lacking and scouted.search is not None and settled:
                 return result
             if not lacking:
@@ -403,9 +405,9 @@ def _disagree_more(fit: Fit, other: Fit) -> bool:
     return one > beside > R_HAT_PROBLEM
 
 
-def _in_trouble(plain: Fit) -> bool:
+def _in_trouble(plain: Fit, least: Severity) -> bool:
     """Whether divergent transitions, energies or depths of trees speak against a run of NUTS."""
-    return any(each.severity > Severity.FINE for each in sampler(plain))
+    return any(each.severity >= least for each in sampler(plain))
 
 
 def _population(fit: Fit) -> Population:
