@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness import evidence
-from harness.arrays import FloatArray, values_of
+from harness.arrays import Counted, FloatArray
 from harness.engine.timed import seconds_a_point
 from harness.errors import SamplingError
 from harness.modes.by_mass import ShareByMass, shares_by_mass
@@ -138,23 +138,25 @@ class _Timed:
     """A program that gives up after a time."""
 
     def __init__(self, target: Target, most_seconds: float) -> None:
-        self._target = target
+        self._target, self._counted = target, Counted(target)
         self._most = most_seconds
         self._began = time.perf_counter()
-        self.gradients = 0
         self.shapes = target.shapes
         self.unconstrain_draws = target.unconstrain_draws
 
     def __call__(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
         self._refuse_late()
-        self.gradients += len(np.asarray(points))
-        return self._target(points)
+        return self._counted(np.asarray(points))
 
     def values(self, points: FloatArray) -> FloatArray:
         """Return the log densities alone, which count as much."""
         self._refuse_late()
-        self.gradients += len(points)
-        return values_of(self._target)(points)
+        return self._counted.values(points)
+
+    @property
+    def gradients(self) -> int:
+        """Points at which the density has been evaluated."""
+        return self._counted.gradients
 
     def constrain(self, points: npt.ArrayLike, /) -> dict[str, FloatArray]:
         """Return the parameters at points; this is done for every mode, and there may be many.

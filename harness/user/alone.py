@@ -64,7 +64,7 @@ def parallel_alone(steps: Steps, explorer: Explorer, references: References) -> 
     lacks = problems_of_modes(result.modes)
     if references == 1 or not lacks or left < LEAST_SHARE * steps.budget:
         return result
-    found = [] if steps.modes.elsewhere is None else steps.modes.elsewhere.that_matter()
+    found = steps.modes.only_climbs_found()
     try:
         near = in_other_modes(program.model, parameters_of(fit), found, seed=steps.seed)
         if near is None:

@@ -308,14 +308,14 @@ class _Auto:
         self, scouted: Scouted, draws: Mapping[str, FloatArray], judged: Judgement
     ) -> dict[str, FloatArray] | None:
         """Return points near the target for parallel tempering."""
-        steps, found = self._steps, self._steps.modes.elsewhere
+        steps = self._steps
         with steps.clock.step("points in all modes", "near"):
             return near_target(
                 steps.program.model,
                 scouted,
                 draws,
                 judged,
-                [] if found is None else found.that_matter(),
+                steps.modes.only_climbs_found(),
                 most_seconds=_NEAR_SHARE * steps.budget,
                 seed=steps.seed,
             )

@@ -26,7 +26,7 @@ from harness.user.modes import (
     no_modes,
     still_elsewhere,
 )
-from harness.user.other_modes import OtherModes, no_other_mode
+from harness.user.other_modes import OtherMode, OtherModes, no_other_mode
 from harness.user.program import UserProgram
 from harness.user.result import UserFit
 from harness.user.symmetrise import InOneCopy
@@ -127,6 +127,10 @@ class ModeTables:
     def about_climbs(self) -> list[Finding]:
         """Return what climbs from other starting points say, if there were any."""
         return [] if self.elsewhere is None else no_other_mode(self.elsewhere)
+
+    def only_climbs_found(self) -> list[OtherMode]:
+        """Return the modes of some weight where climbs ended and no method had draws."""
+        return [] if self.elsewhere is None else self.elsewhere.that_matter()
 
     def made_of(self, result: UserFit) -> None:
         """Note that a result has its table."""

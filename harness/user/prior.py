@@ -108,7 +108,7 @@ class PriorDraws:
     def share_with(self, density: BatchedDensity) -> LogMass:
         """Return the share of the prior where another density of these points is above zero."""
         chains, draws, dimension = self.points.shape
-        value = values_of(density)(self.points.reshape(-1, dimension))
+        value = density.values(self.points.reshape(-1, dimension))
         return log_base_mass(np.isfinite(value).reshape(chains, draws))
 
     def base(self, chains: slice) -> PriorBase:
