@@ -417,8 +417,8 @@ model { print("a = ", a); a ~ normal(0, 1); y ~ normal(a, 1); }
 
 
 @pytest.mark.parametrize("command", ["sample", "evidence", "compare"])
-def test_what_a_program_prints_is_not_among_results(command: str, tmp_path: Path) -> None:
-    """The same buffer of C++ is behind both, so only another process shows what it leaves."""
+def test_what_a_program_prints_is_not_shown(command: str, tmp_path: Path) -> None:
+    """C++ has buffers of its own, so only another process shows what is left in them."""
     path = program(tmp_path, PRINTS)
     (tmp_path / "data.json").write_text('{"y": 0.3}')
     other = program(tmp_path, PRINTS.replace("a, 1", "a, 2"), "other.stan")
@@ -431,8 +431,8 @@ def test_what_a_program_prints_is_not_among_results(command: str, tmp_path: Path
         check=False,
     )
     assert isinstance(json.loads(ended.stdout), dict)
-    assert "a = " in ended.stderr
-    assert "in transformed data" in ended.stderr
+    assert "a = " not in ended.stderr
+    assert "in transformed data" not in ended.stderr
 
 
 @pytest.fixture(scope="module")

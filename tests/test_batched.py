@@ -378,7 +378,7 @@ def test_programs_and_data_that_are_refused_say_why(
         BatchedDensity(program(tmp_path, text), data)
 
 
-def test_a_program_may_print(
+def test_what_a_program_prints_is_dropped(
     tmp_path: Path, native: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     given = program(
@@ -386,7 +386,7 @@ def test_a_program_may_print(
     )
     value, _ = BatchedDensity(given, {}, native=native, threads=2)([[1.0], [2.0], [3.0]])
     assert value.tolist() == [-1, -4, -9]
-    assert capfd.readouterr().out.count("x is ") >= 3
+    assert capfd.readouterr() == ("", "")
 
 
 def grown(work: Callable[[], object]) -> float:
