@@ -19,7 +19,7 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import SamplingError
-from harness.evidence import LogEvidence
+from harness.evidence import LogEvidence, combined_log_evidence
 from harness.model import Model
 from harness.path import Pilot, PilotSettings, gaussian_base, pilot_of_density
 from harness.temper import tempered_model
@@ -290,6 +290,35 @@ def test_a_search_that_loses_a_part_casts_no_doubt_on_nuts(
         assert not any("disagree" in each.sentence for each in findings)
     _, findings = pilots_evidence(schools, made, **{**SOUND, "nuts_is_sound": False})
     assert not any("is too rough" in each.sentence for each in findings)
+
+
+@pytest.mark.parametrize(("search", "rough"), [(-1.6, True), (-0.9, False), (-0.4, False)])
+def test_a_bridge_from_divergent_runs_is_what_log_z_is_at_least(
+    schools: Model, draws: Mapping[str, FloatArray], search: float, rough: bool
+) -> None:
+    """It is no estimate itself, but a search that is below it has lost some of the posterior."""
+    scouted = scout_program(schools, draws=draws, divergent=True, seed=3)
+    assert scouted.at_least is not None
+    assert scouted.by_bridge is None
+    made = replace(
+        scouted,
+        # Two pilots that differ, so that the search's error is large, but neither is near the rest.
+        estimates={
+            scouted.origin: tuple(LogEvidence(search + each, 0.02) for each in (-0.5, 0.5)),
+            NEAR: (LogEvidence(-1.02, 0.03), LogEvidence(-0.98, 0.03)),
+        },
+        at_least=LogEvidence(-1.0, 0.003),
+        constant=LogEvidence(0.0, 0.0),
+        failures={},
+    )
+    found, findings = pilots_evidence(schools, made, **SOUND)
+    assert any("is too rough" in each.sentence for each in findings) is rough
+    assert found is not None
+    if rough:
+        assert [each.severity for each in findings] == [Severity.FINE]
+        near = combined_log_evidence(made.estimates[NEAR]).estimate
+        assert found == pytest.approx((near.value, near.mcse))
+        assert near.mcse > 0.01  # the bridge's own error is not claimed
 
 
 def normal(x: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -65,10 +65,10 @@ def pilots_evidence(
         rough = _too_rough(scouted, search)
         if rough is not None:
             search = []
+            findings.append(rough)
         alone = _bridge_alone(scouted, search)
         if alone is not None:
-            told = [] if rough is None else [rough]
-            return _with_constant(scouted, [], [alone]), [*findings, *told]
+            return _with_constant(scouted, [], [alone]), findings
     if not search and not near:
         # Several pilots may have failed for one reason.
         reasons = "; ".join(dict.fromkeys(scouted.failures.values()))
@@ -125,6 +125,8 @@ def _too_rough(scouted: Scouted, search: list[LogEvidence]) -> Finding | None:
     too.
     """
     bridge, near = _bridge(scouted), _near(scouted, bridge=False)
+    if bridge is None and scouted.at_least is not None:
+        bridge = _divided(scouted, scouted.at_least)
     if not search or bridge is None:
         return None
     if not near and (bridge.mcse > _PRECISE or not _is_weak(scouted)):

@@ -125,6 +125,9 @@ class Scouted:
     base_integral
         Log of the integral of the prior as the program writes it, or of a flat base that takes its
         place; None if it is not known.
+    at_least
+        Log Z by a bridge that is no estimate, because transitions of NUTS were divergent: its draws
+        may lack a part of the posterior, and the whole is no less than what they have seen.
     """
 
     search: Population | None
@@ -141,6 +144,7 @@ class Scouted:
     drifts: bool = False
     infinite: float = 0.0
     base_integral: LogEvidence | None = NORMALISED
+    at_least: LogEvidence | None = None
 
     @property
     def by_bridge(self) -> LogEvidence | None:
@@ -314,7 +318,8 @@ class _Scout:
         base_integral = self._base_integral
         bridge = self._bridge  # before the near leg, which would leave it no time
         near = None if self._settled else self._near()
-        if (near is None or not self._divergent) and bridge is not None:
+        counts = near is None or not self._divergent
+        if counts and bridge is not None:
             self._estimates[BRIDGE] = (bridge,)
         chosen = self._values(search), self._values(near)
         return Scouted(
@@ -332,6 +337,7 @@ class _Scout:
             drifts=self._drifts,
             infinite=0.0 if search is None else search.infinite / search.gradients,
             base_integral=base_integral,
+            at_least=None if counts else bridge,
         )
 
     @property
