@@ -307,20 +307,10 @@ def test_cuts_that_depend_on_data_alone_and_orders(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "the mass that is left depends on a parameter": (
-        "real mu; real<lower=0> x;",
-        "mu ~ normal(0, 1); x ~ normal(mu, 1);",
-        "mass of normal",
-    ),
     "one constraint cuts in half what another cuts elsewhere": (
         "real<lower=0> tau; real<lower=0> x;",
         "tau ~ normal(0, 1); x ~ normal(0, tau) T[-1, ];",
-        "mass of normal",
-    ),
-    "it depends on one through a whole number": (
-        "real mu; real<lower=0> x;",
-        "mu ~ normal(0, 1); { int k = mu > 0; x ~ normal(k, 1); }",
-        "mass of normal",
+        "how much of it is left",
     ),
     "it depends on the branch": (
         "real mu; real<lower=0> x;",
@@ -480,7 +470,7 @@ def test_nuts_takes_the_place_of_a_wrong_simulation(
 
 
 NORMAL_HALF = "mu ~ normal(0, 5); tau ~ normal(0, 3);"
-INTEGRALS: dict[str, tuple[str, str, float | None]] = {
+INTEGRALS: dict[str, tuple[str, str, float]] = {
     "as the text shows": ("real mu; real<lower=0> tau;", NORMAL_HALF, np.log(0.5)),
     "volume of a box": (
         "real<lower=-2, upper=1> a; real x;",
@@ -493,7 +483,22 @@ INTEGRALS: dict[str, tuple[str, str, float | None]] = {
         np.log(4 * 0.25),
     ),
     "truncated": ("real<lower=1> tau;", "tau ~ normal(0, 2) T[1, ];", 0.0),
-    "cut anywhere": ("real<lower=1> tau;", "tau ~ normal(0, 2);", None),
+    "cut anywhere": ("real<lower=1> tau;", "tau ~ normal(0, 2);", stats.norm.logsf(0.5)),
+    "cut at both ends": (
+        "vector<lower=0.1, upper=0.6>[2] p;",
+        "p ~ beta(2, 3);",
+        2 * np.log(stats.beta(2, 3).cdf(0.6) - stats.beta(2, 3).cdf(0.1)),
+    ),
+    "each element cut elsewhere": (
+        "vector<lower=abs(diagonal(S) - 1), upper=K>[3] a;",
+        "a ~ gamma(2, diagonal(S));",
+        np.log(np.diff(stats.gamma.cdf([[2, 8], [0, 4], [0.25, 2]], 2))).sum(),
+    ),
+    "in order": (
+        "ordered[4] c; positive_ordered[3] d;",
+        "c ~ normal(1, 2); d ~ student_t(3, 0, 2);",
+        -np.log(24 * 6 * 2**3),
+    ),
 }
 
 
@@ -503,12 +508,78 @@ def test_the_integral_of_a_prior_as_it_is_written(case: str, tmp_path: Path) -> 
     model = tempered_model(written(tmp_path, parameters, prior), DATA)
     found = prior_draws(model, seed=3)
     assert found.independent
-    if exact is None:
-        assert found.log_integral is None
-    else:
-        assert found.log_integral is not None
-        assert found.log_integral.value == pytest.approx(exact, abs=1e-9)
-        assert found.log_integral.mcse == 0.0
+    assert found.log_integral is not None
+    assert found.log_integral.value == pytest.approx(exact, abs=1e-9)
+    assert found.log_integral.mcse == 0.0
+
+
+LEFT_OVER: dict[str, tuple[str, str, float]] = {
+    # The sign of the sum of two standard normal numbers.
+    "a mean": ("real mu; real<lower=0> x;", "mu ~ normal(0, 1); x ~ normal(mu, 1);", 0.5),
+    "through a whole number": (
+        "real mu; real<lower=0> x;",
+        "mu ~ normal(0, 1); { int k = mu > 0; x ~ normal(k, 1); }",
+        0.5 * (0.5 + float(stats.norm.cdf(1))),
+    ),
+    "an upper bound": (
+        "real mu; vector<upper=1>[2] x;",
+        "mu ~ normal(0, 1); x ~ normal(mu, 0.5);",
+        float(stats.multivariate_normal([0, 0], [[1.25, 1], [1, 1.25]]).cdf([1, 1])),
+    ),
+    # Two uniform numbers are in order in half of all cases.
+    "a bound": ("real<lower=0, upper=1> a; real<lower=a> b;",
+                "a ~ beta(1, 1); b ~ uniform(0, 1);", 0.5),
+    "bounds of each element": (
+        "real<lower=0, upper=1> a; array[2] real<lower=-0.5, upper={0.5, a}> b;",
+        "b ~ normal(a - 2, 1e-3);", 0.0),
+    "in order": ("real mu; positive_ordered[2] x;", "mu ~ normal(0, 1); x ~ normal(mu, 1);",
+                 # Both above 0, with a correlation of 1/2: a quarter and asin(1/2) / (2 pi).
+                 (0.25 + np.arcsin(0.5) / (2 * np.pi)) / 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LEFT_OVER)
+def test_a_mass_that_depends_on_parameters(case: str, tmp_path: Path) -> None:
+    """A draw with a number outside of its constraint is left out as a whole."""
+    parameters, prior, exact = LEFT_OVER[case]
+    model = tempered_model(written(tmp_path, parameters, prior), DATA)
+    density = BatchedDensity(model.program(PRIOR), model.data)
+    if exact == 0:
+        with pytest.raises(SamplingError, match="the prior rejects"):
+            simulated_prior(model, density, DRAWS, seed=5)
+        return
+    found = simulated_prior(model, density, DRAWS, seed=5)
+    assert found.log_integral is not None
+    value, error = found.log_integral
+    assert abs(value - np.log(exact)) < 4 * error
+    # Of a share p of n independent draws: the error of log p is sqrt((1 - p) / (n p)).
+    orders = 2 if "ordered" in parameters else 1
+    share = exact * orders
+    assert error == pytest.approx(np.sqrt((1 - share) / (found.evaluations * share)), rel=0.1)
+
+
+def test_what_is_left_is_the_prior(tmp_path: Path) -> None:
+    """The number that cuts is drawn with the mass that it leaves, and what depends on it, too."""
+    model = tempered_model(
+        written(
+            tmp_path,
+            "real mu; vector<lower=0>[2] x; real z;",
+            "mu ~ normal(0, 1); x ~ normal(mu, 1); z ~ normal(0, x[1]);",
+        ),
+        DATA,
+    )
+    found = prior_draws(model, seed=3)
+    assert found.independent
+    draws = found.density.constrain(found.points.reshape(-1, found.points.shape[2]))
+    grid = np.linspace(-6, 6, 4001)
+    marginal = stats.norm.pdf(grid) * stats.norm.cdf(grid) ** 2
+    cumulated = np.cumsum(marginal) / marginal.sum()
+    check(draws["mu"], lambda x: np.interp(x, grid, cumulated))
+    check(draws["z"] / draws["x"][:, 0], stats.norm.cdf)
+    given = stats.norm(draws["mu"][:, None], 1)
+    uniform = 1 - given.sf(draws["x"]) / given.sf(0)
+    for k in range(2):
+        check(uniform[:, k], stats.uniform.cdf)
 
 
 def test_a_prior_that_rejects_draws(tmp_path: Path) -> None:

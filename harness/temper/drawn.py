@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.errors import DataError
@@ -54,18 +54,22 @@ class Given:
 
 @dataclass(frozen=True)
 class Region:
-    """Where draws lie; those outside are drawn again.
+    """Where draws lie; those outside are drawn again, or have a density of 0.
 
     Attributes
     ----------
     lows, highs
         Ends that no draw is beyond.
     low, high
-        Those of them by whose mass the density is divided, as in ``T[low, high]``.
+        Those of them by whose mass the density is divided, as Stan does for ``T[low, high]``.
     increasing
         Whether the elements are in order.
     half
         Whether just half of the distribution lies there.
+    declared
+        The bounds of the variable, one or two, if a draw outside has a density of 0; else empty.
+    only_upper
+        Whether one bound is the upper one.
     """
 
     lows: tuple[Given, ...] = ()
@@ -74,6 +78,16 @@ class Region:
     high: Given | None = None
     increasing: bool = False
     half: bool = False
+    declared: tuple[Given, ...] = ()
+    only_upper: bool = False
+
+    @property
+    def within(self) -> str:
+        """Text of a number between the bounds of the variable."""
+        texts = [each.apart for each in self.declared]
+        if len(texts) > 1:
+            return f"({' + '.join(texts)}) / 2"
+        return f"{texts[0]} - 1" if self.only_upper else f"{texts[0]} + 1"
 
 
 _NUMBERS: Mapping[str, str] = {
@@ -110,6 +124,9 @@ _NUMBERS: Mapping[str, str] = {
     "uniform": "uniform_rng({0}, {1})",
 }
 """How a number is drawn, by its distribution's name; what is in braces are the arguments."""
+
+HAVE_MASSES = frozenset(_NUMBERS) - {"loglogistic"}
+"""Those of them whose distribution function Stan has, as a logarithm."""
 
 _T = "to_vector({1}) + %s(rep_vector(0, rows({2})), {2}) * sqrt({0} / chi_square_rng({0}))"
 _VECTORS: Mapping[str, str] = {
@@ -253,7 +270,8 @@ class Drawing:
     def _numbers(
         self, at: str, shape: Shape, family: str, given: Sequence[Given], region: Region
     ) -> str:
-        several = [*given, *region.lows, *region.highs]
+        ends = [each for each in (region.low, region.high) if each is not None]
+        several = [*given, *region.lows, *region.highs, *ends, *region.declared]
         if shape == "real":
             if any(each.several for each in several):
                 raise NotSimulatedError("several densities of one number")
@@ -273,26 +291,43 @@ class Drawing:
         def one(each: Given) -> Given:
             return Given(f"{local[each.text]}[{index}]") if each.several else each
 
-        inside = Region(
-            tuple(map(one, region.lows)),
-            tuple(map(one, region.highs)),
-            region.low,
-            region.high,
-            half=region.half,
+        inside = replace(
+            region,
+            lows=tuple(map(one, region.lows)),
+            highs=tuple(map(one, region.highs)),
+            low=None if region.low is None else one(region.low),
+            high=None if region.high is None else one(region.high),
+            declared=tuple(map(one, region.declared)),
         )
         number = self._number(f"{drawn}[{index}]", family, [*map(one, given)], inside)
         rows.append(f"for ({index} in 1 : num_elements({at})) {{\n{number}\n}}")
-        made = f"sort_asc({drawn})" if region.increasing else drawn
+        made = drawn
+        if region.increasing:  # any of the orders in which they can be drawn
+            made = f"sort_asc({drawn})"
+            rows.append(f"{self._log_density} += lgamma(num_elements({at}) + 1);")
         rows.append(f"{at} = {_FILLED[shape].format(made, at)};")
         return _braces(rows)
 
     def _number(self, at: str, family: str, given: Sequence[Given], region: Region) -> str:
-        """Text that draws one number, again while it is outside."""
+        """Text that draws one number."""
         texts = [each.apart for each in given]
         draw = f"{at} = {_NUMBERS[family].format(*texts)};"
         rows = [draw]
         outside = [f"{at} < {each.text}" for each in region.lows]
         outside += [f"{at} > {each.text}" for each in region.highs]
+        behind = ", ".join(each.text for each in given)
+        added = f"{self._log_density} += {family}_lpdf({at} | {behind});"
+        if region.declared:
+            # What depends on this number needs one that the constraint allows.
+            return "\n".join(
+                [
+                    draw,
+                    f"if ({' || '.join(outside)}) {{",
+                    f"{self._log_density} = negative_infinity();",
+                    f"{at} = {region.within};",
+                    f"}} else {{\n{added}\n}}",
+                ]
+            )
         if outside:
             tries = self._names.of("tries")
             rows = [
@@ -304,8 +339,7 @@ class Drawing:
                 f"{tries} += 1;",
                 "}",
             ]
-        behind = ", ".join(each.text for each in given)
-        rows.append(f"{self._log_density} += {family}_lpdf({at} | {behind});")
+        rows.append(added)
         if region.half:
             rows.append(f"{self._log_density} += log2();")
         low, high = region.low, region.high

@@ -1,15 +1,15 @@
 """Which densities of a prior its parameters can be drawn from, as the program's text shows.
 
 A parameter is drawn once, from a known distribution of the parameter as it is declared.  A
-constraint may cut that distribution, if the mass that it leaves does not depend on parameters.
-Terms of which the text does not show how to draw are :class:`Unknown`.
+constraint may cut that distribution.  Terms of which the text does not show how to draw are
+:class:`Unknown`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness.temper.classify import Classification
@@ -50,12 +50,25 @@ from harness.temper.tree import (
 
 @dataclass(frozen=True)
 class Draw:
-    """A density in the prior that a parameter, or elements of it, are drawn from."""
+    """A density in the prior that a parameter, or elements of it, are drawn from.
+
+    Attributes
+    ----------
+    parameter, variate, shape
+        What is drawn.
+    density
+        The density.
+    by_rejection
+        Whether a constraint cuts it by a mass that depends on parameters.  Stan does not divide by
+        that mass, so a draw outside is no draw of the prior, and neither are those of the other
+        parameters with it.
+    """
 
     parameter: Parameter
     variate: Node
     shape: Shape
     density: Density
+    by_rejection: bool = False
 
     @property
     def parts(self) -> tuple[Draw, ...]:
@@ -310,15 +323,12 @@ class PriorDraws:
         if parameter is None:
             raise NotSimulatedError(f"{term.name} is not a density of a parameter as declared")
         draw = Draw(parameter, variate, shape, term)
-        self._check(draw, fixed)
-        return draw
+        self._check(draw)
+        return replace(draw, by_rejection=self._depends(draw, fixed))
 
-    # Whether what a constraint leaves of a distribution depends on parameters
-
-    def _check(self, draw: Draw, fixed: frozenset[str]) -> None:
-        """Refuse a density that a constraint cuts by a mass that depends on parameters."""
+    def _check(self, draw: Draw) -> None:
+        """Refuse a density that does not fit the constraint of what is drawn."""
         family, constraint = draw.density.family, tag(draw.parameter.transformation)
-        cut = truncation(draw.density)
         if family in MATRICES:
             if constraint not in MATRICES[family] or tag(draw.density.truncation) != "NoTruncate":
                 raise NotSimulatedError(f"{family} of a parameter with another constraint")
@@ -331,17 +341,22 @@ class PriorDraws:
             _has_single_element(draw) or any(map(is_container, draw.density.args[1:]))
         ):
             raise NotSimulatedError("elements in order have distributions of their own")
-        bounds = bounds_of(draw.parameter)
-        if not any(draw.cuts):
-            return
-        if draw.halves:
-            return
-        ends = [each for each in (cut.low, cut.high) if each is not None]
-        if not all(is_fixed(each, fixed) for each in (*draw.density.args[1:], *ends, *bounds)):
+
+    def _depends(self, draw: Draw, fixed: frozenset[str]) -> bool:
+        """Whether what a constraint leaves of a distribution depends on parameters."""
+        family, cut = draw.density.family, truncation(draw.density)
+        if family in MATRICES or family in VECTORS or not any(draw.cuts) or draw.halves:
+            return False
+        if all(is_fixed(e, fixed) for e in (*draw.density.args[1:], *bounds_of(draw.parameter))):
+            ends = [each for each in (cut.low, cut.high) if each is not None]
+            if all(is_fixed(each, fixed) for each in ends):
+                return False
+        if cut != Truncation():
             raise NotSimulatedError(
-                f"the mass of {family} that the constraint of {draw.parameter.name} leaves "
-                "depends on parameters"
+                f"{family} is cut by T[,] and by the constraint of {draw.parameter.name}, and how "
+                "much of it is left depends on parameters"
             )
+        return True
 
 
 def bounds_of(parameter: Parameter) -> list[Node]:

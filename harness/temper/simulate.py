@@ -3,7 +3,9 @@
 Each parameter is drawn once, by Stan's own random numbers, from a distribution whose arguments are
 known by then (:mod:`harness.temper.prior_draws`).  Where a constraint cuts a distribution, draws
 outside are drawn again.  This is the prior only if the mass that is left does not depend on
-parameters: Stan does not divide by it, but for ``T[low, high]``.
+parameters: Stan does not divide by it, but for ``T[low, high]``.  If it does depend on them, all
+parameters are drawn again together: the density of a draw with a number outside is 0, and whoever
+runs the program leaves that draw out.
 
 The text may not show how to draw a parameter without a constraint, for instance one that a
 conditional autoregression links.  It is left to :mod:`harness.user.gaussian_part`, if nothing that
@@ -22,7 +24,7 @@ from dataclasses import dataclass
 from harness.temper.accumulate import rewritten_functions
 from harness.temper.classify import Classification, is_target_call
 from harness.temper.coordinates import is_jacobian
-from harness.temper.drawn import Drawing, Given, NotSimulatedError, Region, Shape
+from harness.temper.drawn import HAVE_MASSES, Drawing, Given, NotSimulatedError, Region, Shape
 from harness.temper.library import Names
 from harness.temper.marks import Marks
 from harness.temper.needed import needed
@@ -199,9 +201,16 @@ class _Simulator:
         if tag(expr(draw.variate)) != "Variable" and any(e.several for e in (*lows, *highs)):
             raise NotSimulatedError("elements with bounds of their own are drawn one by one")
         half = draw.halves
-        if draw.in_order or ((low or high) and not half):
-            self._normalised = False  # how much of the mass is left is not known
-        return Region(tuple(lows), tuple(highs), least, most, draw.in_order, half)
+        if (low or high) and not half and not draw.by_rejection:
+            if draw.density.family in HAVE_MASSES and least is None and most is None:
+                least, most = bounds[0] if low else None, bounds[-1] if high else None
+            else:
+                self._normalised = False  # how much of the mass is left is not known
+        between = tuple(bounds) if draw.by_rejection else ()
+        upper = tag(draw.parameter.transformation) == "Upper"
+        return Region(
+            tuple(lows), tuple(highs), least, most, draw.in_order, half, between, only_upper=upper
+        )
 
     def _text(self, draw: Draw | Mixture, drawing: Drawing) -> str:
         """Text that draws."""

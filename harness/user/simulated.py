@@ -19,8 +19,11 @@ from harness.temper.model import CHANGE_OF_VARIABLES, PRIOR_SIMULATION
 from harness.temper.simulate import LOG_PRIOR
 from harness.user.gaussian_part import GaussianPart
 
-_MOST_BATCHES = 20
+_MOST_BATCHES = 100
 """Batches of as many draws as are wanted, of which rejected ones are left out."""
+_FIRST, _HOPELESS = 10, 0.5
+"""Batches after which no more are made if all of them would give less than this share of the draws.
+"""
 _ROUNDING = 1e-6
 """Differences of log densities, relative to their size, that rounding explains."""
 
@@ -49,9 +52,10 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
 
     The simulation sums up the log density of what it draws from.  If that is the prior, it differs
     from the prior's own density by the same number at all draws, up to rounding.  Draws where the
-    prior is zero, because the program rejects them, are left out; the share of the others is a
-    factor of the prior's integral.  What this cannot show, a wrong generator or a wrong part of a
-    distribution that a constraint cuts, is up to :mod:`harness.temper.simulate`.
+    prior is zero, because the program rejects them or a number is outside of its constraint, are
+    left out; the share of the others is a factor of the prior's integral.  What this cannot show, a
+    wrong generator or a wrong part of a distribution that a constraint cuts, is up to
+    :mod:`harness.temper.simulate`.
 
     Parameters
     ----------
@@ -84,12 +88,20 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     kept, difference, size = [], [], []
     tried = found = evaluations = 0
     while found < draws:
-        if tried == _MOST_BATCHES * draws:
+        late = tried == _MOST_BATCHES * draws
+        expected = found / max(tried, 1) * _MOST_BATCHES
+        if late or (tried >= _FIRST * draws and expected < _HOPELESS):
             raise SamplingError(
                 f"{program.name}: the prior rejects {1 - found / tried:.1%} of its draws"
             )
         made = simulation.constrain(np.empty((draws, 0)), seed=derived_seed(seed, tried))
+        tried, evaluations = tried + draws, evaluations + draws
         log_simulated = _log_simulated(model, program, made)
+        possible = log_simulated != -np.inf
+        if not possible.any():
+            continue
+        made = {name: each[possible] for name, each in made.items()}
+        log_simulated = log_simulated[possible]
         points = density.unconstrain_draws(made | _zeros(model, made))
         if part is not None:
             points, log_density, spent = part.drawn(points, rng)
@@ -100,8 +112,7 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
         difference.append(written[inside] - jacobian[inside] - log_simulated[inside])
         size.append((1 + np.abs(written) + np.abs(jacobian))[inside])
         kept.append(points[inside])
-        tried, found = tried + draws, found + int(inside.sum())
-        evaluations += draws
+        found += int(inside.sum())
         if not (np.all(np.isfinite(points)) and np.all(np.isfinite(difference[-1]))):
             raise SamplingError(f"{program.name}: a draw has no value, or overflows")
     constants = np.concatenate(difference)
@@ -109,7 +120,7 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     if np.any(np.abs(constants - middle) > _ROUNDING * np.concatenate(size)):
         raise DataError(f"{program.name}: the density of its draws is not that of the prior")
     share = found / tried
-    integral = LogEvidence(middle + np.log(share), np.sqrt((1 - share) / found))
+    integral = LogEvidence(float(middle + np.log(share)), float(np.sqrt((1 - share) / found)))
     known = LOG_PRIOR in model.aliases[PRIOR_SIMULATION]
     return Simulated(np.concatenate(kept)[:draws], integral if known else None, evaluations)
 
