@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import logsumexp
 
 from harness.diagnosis import Severity
-from harness.evidence import effective_draws, expectation
+from harness.engine.batched import BatchedDensity
+from harness.evidence import LogEvidence, effective_draws, expectation
 from harness.temper import tempered_model
 from harness.user import draw_prior, sample
 from harness.user.draw_prior import DriftingPriorError, prior_draws
+from harness.user.evidence import rough_integral
+from harness.user.prior import PriorDraws
 
 TWO = """data {
   int<lower=0> N;
@@ -60,6 +65,25 @@ model {
 }
 """
 """With a likelihood that is standardised by hand, so that a part of it looks like the prior's."""
+CENSORED = """data {
+  int N;
+  int M;
+  vector[N] y;
+  real most;
+}
+parameters {
+  real mu;
+  real<lower=0> sigma;
+  vector<lower=most>[M] censored;
+}
+model {
+  mu ~ normal(0, 10);
+  sigma ~ normal(0, 5);
+  y ~ normal(mu, sigma);
+  censored ~ normal(mu, sigma);
+}
+"""
+"""A funnel: NUTS and pilots do not get to small values of ``sigma`` in its prior."""
 
 
 @pytest.fixture
@@ -143,6 +167,43 @@ def test_draws_of_a_density_without_end_are_not_taken_for_a_prior(tmp_path: Path
     told = [each.sentence for each in result.diagnosis if each.severity == Severity.WARNING]
     assert any("Draws of the prior drift to infinity" in each for each in told)
     assert any("`target += - 3 * log(s);`" in each and "temper: yes" in each for each in told)
+
+
+def test_a_prior_whose_mass_is_cut_by_parameters_is_divided_by_it(tmp_path: Path) -> None:
+    path = tmp_path / "censored.stan"
+    path.write_text(CENSORED, encoding="utf-8")
+    y, most, missing = np.array([1.1, 3.4, 2.2, -0.3, 3.9, 0.8]), 4.0, 6
+    data = {"N": len(y), "M": missing, "y": y, "most": most}
+    mu, log_sigma = np.linspace(-60, 60, 6001)[:, None], np.linspace(-9, 4, 1301)
+    sigma = np.exp(log_sigma)
+    prior = stats.norm.logpdf(mu, 0, 10) + stats.norm.logpdf(sigma, 0, 5) + log_sigma
+    prior = prior + missing * stats.norm.logsf(most, mu, sigma)
+    both = prior + sum(stats.norm.logpdf(each, mu, sigma) for each in y)
+    cell = np.log((mu[1, 0] - mu[0, 0]) * (log_sigma[1] - log_sigma[0]))
+    integral, divisor = (float(logsumexp(each) + cell) for each in (both, prior))
+    result = sample(path, data, seed=1, engine="stanli", progress=False)
+    assert result.log_evidence is not None
+    assert result.log_integral is not None
+    for found, exact in (
+        (result.log_evidence, integral - divisor),
+        (result.log_integral, integral),
+    ):
+        assert abs(found.value - exact) < 4 * found.mcse < 0.2
+    assert not result.troubles()
+
+
+@pytest.mark.parametrize(
+    ("independent", "r_hat", "error", "rough"),
+    [(False, 1.08, 0.1, True), (False, 1.02, 0.1, False), (True, 1.08, 0.1, False),
+     (False, 1.08, 0.0, False)],
+)  # fmt: skip
+def test_an_integral_from_chains_that_hardly_mix_is_rough(
+    independent: bool, r_hat: float, error: float, rough: bool
+) -> None:
+    density = cast(BatchedDensity, None)
+    drawn = PriorDraws(np.zeros((2, 2, 1)), density, r_hat, 0, independent)
+    told = rough_integral(drawn, LogEvidence(-2.0, error))
+    assert [each.severity for each in told] == [Severity.WARNING] * rough
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.path.moves import MOST_DENSE
 from harness.path.normalisation import written_integral
-from harness.user.prior import over_prior
+from harness.user.prior import PriorDraws, over_prior
 from harness.user.scout import BRIDGE, Scouted
 from harness.user.two_estimates import agree, explaining
 
@@ -247,7 +247,22 @@ def about_the_prior(model: Model, scouted: Scouted) -> list[Finding]:
         )
     elif not model.tempered_whole:
         found += written_prior(scouted.constant)
+        found += rough_integral(prior, scouted.constant)
     return found
+
+
+def rough_integral(prior: PriorDraws | None, constant: LogEvidence) -> list[Finding]:
+    """Report that an estimate of the prior's integral rests on draws that hardly agree."""
+    if prior is None or not prior.rough or constant.mcse == 0:
+        return []
+    return [
+        Finding(
+            Severity.WARNING,
+            "What the prior integrates to is rough, and log Z with it: it is estimated from draws "
+            f"of the prior by NUTS, whose chains hardly mix (R-hat is {prior.r_hat:.2f}).",
+            "Write the prior with Stan's distributions, so that it can be simulated.",
+        )
+    ]
 
 
 def bridge_of_draws(reason: str) -> Finding:

@@ -32,11 +32,12 @@ from harness.user.bridged import Bridges, bridged
 from harness.user.clock import Clock, quiet
 from harness.user.compare import parameters_of
 from harness.user.draw_prior import PRIOR_SHARE, prior_draws
-from harness.user.evidence import written_prior
+from harness.user.evidence import rough_integral, written_prior
 from harness.user.evidence_result import GivenEvidence
 from harness.user.given_fit import GivenDraws, read_given
 from harness.user.other_modes import described, no_other_mode, other_modes
 from harness.user.prepare import prepare
+from harness.user.prior import PriorDraws
 from harness.user.program import UserProgram
 from harness.user.sample import sample
 from harness.user.scout import BUDGET, prior_constant
@@ -439,6 +440,12 @@ class _Estimation:
             drawn = prior_draws(self._model, self._seed, most_seconds=PRIOR_SHARE * self._budget)
         except HarnessError:
             return None
+        constant = self._from_draws(drawn)
+        if constant is not None:
+            self._findings += rough_integral(drawn, constant)
+        return constant
+
+    def _from_draws(self, drawn: PriorDraws) -> LogEvidence | None:
         if drawn.reliable and drawn.log_integral is None:
             try:
                 found = bridged(drawn.density, drawn.points, seed=self._seed)

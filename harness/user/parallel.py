@@ -37,6 +37,7 @@ from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.evidence import (
     about_drifting_prior,
     about_improper_prior,
+    rough_integral,
     unknown_integral,
     written_prior,
 )
@@ -263,6 +264,7 @@ class _Parallel:
         self._gradients += found.gradients
         if not self._model.tempered_whole:
             self._findings += written_prior(found.log_integral)
+            self._findings += rough_integral(self._prior, found.log_integral)
         return found.log_integral
 
     def _names(self) -> list[str]:

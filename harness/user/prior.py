@@ -22,6 +22,8 @@ _ATTRIBUTES = ("log_prior_integral", "log_prior_integral_mcse")
 
 DRIFTS = 1.1
 """R-hat of prior draws above which they are not relied on."""
+_ROUGH = 1.05
+"""The same, above which an integral that is estimated from them is rough."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,14 @@ class PriorDraws:
             return float(np.prod(shape))
         effective = evidence.effective_draws(self.points, np.zeros(shape))
         return float(np.fmin.reduce(effective, initial=np.prod(shape)))
+
+    @property
+    def rough(self) -> bool:
+        """Whether what is estimated from these draws may be off by more than its error.
+
+        Chains of NUTS that hardly mix, as in a funnel, may all lack the same part of the prior.
+        """
+        return not self.independent and self.r_hat > _ROUGH
 
     @property
     def reliable(self) -> bool:
