@@ -19,7 +19,7 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import SamplingError
-from harness.evidence import LogEvidence, combined_log_evidence
+from harness.evidence import LogEvidence, combined_log_evidence, largest_r_hat
 from harness.model import Model
 from harness.path import Pilot, PilotSettings, gaussian_base, pilot_of_density
 from harness.temper import tempered_model
@@ -87,6 +87,20 @@ def test_chains_that_disagree_have_no_bridge(
 ) -> None:
     apart = {**draws, "mu": draws["mu"] + 20 * np.arange(4)[:, None]}
     assert BRIDGE not in scout_program(schools, draws=apart, seed=3).estimates
+
+
+def test_a_bridge_from_chains_that_nearly_agree_is_a_bound(
+    schools: Model, draws: Mapping[str, FloatArray]
+) -> None:
+    shift = 0.2 * draws["mu"].std() * np.array([-1, 1, -1, 1])
+    apart = {**draws, "mu": draws["mu"] + shift[:, None]}
+    assert 1.01 < largest_r_hat(apart["mu"][..., None]) < 1.05
+    scouted = scout_program(schools, draws=apart, divergent=False, seed=3)
+    assert BRIDGE not in scouted.estimates
+    assert "bridge" not in scouted.failures
+    assert scouted.at_least is not None
+    # It is not divided by the integral of the prior, of which a constraint leaves half.
+    assert abs(scouted.at_least.value + np.log(2) - schools_log_evidence()) < 0.1
 
 
 @pytest.fixture

@@ -51,6 +51,9 @@ _SEARCH, _SEARCH_ALONE, _OTHER = 0.35, 0.6, 0.2
 to fall back to), and for each of the other legs."""
 _ALL, _ALL_ALONE, _LEAST = 0.6, 0.9, 0.05
 """Shares of it for everything together, likewise, and that each other leg has in any case."""
+_NO_BRIDGE = 1.05
+"""R-hat of chains above which there is no bridge from their draws.  At less, but above what is
+usual, it tells what log Z is at least."""
 _FEWEST_EACH = 100
 """Effective draws of each chain, in its slowest coordinate, from which on R-hat may be chance."""
 _FEWEST_POPULATIONS = 1.5
@@ -126,8 +129,9 @@ class Scouted:
         Log of the integral of the prior as the program writes it, or of a flat base that takes its
         place; None if it is not known.
     at_least
-        Log Z by a bridge that is no estimate, because transitions of NUTS were divergent: its draws
-        may lack a part of the posterior, and the whole is no less than what they have seen.
+        Log Z by a bridge that is no estimate, because transitions of NUTS were divergent, or its
+        chains do not quite agree: the draws may lack a part of the posterior, and the whole is no
+        less than what they have seen.
     """
 
     search: Population | None
@@ -286,6 +290,8 @@ class _Scout:
         self._estimates: dict[str, tuple[LogEvidence, ...]] = {}
         self._prior: PriorDraws | None = None
         self._settled = False
+        self._agree = True
+        """Whether the chains agree that there is a bridge from."""
 
     def scouted(self) -> Scouted:
         search: Leg | None = None
@@ -318,7 +324,7 @@ class _Scout:
         base_integral = self._base_integral
         bridge = self._bridge  # before the near leg, which would leave it no time
         near = None if self._settled else self._near()
-        counts = near is None or not self._divergent
+        counts = self._agree and (near is None or not self._divergent)
         if counts and bridge is not None:
             self._estimates[BRIDGE] = (bridge,)
         chosen = self._values(search), self._values(near)
@@ -367,6 +373,8 @@ class _Scout:
         if self._draws is None or self._divergent or not reliable:
             return False
         bridge, constant = self._bridge, divisor(self._model, self._base_integral)
+        if not self._agree:
+            return False
         found, estimates = self._values(search), self._log_z(search)
         if bridge is None or constant is None or found is None or not estimates:
             return False
@@ -431,7 +439,9 @@ class _Scout:
             else:
                 points = in_one_copy.points
             r_hat = evidence.largest_r_hat(points)
-            if r_hat > _largest_r_hat_by_chance(points):
+            largest = _largest_r_hat_by_chance(points)
+            self._agree = r_hat <= largest
+            if r_hat > max(largest, _NO_BRIDGE):
                 self._failures["bridge"] = (
                     f"chains that disagree (R-hat {r_hat:.2f}) give no bridge"
                 )
