@@ -199,6 +199,8 @@ def test_a_precise_bridge_shows_alone_that_a_search_is_rough_in_many_dimensions(
         ("nuts", True, None, Severity.WARNING, 100.0, True),  # the search did not arrive
         ("nuts", True, False, Severity.WARNING, 100.0, True),
         ("nuts", True, True, Severity.WARNING, 100.0, False),
+        ("nuts", False, True, Severity.WARNING, 121.0, True),  # nothing is left of the budget
+        ("nuts", False, True, Severity.PROBLEM, 121.0, False),
         ("nuts", True, None, Severity.WARNING, 20.0, False),
         ("nuts", True, None, Severity.PROBLEM, 100.0, False),
         ("nuts", False, None, Severity.WARNING, 100.0, False),
@@ -209,14 +211,20 @@ def test_replicas_exceed_the_budget_only_for_a_fit_that_needs_them(
     method: str, by_bridge: bool, sound: bool | None, severity: Severity, spent: float, late: bool
 ) -> None:
     steps: Any = SimpleNamespace(budget=120.0, spent=spent)
-    found: Any = SimpleNamespace(method=method)
+    found: Any = SimpleNamespace(method=method, log_evidence=LogEvidence(-1.0, 0.1))
     scouted: Any = SimpleNamespace(
         search_has_weight=sound is not None,
         by_bridge=LogEvidence(-1.0, 0.1) if by_bridge else None,
     )
     judged = Judgement(temper=False, nuts_misses=False, search_is_sound=bool(sound), findings=())
     troubles = [Finding(severity, "Something.")]
-    assert auto._Auto(steps, "hmc")._is_late(found, troubles, scouted, judged) is late
+    decided = auto._Auto(steps, "hmc")
+    assert decided._is_late(found, troubles, scouted, judged) is late
+    doubted = replace(judged, doubted=True)
+    assert not decided._is_late(found, troubles, scouted, doubted)
+    unknown: Any = SimpleNamespace(method=method, log_evidence=None)
+    if sound:
+        assert not decided._is_late(unknown, troubles, scouted, judged)
 
 
 @pytest.mark.parametrize(

@@ -211,23 +211,26 @@ class _Auto:
         if not troubles:
             return found
         if self._is_late(found, troubles, scouted, judged):
-            return found.adding(no_time_for_replicas())
+            return found.adding(no_time_for_replicas(searched=_searched(scouted, judged)))
         result = self._with_replicas(found, plain, scouted, judged, lasting)
         return self._with_modes_alone(result, scouted, judged, lasting)
 
     def _is_late(
         self, found: UserFit, troubles: Sequence[Finding], scouted: Scouted, judged: Judgement
     ) -> bool:
-        """Whether replicas, which take the search's path, would only exceed the budget, too.
+        """Whether replicas would only exceed the budget, too.
 
-        They exceed it where the draws have problems, or there is no log Z.
+        They exceed it where the draws have problems, where there is no log Z, and where the search
+        speaks against NUTS.  After a search that has not got anywhere, they need more time, because
+        they take its path.
         """
-        searched = scouted.search_has_weight and judged.search_is_sound
-        if searched or found.method != "nuts" or scouted.by_bridge is None:
+        warned = all(each.severity < Severity.PROBLEM for each in troubles)
+        if found.method != "nuts" or not warned or judged.doubted:
             return False
         left = self._steps.budget - self._steps.spent
-        warned = all(each.severity < Severity.PROBLEM for each in troubles)
-        return warned and left < _FOR_REPLICAS * self._steps.budget
+        if _searched(scouted, judged):
+            return left <= 0 and found.log_evidence is not None
+        return scouted.by_bridge is not None and left < _FOR_REPLICAS * self._steps.budget
 
     def _with_replicas(
         self,
@@ -393,6 +396,11 @@ class _Auto:
             search_is_sound=judged.search_is_sound,
             nuts_is_sound=not judged.nuts_misses,
         )
+
+
+def _searched(scouted: Scouted, judged: Judgement) -> bool:
+    """Whether the search has got to the posterior, and may have found modes."""
+    return scouted.search_has_weight and judged.search_is_sound
 
 
 def _disagree_more(fit: Fit, other: Fit) -> bool:

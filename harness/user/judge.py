@@ -309,14 +309,25 @@ def no_relief(reason: str) -> Finding:
     )
 
 
-def no_time_for_replicas() -> Finding:
-    """Report that parallel tempering was not tried."""
-    return Finding(
-        Severity.FINE,
-        "Parallel tempering, which may find modes as well, was not tried: the search has taken the "
-        "time for it, the chains agree, and a bridge from their draws tells log Z.",
-        "Raise --budget.",
-    )
+def no_time_for_replicas(*, searched: bool) -> Finding:
+    """Report that parallel tempering was not tried.
+
+    Parameters
+    ----------
+    searched
+        Whether the search for further modes has got to the posterior.
+    """
+    if searched:
+        told = (
+            "Parallel tempering was not tried, because NUTS and the search for further modes have "
+            "taken the whole budget."
+        )
+    else:
+        told = (
+            "Parallel tempering, which may find modes as well, was not tried: the search has taken "
+            "the time for it, the chains agree, and a bridge from their draws tells log Z."
+        )
+    return Finding(Severity.FINE, told, "Raise --budget.")
 
 
 def anew_in_vain(reason: str) -> Finding:
