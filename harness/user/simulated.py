@@ -24,6 +24,8 @@ _MOST_BATCHES = 100
 _FIRST, _HOPELESS = 10, 0.5
 """Batches after which no more are made if all of them would give less than this share of the draws.
 """
+_MOST_LOST = 1e-3
+"""Share of draws that may have no value, because a number overflows, and are left out, too."""
 _ROUNDING = 1e-6
 """Differences of log densities, relative to their size, that rounding explains."""
 
@@ -53,7 +55,8 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     The simulation sums up the log density of what it draws from.  If that is the prior, it differs
     from the prior's own density by the same number at all draws, up to rounding.  Draws where the
     prior is zero, because the program rejects them or a number is outside of its constraint, are
-    left out; the share of the others is a factor of the prior's integral.  What this cannot show, a
+    left out; the share of the others is a factor of the prior's integral.  A few whose numbers
+    overflow are left out with them.  What this cannot show, a
     wrong generator or a wrong part of a distribution that a constraint cuts, is up to
     :mod:`harness.temper.simulate`.
 
@@ -86,7 +89,7 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     simulation = BatchedDensity(program, model.data)
     change = BatchedDensity(model.program(CHANGE_OF_VARIABLES), model.data)
     kept, difference, size = [], [], []
-    tried = found = evaluations = 0
+    tried = found = lost = evaluations = 0
     while found < draws:
         late = tried == _MOST_BATCHES * draws
         expected = found / max(tried, 1) * _MOST_BATCHES
@@ -94,10 +97,15 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
             raise SamplingError(
                 f"{program.name}: the prior rejects {1 - found / tried:.1%} of its draws"
             )
-        made = simulation.constrain(np.empty((draws, 0)), seed=derived_seed(seed, tried))
+        batch = np.empty((draws, 0)), derived_seed(seed, tried)
+        made = simulation.constrain(batch[0], seed=batch[1], rejected="nan")
         tried, evaluations = tried + draws, evaluations + draws
         log_simulated = _log_simulated(model, program, made)
-        possible = log_simulated != -np.inf
+        lost += int(np.isnan(log_simulated).sum())
+        if lost > _MOST_LOST * tried:
+            simulation.constrain(batch[0], seed=batch[1])  # raises Stan's own message
+            raise SamplingError(f"{program.name}: draws overflow")
+        possible = np.isfinite(log_simulated)
         if not possible.any():
             continue
         made = {name: each[possible] for name, each in made.items()}
@@ -108,13 +116,19 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
             log_simulated += log_density
             evaluations += spent
         written, jacobian = density.values(points), change.values(points)
+        with np.errstate(invalid="ignore"):
+            apart = written - jacobian - log_simulated
         inside = written != -np.inf
-        difference.append(written[inside] - jacobian[inside] - log_simulated[inside])
+        finite = np.all(np.isfinite(points), axis=1)
+        sound = finite & (np.isfinite(apart) | ~inside)
+        lost += int((~sound).sum())
+        if lost > _MOST_LOST * tried:
+            raise SamplingError(f"{program.name}: a draw has no value, or overflows")
+        inside &= sound
+        difference.append(apart[inside])
         size.append((1 + np.abs(written) + np.abs(jacobian))[inside])
         kept.append(points[inside])
         found += int(inside.sum())
-        if not (np.all(np.isfinite(points)) and np.all(np.isfinite(difference[-1]))):
-            raise SamplingError(f"{program.name}: a draw has no value, or overflows")
     constants = np.concatenate(difference)
     middle = float(np.median(constants))
     if np.any(np.abs(constants - middle) > _ROUNDING * np.concatenate(size)):
