@@ -210,6 +210,29 @@ def test_a_mode_that_the_final_draws_lack() -> None:
     assert len(as_text(table)) == 4
 
 
+@pytest.mark.parametrize("dimension", [1, 6])
+def test_a_mode_with_several_peaks_is_no_less_than_all_of_them(dimension: int) -> None:
+    """NUTS moves freely between four; what is lacking is a fiftieth of all, not a twelfth."""
+    rng = np.random.default_rng(6)
+    mean = np.zeros((5, dimension))
+    mean[:, 0] = [-6.0, -2.0, 2.0, 6.0, 30.0]
+    sd = np.ones(5)
+    what = ([0.245, 0.245, 0.245, 0.245, 0.02], mean, sd)
+    target = Plain(mixture(*what), {"x": (dimension,)})
+    lacking = draws_of(rng, [0.25, 0.25, 0.25, 0.25, 0.0], mean, sd)
+    table = find_modes(
+        [visits("nuts", lacking, chain=True), visits("search", draws_of(rng, *what))],
+        target,
+        effective=4000,
+        seed=1,
+    ).table
+    assert [each.probability for each in table.modes] == [1.0, 0.0]
+    found = table.modes[1].local
+    assert found is not None
+    share, error = found
+    assert abs(share - 0.02) < 4 * error < 0.02
+
+
 def funnel(x: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Neal's, with a standard deviation of 3 for the logarithm of the others' variance."""
     y, z = x[:, 0], x[:, 1:]

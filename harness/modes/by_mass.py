@@ -11,17 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import chi2
 
 from harness.arrays import FloatArray, LogDensity
 from harness.evidence import LogEvidence, normalised_weights, strata_errors
-from harness.modes.local_mass import local_gaussian, mass_around
+from harness.modes.local_mass import local_gaussian, mass_around, reach_of
 from harness.seeds import derived_seed
 
 _POINTS = 2000
-_QUANTILE, _COVERED, _FOREIGN = 0.999, 0.9, 0.02
-"""A mode looks like its Gaussian if most of its own draws, and hardly any other ones, are within
-this quantile of that Gaussian, beyond which its mass does not count."""
+_COVERED, _FOREIGN = 0.9, 0.02
+"""A mode looks like its Gaussian if most of its own draws, and hardly any other ones, are around
+its peak, beyond which its mass does not count."""
 
 
 class ShareByMass(NamedTuple):
@@ -72,7 +71,7 @@ def shares_by_mass(
     dict
         By number; empty if fewer than two modes can be weighed.
     """
-    reach = float(np.sqrt(chi2.ppf(_QUANTILE, points.shape[1])))
+    reach = reach_of(points.shape[1])
     log_mass, error = {}, {}
     for number, peak in peaks.items():
         local = local_gaussian(peak, log_density, scale=scale)

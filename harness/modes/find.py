@@ -15,7 +15,7 @@ from harness.engine.timed import seconds_a_point
 from harness.errors import SamplingError
 from harness.modes.by_mass import ShareByMass, shares_by_mass
 from harness.modes.find_copies import CopiesAmong
-from harness.modes.local_mass import local_log_mass
+from harness.modes.local_mass import local_gaussian, local_log_mass, mass_around, reach_of
 from harness.modes.regions import Labels, Regions, Search, crossings, find_regions
 from harness.modes.table import Mode, ModeTable, labels_of
 from harness.modes.target import Masses, OneOfMany, Target
@@ -53,6 +53,8 @@ _LARGE = 0.05
 """
 _MOST_WEIGHED = 16
 """Modes with draws whose masses are compared, those with most draws of a method."""
+_LEAST_AROUND = 0.02
+"""Share of the final draws that must be around a peak to tell what they stand for."""
 _MATTERS = float(np.log(1e-3))
 """Log mass of a mode, relative to the final draws, from which it is sampled by itself."""
 
@@ -342,21 +344,21 @@ class _Finder:
 
     # What a mode is like
 
-    def _inside(self, labels: Labels, region: int, number: int) -> FloatArray:
-        """Return 1 for a method's draws in a region, in the shape of their weights."""
+    def _inside(self, which: npt.NDArray[np.bool_], number: int) -> FloatArray:
+        """Return 1 for those of a method's draws that are meant, in the shape of their weights."""
         inside = np.zeros(self._visits[number].weight.shape)
-        own = (self._places[:, 0] == number) & (labels == region)
+        own = (self._places[:, 0] == number) & which
         inside.ravel()[self._places[own, 1]] = 1.0
         return inside
 
     def _modes(self, labels: Labels, found: Regions) -> list[Mode]:
         modes = []
         for region, described in enumerate(found.regions):
-            share, mcse = self._visits[0].probability(self._inside(labels, region, 0))
+            share, mcse = self._visits[0].probability(self._inside(labels == region, 0))
             error = evidence.probability_error(float(share), float(mcse), self._effective)
             seen = {}
             for number, each in enumerate(self._visits):
-                part = float((each.weight * self._inside(labels, region, number)).sum())
+                part = float((each.weight * self._inside(labels == region, number)).sum())
                 if part > 0:
                     seen[each.method] = part
             values = self._draws_of(region, labels)
@@ -485,18 +487,36 @@ class _Finder:
     ) -> dict[int, evidence.LogEvidence]:
         """Return the log masses of modes, relative to the final draws, by points around peaks."""
         chosen = [k for k in lacking if modes[k].closed]
-        reference = self._mass(found, 0) if chosen and modes[0].closed else None
-        if reference is None:
+        whole = self._whole(found) if chosen and modes[0].closed else None
+        if whole is None:
             return {}
-        share, error = modes[0].probability, modes[0].error
-        whole = evidence.LogEvidence(reference.value - float(np.log(share)), reference.mcse)
         ratios = {}
         for k in chosen:
             mass = self._mass(found, k)
             if mass is not None:
-                value, mcse = mass.minus(whole)
-                ratios[k] = evidence.LogEvidence(value, float(np.hypot(mcse, error / share)))
+                ratios[k] = mass.minus(whole)
         return ratios
+
+    def _whole(self, found: Regions) -> evidence.LogEvidence | None:
+        """Return the log of the integral of the density over all that the final draws stand for.
+
+        It is that around the peak of their largest mode over the share of the draws there.  The
+        mode itself may be wider: several peaks are one mode if NUTS moves freely between them.
+        """
+        local = local_gaussian(found.regions[0].peak, self._target, scale=self._scale)
+        if local is None:
+            return None
+        reach = reach_of(self._points.shape[1])
+        near = np.linalg.norm(local.standardised(self._points), axis=1) <= reach
+        share, mcse = self._visits[0].probability(self._inside(near, 0))
+        if share < _LEAST_AROUND:
+            return None
+        mass = mass_around(local, self._target, count=_MASS_POINTS, seed=self._seed, within=reach)
+        if mass is None:
+            return None
+        error = evidence.probability_error(float(share), float(mcse), self._effective) / share
+        value = mass.value - float(np.log(share))
+        return evidence.LogEvidence(value, float(np.hypot(mass.mcse, error)))
 
     def _by_themselves(
         self, chosen: Sequence[int], labels: Labels

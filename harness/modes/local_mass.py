@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import gammaln
+from scipy.stats import chi2
 
 from harness.arrays import FloatArray, LogDensity, values_of
 from harness.evidence import LogEvidence, effective_number
@@ -14,6 +15,8 @@ _DEGREES = 5.0
 _ROUGH = 1e-3
 """Difference for second derivatives, in widths."""
 _FEWEST_EFFECTIVE = 50.0
+_QUANTILE = 0.999
+"""Of a Gaussian, beyond which a point is not around its peak."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,11 @@ class LocalGaussian:
         """Return points (n, D) as standardised ones (n, D), which :meth:`at` turns back."""
         z: FloatArray = ((points - self.peak) / self.scale) @ self.root
         return z
+
+
+def reach_of(dimension: int) -> float:
+    """Return the standard deviations from a peak within which points are around it."""
+    return float(np.sqrt(chi2.ppf(_QUANTILE, dimension)))
 
 
 def local_gaussian(

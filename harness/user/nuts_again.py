@@ -32,11 +32,11 @@ from harness.user.symmetrise import InOneCopy
 
 TARGET_ACCEPT = 0.99
 """Acceptance rate that NUTS aims at where transitions diverge."""
-_TAKES, _MOST_SHARE = 4.0, 0.25
-"""Times that a run with such steps may take as long as the first one, and the largest share of the
-budget for which another run is made."""
+_TAKES = 4.0
+"""Times that a run with such steps may take as long as the first one."""
 _MOST_IF_USELESS = 0.5
-"""The same share where so many transitions diverge that the draws are of no use as they are."""
+"""The largest share of the budget for another run where so many transitions diverge that the draws
+are of no use as they are.  Otherwise it is what parallel tempering would have."""
 _TIMES = (8, 4, 2)
 """Times as long as the first one that a longer run is: the first of them for which there is the
 time that parallel tempering would have, which takes over if there are too few draws."""
@@ -127,7 +127,7 @@ def with_smaller_steps(steps: Steps, plain: NutsDraws) -> NutsDraws:
         The first run.
     """
     count, every = _divergent(plain.fit), _draws(plain.fit)
-    share = _MOST_IF_USELESS if count > DIVERGENT_PROBLEM * every else _MOST_SHARE
+    share = _MOST_IF_USELESS if count > DIVERGENT_PROBLEM * every else LEAST_SHARE
     if not count or steps.chosen_steps or _TAKES * plain.seconds > share * steps.budget:
         return plain
     if not plain.r_hat <= R_HAT_PROBLEM:
