@@ -583,6 +583,28 @@ def _missing(make: _Maker) -> Block:
     )
 
 
+def _cut(make: _Maker) -> Block:
+    """A number that a constraint cuts by what depends on another one, whose square is observed."""
+    b, c = make.name("b"), make.name("c")
+    first = make.dense(b, "normal", "0, 2")
+    second = make.one(
+        [
+            make.dense(c, "normal", f"{b}, 1.5"),
+            make.dense(c, "student_t", f"5, {b}, 1"),
+            make.dense(c, "logistic", f"{b}, 0.5"),
+            (f"{c} ~ normal({b}, exp(0.3 * {b}));",
+             f"target += normal_lpdf({c} | {b}, exp(0.3 * {b}));"),
+        ]
+    )  # fmt: skip
+    limit = make.given("limit", "real ?;", float(make.rng.normal(0, 1)))
+    bounds = make.one([f"<lower={limit}>", f"<upper={limit}>", f"<lower=-3, upper={limit}>"])
+    sd = 10 ** make.rng.uniform(-0.6, 0)
+    seen = make.observed(f"square({b})", sd, make.around(make.rng.uniform(1, 4), sd))
+    return make.block(
+        [f"real {b};", f"real{bounds} {c};"], [first, second], seen, lambda values: values[b]
+    )
+
+
 def _scaled(make: _Maker) -> Block:
     """Two correlated numbers on their own scale, of which a product is observed."""
     x = make.name("x")
@@ -602,7 +624,7 @@ def _scaled(make: _Maker) -> Block:
 
 _CORES = (
     _fold, _product, _labels, _conflict, _wave, _squares, _spike, _unequal, _rates, _groups,
-    _direction, _shares, _steps, _effect, _edges, _limits, _missing, _scaled,
+    _direction, _shares, _steps, _effect, _edges, _limits, _missing, _scaled, _cut,
 )  # fmt: skip
 _OTHERS = (_noise, _counts, _noise, _counts, *_CORES)
 
