@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
 from typing import NamedTuple
 
 import numpy as np
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
-from harness.engine.program import StanProgram
 from harness.engine.stanli_package import stanli_source
 from harness.errors import DataError, SamplingError
 from harness.evidence import LogEvidence
@@ -26,6 +25,9 @@ _FIRST, _HOPELESS = 10, 0.5
 """
 _MOST_LOST = 1e-3
 """Share of draws that may have no value, because a number overflows, and are left out, too."""
+_PRECISE, _MORE_SECONDS = 5e-3, 2.0
+"""Error of the log of the share of draws that are left, in nats, and seconds for further batches
+that lower it so far."""
 _ROUNDING = 1e-6
 """Differences of log densities, relative to their size, that rounding explains."""
 
@@ -56,9 +58,8 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     from the prior's own density by the same number at all draws, up to rounding.  Draws where the
     prior is zero, because the program rejects them or a number is outside of its constraint, are
     left out; the share of the others is a factor of the prior's integral.  A few whose numbers
-    overflow are left out with them.  What this cannot show, a
-    wrong generator or a wrong part of a distribution that a constraint cuts, is up to
-    :mod:`harness.temper.simulate`.
+    overflow are left out with them.  What this cannot show, a wrong generator or a wrong part of a
+    distribution that a constraint cuts, is up to :mod:`harness.temper.simulate`.
 
     Parameters
     ----------
@@ -81,73 +82,134 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     """
     if not can_be_simulated(model):
         raise DataError(f"the prior of {model.name} cannot be simulated")
-    rng = np.random.default_rng([seed, 29])
-    part = GaussianPart(density, model.not_simulated, rng) if model.not_simulated else None
-    program = model.program(PRIOR_SIMULATION)
-    if density.engine == "stanli":
-        stanli_source(program, model.data).instance()  # a library would have to be compiled
-    simulation = BatchedDensity(program, model.data)
-    change = BatchedDensity(model.program(CHANGE_OF_VARIABLES), model.data)
-    kept, difference, size = [], [], []
-    tried = found = lost = evaluations = 0
-    while found < draws:
-        late = tried == _MOST_BATCHES * draws
-        expected = found / max(tried, 1) * _MOST_BATCHES
-        if late or (tried >= _FIRST * draws and expected < _HOPELESS):
+    simulation = _Simulation(model, density, draws, seed)
+    while simulation.found < draws:
+        simulation.refuse_hopeless()
+        simulation.add()
+    began = time.perf_counter()
+    while simulation.mcse > _PRECISE and time.perf_counter() - began < _MORE_SECONDS:
+        simulation.add()
+    return simulation.result()
+
+
+class _Simulation:
+    """Draws by simulation, batch after batch.
+
+    Parameters
+    ----------
+    model, density, seed
+        As :func:`simulated_prior` has them.
+    each
+        Draws of a batch, and how many are wanted.
+
+    Attributes
+    ----------
+    found
+        Draws that are not left out.
+    """
+
+    def __init__(self, model: Model, density: BatchedDensity, each: int, seed: int) -> None:
+        self._model, self._density, self._each, self._seed = model, density, each, seed
+        self._rng = np.random.default_rng([seed, 29])
+        self._part = (
+            GaussianPart(density, model.not_simulated, self._rng) if model.not_simulated else None
+        )
+        self._program = model.program(PRIOR_SIMULATION)
+        if density.engine == "stanli":
+            # A library would have to be compiled.
+            stanli_source(self._program, model.data).instance()
+        self._simulation = BatchedDensity(self._program, model.data)
+        self._change = BatchedDensity(model.program(CHANGE_OF_VARIABLES), model.data)
+        self._kept: list[FloatArray] = []
+        self._difference: list[FloatArray] = []
+        self._size: list[FloatArray] = []
+        self._tried = self._lost = self._evaluations = 0
+        self.found = 0
+
+    @property
+    def mcse(self) -> float:
+        """Standard error of the log of the share of draws that are not left out."""
+        return float(np.sqrt((1 - self.found / self._tried) / self.found))
+
+    def refuse_hopeless(self) -> None:
+        """Raise an error if so many draws are left out that there will not be enough."""
+        late = self._tried == _MOST_BATCHES * self._each
+        expected = self.found / max(self._tried, 1) * _MOST_BATCHES
+        if late or (self._tried >= _FIRST * self._each and expected < _HOPELESS):
             raise SamplingError(
-                f"{program.name}: the prior rejects {1 - found / tried:.1%} of its draws"
+                f"{self._program.name}: the prior rejects {1 - self.found / self._tried:.1%} of "
+                "its draws"
             )
-        batch = np.empty((draws, 0)), derived_seed(seed, tried)
-        made = simulation.constrain(batch[0], seed=batch[1], rejected="nan")
-        tried, evaluations = tried + draws, evaluations + draws
-        log_simulated = _log_simulated(model, program, made)
-        lost += int(np.isnan(log_simulated).sum())
-        if lost > _MOST_LOST * tried:
-            simulation.constrain(batch[0], seed=batch[1])  # raises Stan's own message
-            raise SamplingError(f"{program.name}: draws overflow")
-        possible = np.isfinite(log_simulated)
-        if not possible.any():
-            continue
-        made = {name: each[possible] for name, each in made.items()}
-        log_simulated = log_simulated[possible]
-        points = density.unconstrain_draws(made | _zeros(model, made))
-        if part is not None:
-            points, log_density, spent = part.drawn(points, rng)
-            log_simulated += log_density
-            evaluations += spent
-        written, jacobian = density.values(points), change.values(points)
+
+    def add(self) -> None:
+        """Make one more batch."""
+        made = self._made()
+        if not len(made.log_density):
+            return
+        points = self._density.unconstrain_draws(made.values)
+        log_simulated = made.log_density
+        if self._part is not None:
+            points, log_density, spent = self._part.drawn(points, self._rng)
+            log_simulated = log_simulated + log_density
+            self._evaluations += spent
+        written, jacobian = self._density.values(points), self._change.values(points)
         with np.errstate(invalid="ignore"):
             apart = written - jacobian - log_simulated
         inside = written != -np.inf
-        finite = np.all(np.isfinite(points), axis=1)
-        sound = finite & (np.isfinite(apart) | ~inside)
-        lost += int((~sound).sum())
-        if lost > _MOST_LOST * tried:
-            raise SamplingError(f"{program.name}: a draw has no value, or overflows")
+        sound = np.all(np.isfinite(points), axis=1) & (np.isfinite(apart) | ~inside)
+        self._lose(int((~sound).sum()), "a draw has no value, or overflows")
         inside &= sound
-        difference.append(apart[inside])
-        size.append((1 + np.abs(written) + np.abs(jacobian))[inside])
-        kept.append(points[inside])
-        found += int(inside.sum())
-    constants = np.concatenate(difference)
-    middle = float(np.median(constants))
-    if np.any(np.abs(constants - middle) > _ROUNDING * np.concatenate(size)):
-        raise DataError(f"{program.name}: the density of its draws is not that of the prior")
-    share = found / tried
-    integral = LogEvidence(float(middle + np.log(share)), float(np.sqrt((1 - share) / found)))
-    known = LOG_PRIOR in model.aliases[PRIOR_SIMULATION]
-    return Simulated(np.concatenate(kept)[:draws], integral if known else None, evaluations)
+        self._difference.append(apart[inside])
+        self._size.append((1 + np.abs(written) + np.abs(jacobian))[inside])
+        if self.found < self._each:
+            self._kept.append(points[inside])
+        self.found += int(inside.sum())
+
+    def _made(self) -> _Made:
+        """Simulate a batch; return those draws that are within their constraints."""
+        nothing, seed = np.empty((self._each, 0)), derived_seed(self._seed, self._tried)
+        made = self._simulation.constrain(nothing, seed=seed, rejected="nan")
+        self._tried, self._evaluations = self._tried + self._each, self._evaluations + self._each
+        (name,) = self._model.aliases[PRIOR_SIMULATION].values()
+        if name not in made:
+            raise SamplingError(
+                f"{self._program.name}: its generated quantities cannot be evaluated"
+            )
+        lost = int(np.isnan(made[name]).sum())
+        if self._lost + lost > _MOST_LOST * self._tried:
+            self._simulation.constrain(nothing, seed=seed)  # raises Stan's own message
+        self._lose(lost, "draws overflow")
+        possible = np.isfinite(made[name])
+        values = {key: each[possible] for key, each in made.items()}
+        values |= {
+            key: np.zeros_like(values[key]) for key in self._model.not_simulated if key in values
+        }
+        return _Made(values, made[name][possible])
+
+    def _lose(self, count: int, why: str) -> None:
+        """Count draws without a value, and refuse them if they are many."""
+        self._lost += count
+        if self._lost > _MOST_LOST * self._tried:
+            raise SamplingError(f"{self._program.name}: {why}")
+
+    def result(self) -> Simulated:
+        """Return the draws, checked."""
+        constants = np.concatenate(self._difference)
+        middle = float(np.median(constants))
+        if np.any(np.abs(constants - middle) > _ROUNDING * np.concatenate(self._size)):
+            raise DataError(
+                f"{self._program.name}: the density of its draws is not that of the prior"
+            )
+        integral = LogEvidence(middle + float(np.log(self.found / self._tried)), self.mcse)
+        known = LOG_PRIOR in self._model.aliases[PRIOR_SIMULATION]
+        points = np.concatenate(self._kept)[: self._each]
+        return Simulated(points, integral if known else None, self._evaluations)
 
 
-def _zeros(model: Model, made: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
-    """Return zeros for the parameters that are not simulated."""
-    return {name: np.zeros_like(made[name]) for name in model.not_simulated if name in made}
+class _Made(NamedTuple):
+    """A batch of draws."""
 
-
-def _log_simulated(
-    model: Model, program: StanProgram, made: Mapping[str, FloatArray]
-) -> FloatArray:
-    (name,) = model.aliases[PRIOR_SIMULATION].values()
-    if name not in made:
-        raise SamplingError(f"{program.name}: its generated quantities cannot be evaluated")
-    return made[name]
+    values: dict[str, FloatArray]
+    """By parameter; zero for those that are not simulated."""
+    log_density: FloatArray
+    """Log density of each draw, shape (n,), up to a constant."""
