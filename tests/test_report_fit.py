@@ -13,6 +13,7 @@ from test_fit import make_fit
 
 from harness.diagnosis import diagnose
 from harness.engine.compile import source_digest
+from harness.errors import StoreError
 from harness.fit import Fit, build_fit
 from harness.models.gaussian_mixture import kou_mixture
 from harness.models.radon import load_radon, radon
@@ -59,6 +60,27 @@ def test_what_a_fit_does_not_have_is_left_out(fit: Fit, path: list[str], tmp_pat
     assert not re.findall(r'(?:src|href)="(?!data:|#)', html)
     assert html.count("<img") == len(page.draw_figures) + len(page.path_figures)
     assert ("log Z" in page.evidence) == ("log-evidence" in path)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("seed", "{}"),
+        ("kept_every", "é"),
+        ("programs", '[["a.stan", "param'),
+        ("programs", "[7]"),
+        ("modes", "[]"),
+        ("modes", "{"),
+        ("findings", "null"),
+        ("findings", "[[0]]"),
+        ("findings", '[["x", "y", "z"]]'),
+    ],
+)
+def test_a_damaged_attribute_is_named(name: str, kept: str) -> None:
+    fit = make_fit()
+    fit.tree.attrs[name] = kept
+    with pytest.raises(StoreError, match=f"the fit's {name} is damaged"):
+        build_fit_page(fit)
 
 
 def test_fixed_inverse_temperatures_are_not_drawn() -> None:

@@ -22,7 +22,7 @@ sampling. Journal of Machine Learning Research 25(72), 1-58.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from harness.diagnosis.advice import advice_for, give_options
 from harness.diagnosis.agreement import (
@@ -105,7 +105,10 @@ def remember(fit: Fit, findings: Iterable[Finding]) -> None:
     )
 
 
-def remembered(fit: Fit) -> Iterable[Finding]:
-    """Yield what :func:`remember` has kept: findings that the draws alone do not show."""
-    for severity, sentence, what_to_try in json.loads(fit.tree.attrs.get("findings", "[]")):
-        yield Finding(Severity(severity), sentence, what_to_try)
+def remembered(fit: Fit) -> Sequence[Finding]:
+    """Return what :func:`remember` has kept: findings that the draws alone do not show."""
+    return fit.attribute("findings", _read) or ()
+
+
+def _read(kept: str) -> list[Finding]:
+    return [Finding(Severity(severity), *told) for severity, *told in json.loads(kept)]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -39,6 +39,7 @@ SYSTEMS = "systems"
 """Attribute of a fit whose chains have the draws of so many independent runs one after the other; 1
 if it is missing."""
 
+_Read = TypeVar("_Read")
 _DAMAGED = (
     *(OSError, ValueError, KeyError, RuntimeError, AttributeError, TypeError, IndexError),
     *(OverflowError, RecursionError, MemoryError),
@@ -530,6 +531,28 @@ class Fit:
             said = one_line(error)
             raise StoreError(f"{path} is a fit of this program, but damaged ({said})") from error
         return fit
+
+    def attribute(self, name: str, read: Callable[[Any], _Read]) -> _Read | None:
+        """Return what an attribute of the fit's tree holds; None if there is no such attribute.
+
+        Parameters
+        ----------
+        name
+            Its name.
+        read
+            Turns what is kept into what it stands for.
+
+        Raises
+        ------
+        StoreError
+            If it is not as we write it.
+        """
+        if name not in self.tree.attrs:
+            return None
+        try:
+            return read(self.tree.attrs[name])
+        except _DAMAGED as error:
+            raise StoreError(f"the fit's {name} is damaged ({one_line(error)})") from error
 
     def _check(self) -> None:
         """Read everything that other parts of the harness rely on; any error means damage."""

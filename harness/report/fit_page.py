@@ -218,10 +218,11 @@ def _opening(fit: Fit) -> str:
         f"{method_style(attrs['method']).label} on {attrs.get('model', 'a model')}: {chains} of "
         f"{sizes['draw']:,} draws"
     )
-    if "seed" in attrs:
-        sentence += f", seed {int(attrs['seed'])}"
-    if int(attrs.get("kept_every", 1)) > 1:
-        sentence += f"; one of every {int(attrs['kept_every'])} draws was kept"
+    seed, every = (fit.attribute(name, int) for name in ("seed", "kept_every"))
+    if seed is not None:
+        sentence += f", seed {seed}"
+    if every is not None and every > 1:
+        sentence += f"; one of every {every} draws was kept"
     return f"{sentence}. {fit.gradients:,} gradients in {fit.seconds:,.1f} s."
 
 
@@ -293,10 +294,9 @@ def _without_errors(summary: pd.DataFrame) -> pd.DataFrame:
 
 def _modes(fit: Fit) -> tuple[pd.DataFrame, Sequence[str]]:
     """Return the table of modes and remarks; both empty if modes were not looked for."""
-    written = fit.tree.attrs.get("modes")
-    if written is None:
+    table = fit.attribute("modes", ModeTable.from_json)
+    if table is None:
         return pd.DataFrame(), ()
-    table = ModeTable.from_json(written)
     columns: dict[int, dict[str, object]] = {}
     shown = mode_rows(table)
     copies = any(each.copy_of for each in shown)

@@ -66,11 +66,14 @@ def kept_programs(fit: Fit) -> tuple[ProgramText, ...]:
 
     Its attribute ``programs`` is JSON: a list of names and texts.  Each hash is made from the text.
     """
-    kept = json.loads(fit.tree.attrs.get("programs", "[]"))
-    return tuple(
-        ProgramText(name, hashlib.sha256(text.encode()).hexdigest(), ((name, text),))
-        for name, text in kept
-    )
+
+    def read(kept: str) -> tuple[ProgramText, ...]:
+        return tuple(
+            ProgramText(name, hashlib.sha256(text.encode()).hexdigest(), ((name, text),))
+            for name, text in json.loads(kept)
+        )
+
+    return fit.attribute("programs", read) or ()
 
 
 def _shipped_program(name: str) -> StanProgram | None:

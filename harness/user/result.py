@@ -109,8 +109,7 @@ class UserFit:
     @property
     def modes(self) -> ModeTable | None:
         """The modes and their probabilities; None if they were not looked for."""
-        written = self.fit.tree.attrs.get("modes")
-        return None if written is None else ModeTable.from_json(written)
+        return self.fit.attribute("modes", ModeTable.from_json)
 
     @property
     def stages(self) -> list[Stage]:
