@@ -6,7 +6,7 @@ Groups are compared with all their elements, listed by hand or by counting.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,26 @@ def test_the_group_of_a_factor_model() -> None:
     assert elements(group) == expected
     assert group.order[0].tolist() == [0, 1, 2, 3]
     assert group.sign[0].tolist() == [1, 1, 1, 1]
+
+
+def test_changes_that_do_the_same_are_one_element() -> None:
+    """Of three pairs of shares, each of which sums to 1, two may change places together."""
+    rng = np.random.default_rng(8)
+    share = rng.uniform(size=(2, 3, 1))
+    places = {"p": np.concatenate([share, 1 - share], axis=2)}
+    middle = {"p": np.full((3, 2), 0.5)}
+    every = Permutation((("p", (1,)),), (1, 0))
+    changes = (every, Reflection((("p", ()),), middle), Permutation((("p", (0,)),), (1, 0, 2)))
+    group, formal = (generated_group(Symmetries(changes, middle, each)) for each in (places, {}))
+    assert group is not None
+    assert formal is not None
+    assert (len(group), len(formal)) == (4, 8)
+    assert group.order[0].tolist() == list(range(6))
+    assert np.all(group.sign == 1)  # those that were found first are kept
+    rows = group.rows(places)
+    images = [group.applied(np.full(2, each), rows) for each in range(4)]
+    for one, other in combinations(images, 2):
+        assert np.all(np.abs(one - other).max(axis=1) > 1e-6)
 
 
 def test_elements_do_to_rows_what_changes_do_to_parameters() -> None:

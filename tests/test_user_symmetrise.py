@@ -82,6 +82,26 @@ def exact_log_evidence() -> float:
     return float(logsumexp(terms) + np.log((w[1] - w[0]) * (mu[1] - mu[0]) ** 2))
 
 
+def test_two_shares_that_are_mirrored_change_places(tmp_path: Path) -> None:
+    """As a simplex: one order of two shares is the other one mirrored, so there are two copies."""
+    path = tmp_path / "shares.stan"
+    path.write_text(
+        TWO.replace("real<lower=0, upper=1> w", "simplex[2] w")
+        .replace("w ~ beta(2, 2)", "w ~ dirichlet(rep_vector(2, 2))")
+        .replace("log_mix(w,", "log_mix(w[1],")
+    )
+    made = spread(path, plain(path))
+    assert made is not None
+    assert made.fit.tree.attrs[COPIES] == 2
+    in_one_copy = made.in_one_copy
+    # Each draw is in the copy to which it was brought, and in no other one.
+    assert np.all(np.isfinite(in_one_copy.values(in_one_copy.points.reshape(-1, 3))))
+    bridges = bridged(in_one_copy, in_one_copy.points, seed=1)
+    assert bridges.sound
+    value, error = bridges.times(in_one_copy.copies).log_evidence
+    assert abs(value - exact_log_evidence()) < 4 * error < 0.02
+
+
 def test_all_copies_have_draws_and_log_z_counts_them(program: Path) -> None:
     fit = plain(program)
     before = fit.posterior["mu"].to_numpy().copy()

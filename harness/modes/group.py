@@ -23,6 +23,8 @@ MOST_ELEMENTS = 5040
 """Largest group that is used: that of all orders of seven entries."""
 _MOST_NUMBERS = 20_000_000
 """Numbers that a group, or the scores of some draws, may take in memory."""
+_ALIKE = 1e-9
+"""Relative difference of entries that rounding may make."""
 _PIVOTS = 20
 """Times at most that the pivot becomes the mean of what is nearest to it."""
 
@@ -106,7 +108,32 @@ def generated_group(symmetries: Symmetries) -> Group | None:
                 return None
         fresh = made
     elements = np.stack(list(known.values()))
+    if symmetries.places:
+        elements = _different(elements, _rows(symmetries.places, centres))
     return Group(dict(centres), np.abs(elements) - 1, np.sign(elements).astype(np.int8))
+
+
+def _different(elements: IntArray, rows: FloatArray) -> IntArray:
+    """Leave out elements (G, M) that do to some rows (n, M) what an earlier one does.
+
+    If both counted, there would be more copies than there are, and each draw would be in several.
+    """
+    effect = np.concatenate([np.sign(elements) * row[np.abs(elements) - 1] for row in rows], axis=1)
+    # Those that do the same are next to each other along any direction.
+    direction = np.random.default_rng(0).standard_normal(effect.shape[1])
+    along = effect @ direction
+    ranked = np.argsort(along, kind="stable")
+    apart = _ALIKE * float(np.abs(direction).sum()) * (1 + float(np.abs(effect).max()))
+    kept = np.ones(len(elements), dtype=bool)
+    for run in np.split(ranked, np.flatnonzero(np.diff(along[ranked]) > apart) + 1):
+        first: list[int] = []
+        for each in np.sort(run).tolist():
+            near = _ALIKE * (1 + np.abs(effect[each]))
+            if any(np.all(np.abs(effect[each] - effect[one]) <= near) for one in first):
+                kept[each] = False
+            else:
+                first.append(each)
+    return elements[kept]
 
 
 def _signed_places(symmetries: Symmetries, size: int) -> list[IntArray]:

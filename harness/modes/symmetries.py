@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -59,10 +59,14 @@ class Symmetries:
         Swaps of two entries of an index, exchanges, reflections, and both at once.
     centres
         By parameter, of its shape; 0 for those that cannot be mirrored.
+    places
+        Some values, shape (n, *shape) by parameter, that tell changes apart: two shares sum to 1,
+        so that they change places if they are mirrored.  Empty if all changes differ.
     """
 
     changes: tuple[Symmetry, ...]
     centres: Mapping[str, FloatArray]
+    places: Values = field(default_factory=dict)
 
 
 def changed_points(symmetry: Symmetry, points: FloatArray, target: Target) -> FloatArray:
@@ -89,13 +93,13 @@ class _Places:
 
     def __init__(self, target: Target, points: FloatArray) -> None:
         self._target = target
-        self._values = target.constrain(points)
+        self.values = target.constrain(points)
         self._log_density = values_of(target)
-        self._before = self._log_density(target.unconstrain_draws(self._values, lengths="one"))
+        self._before = self._log_density(target.unconstrain_draws(self.values, lengths="one"))
 
     def stay_after(self, symmetry: Symmetry) -> bool:
         """Whether the log density is the same after a change."""
-        changed = symmetry(self._values)
+        changed = symmetry(self.values)
         try:
             there = self._target.unconstrain_draws(changed, lengths="one")
         except DataError:
@@ -146,7 +150,7 @@ def find_symmetries(target: Target, points: FloatArray, *, most_seconds: float) 
         if few.stay_after(symmetry) and rest.stay_after(symmetry):
             found.append(symmetry)
     zero = {name: np.zeros(shape) for name, shape in target.shapes.items()}
-    return Symmetries(tuple(found), zero | mirrored)
+    return Symmetries(tuple(found), zero | mirrored, few.values)
 
 
 def _candidates(target: Target, mirrored: Values) -> Iterator[Symmetry]:

@@ -15,7 +15,7 @@ of distributions. Handbook of Statistics 25, 459-507.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -209,10 +209,8 @@ def symmetrised(
     if group is None:
         draws = _drawn(fit, _density(model))
         most = R_HAT_WARNING if doubts_about_draws(fit) else _MIXED
-        needed = Symmetries(
-            tuple(each for each in symmetries.changes if not _is_mixed(each, draws, most)),
-            symmetries.centres,
-        )
+        changes = (each for each in symmetries.changes if not _is_mixed(each, draws, most))
+        needed = replace(symmetries, changes=tuple(changes))
         group = generated_group(needed) if needed.changes else None
     one = None if group is None else brought_to_one_copy(model, fit, group)
     if group is None or one is None:
