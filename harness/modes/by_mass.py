@@ -78,7 +78,7 @@ def shares_by_mass(
         if local is None:
             continue
         own = labels == number
-        near = np.linalg.norm(local.standardised(points), axis=1) <= reach
+        near = local.around(points)
         if not _looks_like(near, own, weight):
             continue
         # The same points around each peak would make the same error in each mass.

@@ -506,11 +506,11 @@ class _Finder:
         local = local_gaussian(found.regions[0].peak, self._target, scale=self._scale)
         if local is None:
             return None
-        reach = reach_of(self._points.shape[1])
-        near = np.linalg.norm(local.standardised(self._points), axis=1) <= reach
+        near = local.around(self._points)
         share, mcse = self._visits[0].probability(self._inside(near, 0))
         if share < _LEAST_AROUND:
             return None
+        reach = reach_of(len(local.peak))
         mass = mass_around(local, self._target, count=_MASS_POINTS, seed=self._seed, within=reach)
         if mass is None:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln
 from scipy.stats import chi2
 
@@ -59,6 +60,11 @@ class LocalGaussian:
         """Return points (n, D) as standardised ones (n, D), which :meth:`at` turns back."""
         z: FloatArray = ((points - self.peak) / self.scale) @ self.root
         return z
+
+    def around(self, points: FloatArray) -> npt.NDArray[np.bool_]:
+        """Whether points (n, D) are within :func:`reach_of` standard deviations from the peak."""
+        distance = np.linalg.norm(self.standardised(points), axis=1)
+        return np.asarray(distance <= reach_of(len(self.peak)))
 
 
 def reach_of(dimension: int) -> float:

@@ -68,8 +68,6 @@ class Region:
         Whether just half of the distribution lies there.
     declared
         The bounds of the variable, one or two, if a draw outside has a density of 0; else empty.
-    only_upper
-        Whether one bound is the upper one.
     """
 
     lows: tuple[Given, ...] = ()
@@ -79,15 +77,14 @@ class Region:
     increasing: bool = False
     half: bool = False
     declared: tuple[Given, ...] = ()
-    only_upper: bool = False
 
     @property
     def within(self) -> str:
-        """Text of a number between the bounds of the variable."""
+        """Text of a number between the bounds of the variable; a single one is where it is cut."""
         texts = [each.apart for each in self.declared]
         if len(texts) > 1:
             return f"({' + '.join(texts)}) / 2"
-        return f"{texts[0]} - 1" if self.only_upper else f"{texts[0]} + 1"
+        return f"{texts[0]} - 1" if self.highs else f"{texts[0]} + 1"
 
 
 _NUMBERS: Mapping[str, str] = {

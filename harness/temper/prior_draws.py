@@ -347,10 +347,10 @@ class PriorDraws:
         family, cut = draw.density.family, truncation(draw.density)
         if family in MATRICES or family in VECTORS or not any(draw.cuts) or draw.halves:
             return False
-        if all(is_fixed(e, fixed) for e in (*draw.density.args[1:], *bounds_of(draw.parameter))):
-            ends = [each for each in (cut.low, cut.high) if each is not None]
-            if all(is_fixed(each, fixed) for each in ends):
-                return False
+        ends = [each for each in (cut.low, cut.high) if each is not None]
+        decides = (*draw.density.args[1:], *ends, *bounds_of(draw.parameter))
+        if all(is_fixed(each, fixed) for each in decides):
+            return False
         if cut != Truncation():
             raise NotSimulatedError(
                 f"{family} is cut by T[,] and by the constraint of {draw.parameter.name}, and how "

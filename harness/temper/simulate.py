@@ -206,11 +206,8 @@ class _Simulator:
                 least, most = bounds[0] if low else None, bounds[-1] if high else None
             else:
                 self._normalised = False  # how much of the mass is left is not known
-        between = tuple(bounds) if draw.by_rejection else ()
-        upper = tag(draw.parameter.transformation) == "Upper"
-        return Region(
-            tuple(lows), tuple(highs), least, most, draw.in_order, half, between, only_upper=upper
-        )
+        declared = tuple(bounds) if draw.by_rejection else ()
+        return Region(tuple(lows), tuple(highs), least, most, draw.in_order, half, declared)
 
     def _text(self, draw: Draw | Mixture, drawing: Drawing) -> str:
         """Text that draws."""

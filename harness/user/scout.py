@@ -262,6 +262,14 @@ def prior_constant(
     return PriorConstant(evidence.combined_log_evidence(leg.estimates).estimate, leg.gradients)
 
 
+class _Bridge(NamedTuple):
+    """Log Z by bridge sampling from NUTS's draws."""
+
+    log_evidence: LogEvidence
+    agree: bool
+    """Whether the chains agree as they should for an estimate."""
+
+
 class _Scout:
     def __init__(
         self,
@@ -290,8 +298,6 @@ class _Scout:
         self._estimates: dict[str, tuple[LogEvidence, ...]] = {}
         self._prior: PriorDraws | None = None
         self._settled = False
-        self._agree = True
-        """Whether the chains agree that there is a bridge from."""
 
     def scouted(self) -> Scouted:
         search: Leg | None = None
@@ -324,9 +330,12 @@ class _Scout:
         base_integral = self._base_integral
         bridge = self._bridge  # before the near leg, which would leave it no time
         near = None if self._settled else self._near()
-        counts = self._agree and (near is None or not self._divergent)
-        if counts and bridge is not None:
-            self._estimates[BRIDGE] = (bridge,)
+        at_least = None
+        if bridge is not None:
+            if bridge.agree and (near is None or not self._divergent):
+                self._estimates[BRIDGE] = (bridge.log_evidence,)
+            else:
+                at_least = bridge.log_evidence
         chosen = self._values(search), self._values(near)
         return Scouted(
             search=chosen[0],
@@ -343,7 +352,7 @@ class _Scout:
             drifts=self._drifts,
             infinite=0.0 if search is None else search.infinite / search.gradients,
             base_integral=base_integral,
-            at_least=None if counts else bridge,
+            at_least=at_least,
         )
 
     @property
@@ -373,13 +382,13 @@ class _Scout:
         if self._draws is None or self._divergent or not reliable:
             return False
         bridge, constant = self._bridge, divisor(self._model, self._base_integral)
-        if not self._agree:
+        if bridge is None or not bridge.agree:
             return False
         found, estimates = self._values(search), self._log_z(search)
-        if bridge is None or constant is None or found is None or not estimates:
+        if constant is None or found is None or not estimates:
             return False
         paths = evidence.combined_log_evidence(estimates).estimate
-        whole = over_prior(bridge, constant)
+        whole = over_prior(bridge.log_evidence, constant)
         self._settled = settles(compare(self._draws, found), paths, whole)
         return self._settled
 
@@ -423,7 +432,7 @@ class _Scout:
         return leg
 
     @cached_property
-    def _bridge(self) -> LogEvidence | None:
+    def _bridge(self) -> _Bridge | None:
         """Log Z by bridge sampling from NUTS's draws; None if that is not reliable.
 
         It takes a fraction of a leg's gradients and works in more dimensions.  But it needs chains
@@ -440,7 +449,6 @@ class _Scout:
                 points = in_one_copy.points
             r_hat = evidence.largest_r_hat(points)
             largest = _largest_r_hat_by_chance(points)
-            self._agree = r_hat <= largest
             if r_hat > max(largest, _NO_BRIDGE):
                 self._failures["bridge"] = (
                     f"chains that disagree (R-hat {r_hat:.2f}) give no bridge"
@@ -462,7 +470,7 @@ class _Scout:
             )
             return None
         whole = bridges if in_one_copy is None else bridges.times(in_one_copy.copies)
-        return whole.log_evidence
+        return _Bridge(whole.log_evidence, agree=not r_hat > largest)
 
     def _remember(self, leg: Leg) -> None:
         self._gradients += leg.gradients

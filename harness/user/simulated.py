@@ -86,8 +86,8 @@ def simulated_prior(model: Model, density: BatchedDensity, draws: int, seed: int
     while simulation.found < draws:
         simulation.refuse_hopeless()
         simulation.add()
-    began = time.perf_counter()
-    while simulation.mcse > _PRECISE and time.perf_counter() - began < _MORE_SECONDS:
+    ends = time.perf_counter() + _MORE_SECONDS
+    while simulation.mcse > _PRECISE and simulation.shows_integral and time.perf_counter() < ends:
         simulation.add()
     return simulation.result()
 
@@ -125,6 +125,11 @@ class _Simulation:
         self._size: list[FloatArray] = []
         self._tried = self._lost = self._evaluations = 0
         self.found = 0
+
+    @property
+    def shows_integral(self) -> bool:
+        """Whether the density that the draws are from has all its constants."""
+        return LOG_PRIOR in self._model.aliases[PRIOR_SIMULATION]
 
     @property
     def mcse(self) -> float:
@@ -201,9 +206,8 @@ class _Simulation:
                 f"{self._program.name}: the density of its draws is not that of the prior"
             )
         integral = LogEvidence(middle + float(np.log(self.found / self._tried)), self.mcse)
-        known = LOG_PRIOR in self._model.aliases[PRIOR_SIMULATION]
         points = np.concatenate(self._kept)[: self._each]
-        return Simulated(points, integral if known else None, self._evaluations)
+        return Simulated(points, integral if self.shows_integral else None, self._evaluations)
 
 
 class _Made(NamedTuple):
