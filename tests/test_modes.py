@@ -15,10 +15,10 @@ from scipy.special import expit, logit
 from harness.arrays import FloatArray, LogDensity
 from harness.engine.unit_vectors import Lengths
 from harness.errors import DataError, SamplingError
-from harness.modes import Mode, ModeTable, Visits, find, find_modes
+from harness.modes import Mode, ModeTable, Visits, find_modes, limited
 from harness.modes.barriers import lowest_between
 from harness.modes.climb import Box, climb
-from harness.modes.find import _Timed
+from harness.modes.limited import Limited
 from harness.modes.local_mass import local_log_mass
 from harness.modes.permutations import Permutation, shared_indices
 from harness.modes.regions import Search, crossings, find_regions
@@ -521,7 +521,7 @@ def test_a_slow_density_is_evaluated_at_fewer_draws(monkeypatch: pytest.MonkeyPa
     points = draws_of(np.random.default_rng(3), *what)
     gradients = []
     for seconds in (1e-9, 1e-3):
-        monkeypatch.setattr(find, "seconds_a_point", lambda *_, each=seconds: each)
+        monkeypatch.setattr(limited, "seconds_a_point", lambda *_, each=seconds: each)
         made = find_modes(
             [visits("nuts", points)], Plain(mixture(*what)), effective=4000, most_seconds=12, seed=1
         )
@@ -589,7 +589,7 @@ def test_thinning_keeps_enough_of_each_chain_and_counts_what_it_leaves_out() -> 
 
 def test_many_modes_do_not_take_longer_than_they_may() -> None:
     """Each of them is described, which evaluates no density."""
-    late = _Timed(Plain(mixture([1.0], [0.0], [1.0])), most_seconds=-1.0)
+    late = Limited(Plain(mixture([1.0], [0.0], [1.0])), most_seconds=-1.0)
     with pytest.raises(SamplingError, match="not found within"):
         late.constrain(np.zeros((1, 1)))
 

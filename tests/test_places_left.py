@@ -12,8 +12,8 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.evidence import LogEvidence
 from harness.modes import ModeTable
-from harness.modes import find as finding
-from harness.modes.find import find_modes
+from harness.modes import lacking as by_masses
+from harness.modes.find import FoundModes, _without, find_modes
 from harness.modes.table import Mode
 from harness.modes.visits import Visits
 from harness.user.modes import mode_findings
@@ -64,7 +64,7 @@ def table_of(masses: Left, shares: tuple[float, ...]) -> ModeTable:
 @pytest.fixture(autouse=True)
 def _no_gaussians(monkeypatch: pytest.MonkeyPatch) -> None:
     """No mode looks like a Gaussian, so that its mass has to come from chains in it."""
-    monkeypatch.setattr(finding, "local_log_mass", lambda *_, **__: None)
+    monkeypatch.setattr(by_masses, "local_log_mass", lambda *_, **__: None)
 
 
 def test_a_place_that_chains_leave_is_not_listed() -> None:
@@ -107,7 +107,7 @@ def test_several_places_count_together() -> None:
 
 
 def test_numbers_of_copies_stay_right() -> None:
-    found = finding.FoundModes(
+    found = FoundModes(
         ModeTable(
             (
                 Mode(1.0, 0.01, {"nuts": 1.0}, {}, 0.0, True),
@@ -123,7 +123,7 @@ def test_numbers_of_copies_stay_right() -> None:
         {},
         [np.zeros((1, 1)), np.ones((1, 1)), np.full((1, 1), 2.0), np.full((1, 1), 3.0)],
     )
-    kept = finding._without(found, {1})
+    kept = _without(found, {1})
     assert [each.copy_of for each in kept.table.modes] == [None, None, 2]
     assert [float(each[0, 0]) for each in kept.inside] == [0.0, 2.0, 3.0]
 

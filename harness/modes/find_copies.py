@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -45,10 +45,10 @@ class CopiesAmong:
         Draws in all of them, shape (n, D).
     scale
         Size of each coordinate, shape (D,).
-    draws_of
-        Returns at most so many draws of a mode, shape (m, D), by its number from 0.
+    inside
+        Draws of each mode in random order, each of shape (m, D).
     spread
-        Returns standard deviations of each parameter's numbers within modes.
+        Standard deviations of each parameter's numbers within modes.
     most_seconds
         Seconds of wall time for the whole table of modes.
     """
@@ -57,8 +57,8 @@ class CopiesAmong:
     regions: Sequence[Region]
     points: FloatArray
     scale: FloatArray
-    draws_of: Callable[[int, int], FloatArray]
-    spread: Callable[[], Mapping[str, FloatArray]]
+    inside: Sequence[FloatArray]
+    spread: Mapping[str, FloatArray]
     most_seconds: float
 
     def marked(self, modes: Sequence[Mode]) -> list[Mode]:
@@ -85,7 +85,7 @@ class CopiesAmong:
         first = self.regions[0]
         if not first.closed:
             return ""
-        draws = self.draws_of(0, _DRAWS)
+        draws = self.inside[0][:_DRAWS]
         for permutation in swaps(self.target.shapes):
             if not leaves_density(permutation, draws, self.target):
                 continue
@@ -106,12 +106,11 @@ class CopiesAmong:
 
     def _copy(self, one: int, other: int) -> Copy | None:
         """Return what turns one mode into another, if anything does."""
-        spread = self._spread
         peaks = self.regions[one].peak, self.regions[other].peak
-        draws = self.draws_of(one, _DRAWS)
-        tried = list(copies_by_order((peaks[0], draws), peaks[1], self.target, spread))
+        draws = self.inside[one][:_DRAWS]
+        tried = list(copies_by_order((peaks[0], draws), peaks[1], self.target, self.spread))
         if self._group is not None:
-            otherwise = copy_by_group(*peaks, self.target, self._group, spread)
+            otherwise = copy_by_group(*peaks, self.target, self._group, self.spread)
             tried += [] if otherwise is None else [otherwise]
         for copy in tried:
             height = self.target(copy.peak[None])[0]
@@ -119,10 +118,6 @@ class CopiesAmong:
             if self._joined_anyhow(copy.peak[None], peaks[1][None], heights)[0]:
                 return copy
         return None
-
-    @cached_property
-    def _spread(self) -> Mapping[str, FloatArray]:
-        return self.spread()
 
     @cached_property
     def _group(self) -> Group | None:

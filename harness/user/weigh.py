@@ -23,7 +23,7 @@ from harness.evidence import LogEvidence, normalised_weights, strata_errors
 from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.model import Model
 from harness.modes import FoundModes, ModeTable
-from harness.modes.find import NO_WEIGHT
+from harness.modes.rows import NO_WEIGHT
 from harness.user.compare import unconstrained
 from harness.user.in_which_mode import InWhichMode
 from harness.user.peaked_lengths import PeakedLengths

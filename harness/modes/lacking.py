@@ -1,0 +1,158 @@
+"""Masses of modes that the final draws lack, relative to all that these draws stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from harness.arrays import FloatArray
+from harness.evidence import LogEvidence
+from harness.modes.limited import Limited
+from harness.modes.local_mass import local_gaussian, local_log_mass, mass_around, reach_of
+from harness.modes.regions import Region
+from harness.modes.rows import Rows
+from harness.modes.table import Mode
+from harness.modes.target import Masses
+
+_POINTS = 2000
+"""Points around a peak."""
+_MOST_ALONE = 4
+"""Modes that are sampled by themselves, those with most draws; more if there is time."""
+_LARGE = 0.05
+"""Share of a method's draws with which a place is a mode although NUTS leaves it: it may be narrow.
+"""
+_LEAST_AROUND = 0.02
+"""Share of the final draws that must be around a peak to tell what they stand for."""
+_MATTERS = float(np.log(1e-3))
+"""Log mass of a mode, relative to the final draws, from which it is sampled by itself."""
+
+
+class Weighed(NamedTuple):
+    """Modes with the probabilities that their masses give those without final draws."""
+
+    modes: list[Mode]
+    left: set[int]
+    """Numbers of those, from 0, that are none, because chains leave them."""
+
+
+def weigh_lacking(
+    modes: Sequence[Mode],
+    regions: Sequence[Region],
+    inside: Sequence[FloatArray],
+    rows: Rows,
+    target: Limited,
+    *,
+    masses: Masses | None,
+    seed: int,
+) -> Weighed:
+    """Estimate probabilities of modes that the final draws lack by their masses.
+
+    Parameters
+    ----------
+    modes
+        All modes, the largest first.
+    regions
+        The region of each.
+    inside
+        Points in each, of shape (n, D).
+    rows
+        The draws.
+    target
+        The program.
+    masses
+        Tells masses that points around a peak do not; None if nothing does.
+    seed
+        Seed.
+    """
+    lacking = [k for k, each in enumerate(modes) if each.probability == 0]
+    closed = [k for k in lacking if modes[k].closed]
+    by_peaks: dict[int, LogEvidence] = {}
+    if closed and modes[0].closed:
+        peaks = {k: regions[k].peak for k in closed}
+        by_peaks = _by_peaks(peaks, regions[0].peak, rows, target, seed)
+    # Points around a peak miss the arms of a bent mode, and do not show it.
+    doubtful = [
+        k
+        for k in lacking
+        if (by_peaks[k].value > _MATTERS if k in by_peaks else modes[k].copy_of is None)
+    ]
+    alone: dict[int, LogEvidence] = {}
+    if masses is not None and doubtful:
+        alone = _by_themselves({k: inside[k] for k in doubtful}, masses, target)
+    left = {
+        k
+        for k, ratio in alone.items()
+        if not np.isfinite(ratio.value)
+        and k not in by_peaks
+        and max(modes[k].seen_by.values()) < _LARGE
+    }
+    ratios = by_peaks | {k: ratio for k, ratio in alone.items() if np.isfinite(ratio.value)}
+    # The final draws' probabilities leave these modes out.
+    total = 1 + sum(float(np.exp(each.value)) for each in ratios.values())
+    marked = list(modes)
+    for k, ratio in ratios.items():
+        share = float(np.exp(ratio.value)) / total
+        marked[k] = replace(modes[k], local=(share, share * float(ratio.mcse)))
+    left |= {k for k, each in enumerate(modes) if (each.copy_of or 0) - 1 in left}
+    return Weighed(marked, left)
+
+
+def _by_peaks(
+    peaks: Mapping[int, FloatArray], largest: FloatArray, rows: Rows, target: Limited, seed: int
+) -> dict[int, LogEvidence]:
+    """Return log masses relative to the final draws, by points around peaks.
+
+    Parameters
+    ----------
+    peaks
+        Of the modes, by number.
+    largest
+        The peak of the final draws' largest mode.
+    """
+    whole = _whole(largest, rows, target, seed)
+    if whole is None:
+        return {}
+    ratios = {}
+    for k, peak in peaks.items():
+        mass = local_log_mass(peak, target, scale=rows.scale, count=_POINTS, seed=seed)
+        if mass is not None:
+            ratios[k] = mass.minus(whole)
+    return ratios
+
+
+def _whole(peak: FloatArray, rows: Rows, target: Limited, seed: int) -> LogEvidence | None:
+    """Return the log of the integral of the density over all that the final draws stand for.
+
+    It is that around the peak of their largest mode over the share of the draws there.  The mode
+    itself may be wider: several peaks are one mode if NUTS moves freely between them.
+    """
+    local = local_gaussian(peak, target, scale=rows.scale)
+    if local is None:
+        return None
+    share, error = rows.probability(local.around(rows.points))
+    if share < _LEAST_AROUND:
+        return None
+    mass = mass_around(local, target, count=_POINTS, seed=seed, within=reach_of(len(peak)))
+    if mass is None:
+        return None
+    return mass.minus(LogEvidence(float(np.log(share)), error / share))
+
+
+def _by_themselves(
+    inside: Mapping[int, FloatArray], masses: Masses, target: Limited
+) -> dict[int, LogEvidence]:
+    """Return the same by sampling each mode alone, from points in it; -inf if chains leave it."""
+    whole = masses.of_draws()
+    if whole is None:
+        return {}
+    ratios = {}
+    for count, (k, points) in enumerate(inside.items()):
+        if count >= _MOST_ALONE and target.is_late():
+            break
+        mass = masses.of_mode(points)
+        if mass is not None:
+            ratios[k] = mass.minus(whole)
+    return ratios
