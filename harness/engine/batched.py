@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.engine.bounds import Bounds, fixed_bounds
+from harness.engine.patient_rows import NeverReturned, PatientRows, may_not_return
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import (
     DATA_SEED,
@@ -84,7 +85,8 @@ class BatchedDensity:
         self.name = program.name
         self.threads = threads
         loop = row_loop() if native else None
-        self._rows: RowEvaluator = rows_from_python if loop is None else CompiledRows(loop)
+        rows: RowEvaluator = rows_from_python if loop is None else CompiledRows(loop)
+        self._rows = PatientRows(rows) if may_not_return(program) else rows
         first = stan_instance(program, data, data_seed=data_seed)
         self._source = first.source
         self.dimension = first.dimension
@@ -110,6 +112,8 @@ class BatchedDensity:
         ------
         DataError
             If the points have another shape.
+        SamplingError
+            If the program has a solver or a loop that does not end.
         """
         at = self._checked(points)
         value, gradient = np.empty(len(at)), np.empty(at.shape)
@@ -139,6 +143,9 @@ class BatchedDensity:
             while len(instances) < wanted:
                 instances.append(self._take())
             self._rows(instances, at, value, gradient)
+        except NeverReturned:
+            instances.clear()  # the thread that was left behind works on them
+            raise
         finally:
             self._idle.extend(instances)
 
