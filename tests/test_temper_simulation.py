@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from scipy import stats
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
+from harness.engine.program import StanProgram
 from harness.engine.stanc import Stanc
 from harness.engine.toolchain import require_stanc
 from harness.errors import HarnessError, SamplingError
@@ -191,6 +192,62 @@ def test_distributions_of_vectors_and_matrices(tmp_path: Path) -> None:
     check((draws["flat_R"][:, 2, 0] + 1) / 2, stats.beta(1.5, 1.5).cdf)
     check(draws["u"][:, 1], stats.uniform(-1, 2).cdf)
     check(draws["flat"], stats.uniform(-1, 3).cdf)
+
+
+STOCHASTIC = """data { real y; int K; }
+parameters {
+  real other;
+  row_stochastic_matrix[2, 3] G;
+  array[2] column_stochastic_matrix[3, 2] H;
+  row_stochastic_matrix[2, 3] flat_G;
+  array[2] column_stochastic_matrix[3, 2] flat_H;
+}
+model {
+  G[1] ~ dirichlet([2, 3, 4]);
+  G[2] ~ dirichlet([1, 2, 3]');
+  for (k in 1 : K) {
+    H[k][ : , 1] ~ dirichlet(rep_vector(k, 3));
+    H[k][ : , 2] ~ dirichlet([1, 1.5, k + 1]');
+  }
+  other ~ normal(0, 1);
+  y ~ normal(other, 1);
+}
+"""
+
+
+def test_draws_of_rows_and_columns_that_sum_to_one(tmp_path: Path) -> None:
+    """Each row, or each column, is a draw of its own."""
+    path = tmp_path / "stochastic.stan"
+    path.write_text(STOCHASTIC, encoding="utf-8")
+    found = temper(path, method="prior").simulation
+    assert found is not None
+    path.with_name("draws.stan").write_text(found.text, encoding="utf-8")
+    program = BatchedDensity(StanProgram(path.with_name("draws.stan")), {"y": 0.3, "K": 2})
+    _check_rows_and_columns(program.constrain(np.empty((DRAWS, 0)), seed=3))
+
+
+def _check_rows_and_columns(draws: Mapping[str, FloatArray]) -> None:
+    check(draws["G"][:, 0, 1], stats.beta(3, 6).cdf)
+    check(draws["G"][:, 1, 2], stats.beta(3, 3).cdf)
+    check(draws["H"][:, 1, 0, 0], stats.beta(2, 4).cdf)
+    check(draws["H"][:, 1, 1, 1], stats.beta(1.5, 4).cdf)
+    check(draws["flat_G"][:, 1, 1], stats.beta(1, 2).cdf)
+    check(draws["flat_H"][:, 0, 2, 1], stats.beta(1, 2).cdf)
+
+
+@pytest.mark.compiled
+@pytest.mark.slow
+def test_rows_and_columns_that_sum_to_one(tmp_path: Path) -> None:
+    """Elements of Dirichlet draws are beta, and a flat simplex of three has a volume of 1/2."""
+    path = tmp_path / "stochastic.stan"
+    path.write_text(STOCHASTIC, encoding="utf-8")
+    found = prior_draws(tempered_model(path, {"y": 0.3, "K": 2}), seed=3)
+    assert found.independent
+    assert found.log_integral is not None
+    assert found.log_integral.value == pytest.approx(-6 * np.log(2), abs=1e-9)
+    _check_rows_and_columns(
+        found.density.constrain(found.points.reshape(-1, found.points.shape[-1]))
+    )
 
 
 def test_what_depends_on_other_parameters(tmp_path: Path) -> None:

@@ -293,6 +293,36 @@ def test_normalised(name: str, tmp_path: Path) -> None:
     assert integral(density) == pytest.approx(case.integral, rel=2e-3)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "model", "normalised"),
+    [
+        ("row_stochastic_matrix[2, 3] x;", "for (k in 1 : 2) x[k] ~ dirichlet([1, 2, 3]);", True),
+        ("row_stochastic_matrix[2, 3] x;", "x[1] ~ dirichlet([1, 2, 3]);", False),
+        ("row_stochastic_matrix[2, 2] x;", "x[ : , 1] ~ dirichlet([1, 2]);", False),
+        ("row_stochastic_matrix[1, 3] x;", "x[1, 1 : 2] ~ dirichlet([1, 2]);", False),
+        (
+            "column_stochastic_matrix[2, 2] x;",
+            "x[ : , 1] ~ dirichlet([1, 2]'); col(x, 2) ~ dirichlet([3, 1]');",
+            True,
+        ),
+        ("column_stochastic_matrix[2, 1] x;", "x[1] ~ dirichlet([1]');", False),
+        (
+            "array[2] column_stochastic_matrix[3, 2] x;",
+            "for (i in 1 : 2) for (k in 1 : 2) x[i][ : , k] ~ dirichlet([1, 2, 3]');",
+            True,
+        ),
+    ],
+)
+def test_rows_or_columns_that_sum_to_one(
+    parameters: str, model: str, normalised: bool, tmp_path: Path
+) -> None:
+    """Stan's constraint is on rows, or on columns; stanli has neither, so there is no integral."""
+    path = tmp_path / "program.stan"
+    path.write_text(Case(parameters, model).text(), encoding="utf-8")
+    program = temper(path, method="prior")
+    assert (program.base_verdict == "normalised") == normalised, program.why
+
+
 HALVED = {
     "half normal": Case(_POSITIVE, "x ~ normal(0, 3);", 0.5),
     "half Cauchy": Case(_POSITIVE, "x ~ cauchy(0, 1);", 0.5),

@@ -132,7 +132,7 @@ _VECTORS: Mapping[str, str] = {
     "multi_normal_prec": "multi_normal_rng({0}, inverse_spd({1}))",
     "multi_student_t": _T % "multi_normal_rng",
     "multi_student_t_cholesky": _T % "multi_normal_cholesky_rng",
-    "dirichlet": "dirichlet_rng({0})",
+    "dirichlet": "dirichlet_rng(to_vector({0}))",
 }
 
 _WISHART = """{factor}[{i}, {i}] = sqrt(chi_square_rng({0} - {i} + 1));

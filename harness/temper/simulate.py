@@ -18,7 +18,7 @@ draws from; see :mod:`harness.user.simulated`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.temper.accumulate import rewritten_functions
@@ -267,7 +267,12 @@ class _Simulator:
         if shape is None or (sizes and any(map(is_container, bounds))):
             raise NotSimulatedError(f"{parameter.name} has no density, and is not of one kind")
         turns = [self._names.of(f"turn_{each}") for each in range(len(sizes))]
-        at = f"{parameter.name}[{', '.join(turns)}]" if turns else parameter.name
+        at = _element(parameter.name, turns)
+        if constraint in _IN_LINES:
+            shape, count, place = _IN_LINES[constraint]
+            sizes.append(f"{count}({at})")
+            turns.append(self._names.of(f"turn_{len(turns)}"))
+            at = _element(parameter.name, [*turns[:-1], place.format(turns[-1])])
         if constraint == "UnitVector":
             text = drawing.uniform_direction(at)
         else:
@@ -281,11 +286,21 @@ class _Simulator:
 
 _FLAT = {
     "LowerUpper": ("uniform",),
-    "Simplex": ("dirichlet", "rep_vector(1, num_elements({0}))"),
+    **dict.fromkeys(
+        ("Simplex", "StochasticRow", "StochasticColumn"),
+        ("dirichlet", "rep_vector(1, num_elements({0}))"),
+    ),
     "Correlation": ("lkj_corr", "1"),
     "UnitVector": ("",),
 }
 """Constraints to a bounded support, and a distribution that is flat on it with its arguments."""
+
+_IN_LINES: Mapping[str, tuple[Shape, str, str]] = {
+    "StochasticRow": ("row_vector", "rows", "{0}"),
+    "StochasticColumn": ("vector", "cols", " : , {0}"),
+}
+"""Constraints of each row or column of a matrix: its shape, the function that counts them, and the
+index of one."""
 
 _SHAPES: Mapping[str, Shape] = {
     "SReal": "real",
@@ -294,6 +309,10 @@ _SHAPES: Mapping[str, Shape] = {
     "SMatrix": "matrix",
 }
 """Shapes of what is declared."""
+
+
+def _element(name: str, indices: Sequence[str]) -> str:
+    return f"{name}[{', '.join(indices)}]" if indices else name
 
 
 def _given(node: Node) -> Given:

@@ -41,7 +41,7 @@ BETWEEN = ("uniform", *_FROM_FIRST)
 """Densities that are told the ends of their support."""
 
 MATRICES = {
-    "dirichlet": ("Simplex",),
+    "dirichlet": ("Simplex", "StochasticRow", "StochasticColumn"),
     "lkj_corr": ("Correlation",),
     "lkj_corr_cholesky": ("CholeskyCorr",),
     "wishart": ("Covariance",),
@@ -50,6 +50,12 @@ MATRICES = {
     "inv_wishart_cholesky": ("CholeskyCov",),
 }
 """Densities over a joint constraint, and over which."""
+_AXES: Mapping[str, slice] = {
+    "Simplex": slice(-1, None),
+    "StochasticRow": slice(-1, None),
+    "StochasticColumn": slice(-2, -1),
+}
+"""Which axes of a parameter one density is over; both of a matrix if the constraint is not here."""
 VECTORS = {
     *("multi_normal", "multi_normal_prec", "multi_normal_cholesky", "multi_student_t"),
     *("multi_student_t_cholesky", "multi_gp", "multi_gp_cholesky"),
@@ -116,8 +122,8 @@ def problem(
     family, constraint = density.family, tag(parameter.transformation)
     variate, *given = density.args
     if family in MATRICES:
-        axes = 1 if constraint == "Simplex" else 2
-        fits = constraint in MATRICES[family] and piece.box[-axes:] == whole[-axes:]
+        axes = _AXES.get(constraint, slice(-2, None))
+        fits = constraint in MATRICES[family] and piece.box[axes] == whole[axes]
         if "Cholesky" in constraint and len(set(whole[-2:])) == 2:
             fits = False
     elif family in VECTORS:
