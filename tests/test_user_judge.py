@@ -231,14 +231,15 @@ def test_a_run_that_would_not_end_in_time_gets_shorter_and_says_so() -> None:
     wanted = NutsSettings(chains=4, warmup=1000, draws=600)
     most = 4 * 1600 * 2**10
     assert wanted.within(most) == wanted
-    assert shortened(wanted.within(most), wanted) == []
+    assert shortened(wanted.within(most), wanted, 10) == []
     shallow = wanted.within(most / 3)
     assert (shallow.max_treedepth, shallow.warmup, shallow.draws) == (8, 1000, 600)
-    (finding,) = shortened(shallow, wanted)
+    assert shortened(shallow, wanted, 7) == []  # no transition has missed anything
+    (finding,) = shortened(shallow, wanted, 8)
     assert finding.severity == Severity.FINE
     few = wanted.within(4 * 1600 * 2**5 * 0.5)
     assert (few.max_treedepth, few.warmup, few.draws) == (5, 500, 300)
-    (finding,) = shortened(few, wanted)
+    (finding,) = shortened(few, wanted, 3)
     assert finding.severity == Severity.WARNING
     assert "300 draws" in finding.sentence
     assert wanted.within(1).draws == 150  # never below a quarter

@@ -13,6 +13,7 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.evidence import (
     Estimate,
+    constant,
     effective_draws,
     largest_r_hat,
     pareto_k,
@@ -126,6 +127,30 @@ def test_r_hat_of_chains_that_do_not() -> None:
     # A single chain that drifts.
     assert float(r_hat(rng.normal(size=(1, 500)) + np.linspace(0, 5, 500))) > 1.3
     assert float(r_hat(rng.normal(size=(1, 2000)))) < 1.02
+
+
+@pytest.mark.parametrize("value", [1.0, -0.1, 3e-100, 1e100])
+def test_what_rounding_leaves_of_a_constant_is_no_variance(value: float) -> None:
+    """Under weights that differ, and of a number that is computed anew for each draw."""
+    rng = np.random.default_rng(4)
+    log_weight = rng.normal(size=(4, 500))
+    noise = rng.integers(-1, 2, size=(4, 500)) * np.finfo(np.float64).eps
+    for same in (np.full((4, 500), value), value * (1 + noise)):
+        values = np.stack([same, rng.normal(size=(4, 500))], axis=2)
+        assert constant(values).tolist() == [True, False]
+        found = effective_draws(values, log_weight)
+        # The mean and its error by something else, as of modes that masses weigh.
+        by_masses = Estimate(np.array([value, 0.0]) * (1 + 1e-16), np.array([1e-17, 0.1]))
+        with np.errstate(over="ignore"):
+            others = effective_draws(values, log_weight, by_masses)
+        for each in (found, others):
+            assert np.isnan(each[0])
+            assert np.isfinite(each[1])
+        assert np.isnan(r_hat(values)[0])
+        assert slowest(values, log_weight).tolist() == [1, 0]
+    assert not constant(np.array([[0.0, np.nan]]))
+    assert not constant(np.array([[1.0, 1.0 + 1e-12]]))
+    assert constant(np.zeros((2, 3)))
 
 
 @pytest.mark.filterwarnings("error")

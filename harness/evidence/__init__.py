@@ -40,6 +40,7 @@ from harness.evidence.conditionals import (
 )
 from harness.evidence.diagnostics import (
     LOOKED_AT,
+    constant,
     effective_draws,
     largest_r_hat,
     least_settled,
@@ -123,6 +124,7 @@ __all__ = [
     "bridge_sampling",
     "combined_log_evidence",
     "complement_log_weight",
+    "constant",
     "draw_index",
     "draw_inv_temp",
     "draws_for_error",

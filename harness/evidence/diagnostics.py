@@ -35,6 +35,36 @@ _LONG = 4000
 """Draws of each chain that tell its R-hat, of however many."""
 _ROUGHLY = 250
 """Draws of each chain, or up to twice as many, that tell which these are."""
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+"""Differences, relative to the size of numbers, that are left of equal ones by rounding."""
+
+
+def constant(values: npt.ArrayLike, axes: int = 2) -> npt.NDArray[np.bool_]:
+    """Whether draws are all the same, up to rounding.
+
+    The diagonal of a correlation matrix is an example.  What rounding leaves of it has a variance
+    and an error, whose ratio says nothing.
+
+    Parameters
+    ----------
+    values
+        Draws, whose first ``axes`` axes are chains, draws and perhaps pseudo-samples.
+    axes
+        Number of these axes.
+
+    Returns
+    -------
+    NDArray[bool_]
+        Shape of the other axes; False where a value is NaN.
+    """
+    series = np.asarray(values, dtype=np.float64)
+    over = tuple(range(axes))
+    low, high = series.min(axis=over), series.max(axis=over)
+    with np.errstate(over="ignore", invalid="ignore"):
+        same: npt.NDArray[np.bool_] = (low == high) | (
+            high - low <= _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+        )
+    return same
 
 
 def effective_draws(
@@ -58,7 +88,7 @@ def effective_draws(
     Returns
     -------
     FloatArray
-        Shape of the function's value; NaN if f is constant.
+        Shape of the function's value; NaN if f is :func:`constant`.
     """
     series = np.asarray(values, dtype=np.float64)
     log_w = np.asarray(log_weight, dtype=np.float64)
@@ -71,7 +101,8 @@ def effective_draws(
     with np.errstate(divide="ignore", invalid="ignore"):
         effective: FloatArray = variance / np.square(estimate.mcse)
     most = _TIMES_WEIGHTS * float(effective_number(log_w.ravel()))
-    return np.where(variance > 0, np.minimum(effective, most), np.nan)
+    moves = (variance > 0) & ~constant(series, log_w.ndim)
+    return np.where(moves, np.minimum(effective, most), np.nan)
 
 
 def pareto_k(log_weight: npt.ArrayLike) -> float:
@@ -120,8 +151,8 @@ def r_hat(values: npt.ArrayLike) -> FloatArray:
     Returns
     -------
     FloatArray
-        Shape of the trailing axes; NaN if all values are equal, inf if every half of a chain stays
-        at a single value and the values differ.
+        Shape of the trailing axes; NaN if values are :func:`constant`, inf if every half of a chain
+        stays at a single value and the values differ.
 
     Raises
     ------
@@ -136,7 +167,7 @@ def r_hat(values: npt.ArrayLike) -> FloatArray:
         series = np.concatenate([series[:, :half], series[:, -half:]])
     with np.errstate(divide="ignore", invalid="ignore"):
         value = array_stats.rhat(series, chain_axis=0, draw_axis=1)
-    return np.asarray(value, dtype=np.float64)
+    return np.where(constant(series), np.nan, np.asarray(value, dtype=np.float64))
 
 
 def largest_r_hat(values: npt.ArrayLike) -> float:
@@ -269,9 +300,7 @@ def _slowness(values: FloatArray, weight: FloatArray) -> FloatArray:
         size = draws // batches
         means = linear[:, -size * batches :].reshape(chains * batches, size, count).mean(axis=1)
         rough: FloatArray = np.square(means).mean(axis=0) / np.where(variance > 0, variance, 1.0)
-    # Rounding leaves a mean that constant values differ from.
-    moves = (values != values[:1, :1]).any(axis=axes) & (variance > 0)
-    return np.where(moves, rough, -1.0)
+    return np.where((variance > 0) & ~constant(values, len(axes)), rough, -1.0)
 
 
 def _rough_r_hat(series: FloatArray) -> FloatArray:

@@ -234,7 +234,8 @@ class Steps:
                 nuts = self._for_path
                 nuts = nuts if alone else form.affordable(nuts, _FIRST_SHARE * left)
                 fit = form.run(starts, nuts, self.seed, self.clock.share)
-            remember(fit, shortened(nuts, self._for_path))
+            deepest = int(fit.sample_stats["tree_depth"].max())
+            remember(fit, shortened(nuts, self._for_path, deepest))
             return fit
 
         def run_in_rounds() -> Fit:
