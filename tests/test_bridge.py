@@ -57,6 +57,45 @@ def test_overlap_is_the_integral_that_it_names() -> None:
     assert abs(found.overlap - exact) < 4 * 0.5 / s1 / math.sqrt(16000)
 
 
+def _excursions(rng: np.random.Generator) -> FloatArray:
+    """Four chains of 500 draws of 0.9 N(0, 1) + 0.1 N(3, 0.3^2), which rarely change between both.
+
+    A chain leaves the narrow part with probability 0.04, and is in it for a tenth of the time.
+    """
+    leave, u = 0.04, rng.random((4, 500))
+    narrow = np.empty((4, 500), dtype=bool)
+    narrow[:, 0] = u[:, 0] < 0.1
+    for t in range(1, 500):
+        narrow[:, t] = np.where(narrow[:, t - 1], u[:, t] > leave, u[:, t] < leave / 9)
+    noise = rng.normal(size=(4, 500))
+    return np.where(narrow, 3 + 0.3 * noise, noise)
+
+
+def test_effective_draws_of_other_draws_leave_no_bias() -> None:
+    """A chain that stays in the narrow part has few effective draws itself, and draws log Z away.
+
+    Bounds: four standard errors of the mean over the runs.
+    """
+    rng = np.random.default_rng(3)
+
+    def ratio(x: FloatArray) -> FloatArray:
+        target = np.logaddexp(
+            math.log(0.9) + norm.logpdf(x), math.log(0.1) + norm.logpdf(x, 3, 0.3)
+        )
+        return np.asarray(target - norm.logpdf(x, 0.3, 1.35))
+
+    biased, right = [], []
+    for _ in range(600):
+        target, base = ratio(_excursions(rng)), ratio(0.3 + 1.35 * rng.normal(size=4000))
+        effective = evidence.effective_in_bridge(ratio(_excursions(rng)))
+        biased.append(evidence.bridge_sampling(target, base).log_evidence.value)
+        found = evidence.bridge_sampling(target, base, effective=effective)
+        right.append(found.log_evidence.value)
+    error = np.std(right) / math.sqrt(len(right))
+    assert abs(np.mean(right)) < 4 * error
+    assert np.mean(biased) < -4 * np.std(biased) / math.sqrt(len(biased))
+
+
 @pytest.mark.parametrize("gap", [0.0, 5.0, 50.0, 700.0, 5000.0])
 def test_it_ends_however_far_the_densities_are_apart(gap: float) -> None:
     """A fixed-point iteration would take ever longer; the root of a monotone function does not."""

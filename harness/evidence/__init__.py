@@ -25,6 +25,7 @@ from harness.evidence.bridge import (
     Reshuffled,
     bridge_sampling,
     draws_for_error,
+    effective_in_bridge,
     joined_halves,
     reshuffled_spread,
 )
@@ -129,6 +130,7 @@ __all__ = [
     "draw_inv_temp",
     "draws_for_error",
     "effective_draws",
+    "effective_in_bridge",
     "effective_number",
     "effective_pseudo_samples",
     "expectation",

@@ -69,7 +69,9 @@ class BridgeEstimate:
     share: float
 
 
-def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> BridgeEstimate:
+def bridge_sampling(
+    log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike, *, effective: float | None = None
+) -> BridgeEstimate:
     """Estimate log Z of r from draws of r and independent draws of a normalised density.
 
     With l = r / b, the optimal bridge solves
@@ -87,6 +89,10 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
         log r - log b at draws of r, shape (chains, draws).
     log_ratio_base
         The same log ratio at independent draws of b, shape (n,).
+    effective
+        How many effective draws the draws of r count as, which decides s_1.  It is best known from
+        other draws of r.  By default it is that of these, and log Z has a bias: a chain that has
+        stayed in a tail has few effective draws, so that this tail counts for less.
 
     Raises
     ------
@@ -105,8 +111,7 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
         raise DataError("the log ratios of bridge sampling must be finite")
     if np.all(base == -np.inf):
         raise DataError("bridge sampling needs draws of the base where the target is not zero")
-    effective = float(np.nan_to_num(effective_draws(target, np.zeros(target.shape)), nan=np.inf))
-    first = min(effective, target.size)
+    first = min(effective_in_bridge(target) if effective is None else effective, target.size)
     log_share = math.log(first / (first + base.size)), math.log(base.size / (first + base.size))
     shift = log_share[0] - log_share[1]
     log_z = balance(base + shift, target + shift, shift)
@@ -127,6 +132,23 @@ def bridge_sampling(log_ratio: npt.ArrayLike, log_ratio_base: npt.ArrayLike) -> 
         first,
         math.exp(log_share[0]),
     )
+
+
+def effective_in_bridge(log_ratio: FloatArray) -> float:
+    """Return how many effective draws of a density count in a bridge from a proposal.
+
+    Parameters
+    ----------
+    log_ratio
+        Log ratio of the density and the proposal at draws of the density, shape (chains, draws).
+
+    Returns
+    -------
+    float
+        inf if the log ratio is the same at all draws.
+    """
+    found = effective_draws(log_ratio, np.zeros(log_ratio.shape))
+    return float(np.nan_to_num(found, nan=np.inf))
 
 
 def _terms(

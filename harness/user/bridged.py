@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from harness import evidence
 from harness.arrays import Counted, FloatArray, LogDensity, values_of
@@ -60,8 +61,12 @@ _MATTERS = 0.05
 """Difference in nats that is worth refusing for."""
 FEWEST_DRAWS = 100
 """Draws in each half below which nothing is estimated."""
-_BASE_DRAWS = 2
-"""Draws of a proposal for each draw of the posterior in the other half."""
+_BASE_DRAWS, _MANY_BASE_DRAWS = 2, 16
+"""Draws of a proposal for each draw of the posterior in the other half, and where densities are so
+fast that many cost little.  They are independent, so that log Z rests less on the posterior's draws
+and on how well their autocorrelation is known."""
+_BASE_SHARE = 0.2
+"""Share of the time that many draws of all proposals may take."""
 _EVALUATIONS_A_DRAW = 16
 """Densities evaluated for each draw: at draws, proposals, reflections, and again for reshuffled
 blocks."""
@@ -192,7 +197,12 @@ class Bridges:
 
 
 def bridged(
-    density: LogDensity, draws: FloatArray, *, most_seconds: float = math.inf, seed: int
+    density: LogDensity,
+    draws: FloatArray,
+    *,
+    most_seconds: float = math.inf,
+    seed: int,
+    of_draws: bool = False,
 ) -> Bridges:
     """Estimate the log integral of a density from draws of it.
 
@@ -211,6 +221,9 @@ def bridged(
     seed
         Seed of the proposals' draws.  The same seed gives the same estimate, if time does not run
         out.
+    of_draws
+        Whether the estimate should rest on the draws as far as possible: what they lack, and the
+        proposals reach, is then missing in it.  Otherwise more draws are taken of the proposals.
 
     Raises
     ------
@@ -220,7 +233,7 @@ def bridged(
         If no proposal can be fitted.
     """
     until = time.monotonic() + most_seconds
-    return _Bridging(density, draws, seed, until).bridges()
+    return _Bridging(density, draws, seed, until, of_draws=of_draws).bridges()
 
 
 class Bridge(NamedTuple):
@@ -239,7 +252,12 @@ class Bridge(NamedTuple):
 
 
 def bridged_in_time(
-    density: LogDensity, draws: FloatArray, *, most_seconds: float, seed: int
+    density: LogDensity,
+    draws: FloatArray,
+    *,
+    most_seconds: float,
+    seed: int,
+    of_draws: bool = False,
 ) -> Bridge:
     """Do as :func:`bridged` with as many of the draws as there is time for, roughly, and no more.
 
@@ -248,7 +266,7 @@ def bridged_in_time(
 
     Parameters
     ----------
-    density, draws, seed
+    density, draws, seed, of_draws
         As for :func:`bridged`.
     most_seconds
         Seconds of wall time.
@@ -266,16 +284,29 @@ def bridged_in_time(
     thin_first = int(chains * count / few)
     if thin_first >= 2 * thin:
         with suppress(DataError, SamplingError):
-            first = bridged(counted, draws[:, ::thin_first], most_seconds=most_seconds, seed=seed)
+            first = bridged(
+                *(counted, draws[:, ::thin_first]),
+                most_seconds=most_seconds,
+                seed=seed,
+                of_draws=of_draws,
+            )
             if first.sound and first.log_evidence.mcse <= _PRECISE:
                 return Bridge(first, counted.gradients)
     left = max(until - time.monotonic(), 0.0)
-    made = bridged(counted, draws[:, ::thin], most_seconds=left, seed=seed)
+    made = bridged(counted, draws[:, ::thin], most_seconds=left, seed=seed, of_draws=of_draws)
     return Bridge(made, counted.gradients)
 
 
 class _Bridging:
-    def __init__(self, density: LogDensity, draws: FloatArray, seed: int, until: float) -> None:
+    def __init__(
+        self,
+        density: LogDensity,
+        draws: FloatArray,
+        seed: int,
+        until: float,
+        *,
+        of_draws: bool,
+    ) -> None:
         chains, count, _ = draws.shape
         if chains * (count // 2) < FEWEST_DRAWS:
             raise DataError(
@@ -284,7 +315,13 @@ class _Bridging:
         self._density, self._draws, self._seed, self._until = density, draws, seed, until
         self._values = values_of(density)
         self._parts: Sequence[int] = PARTS
+        began = time.monotonic()
         self._log_density = self._value(draws)
+        # Once for the Gaussian, once for its reflection, and once for the mixture.
+        many = 3 * _MANY_BASE_DRAWS * (time.monotonic() - began)
+        left = until - time.monotonic()
+        fast = many < _BASE_SHARE * left
+        self._base_draws = _MANY_BASE_DRAWS if fast and not of_draws else _BASE_DRAWS
         if not np.all(np.isfinite(self._log_density)):
             missing = int(np.sum(~np.isfinite(self._log_density)))
             raise DataError(
@@ -346,8 +383,8 @@ class _Bridging:
     def _estimates(
         self,
         proposals: Collection[Proposal],
-        fit: FloatArray,
-        use: FloatArray,
+        fit: npt.NDArray[np.intp],
+        use: npt.NDArray[np.intp],
         rng: np.random.Generator,
         *,
         again: bool = False,
@@ -355,32 +392,40 @@ class _Bridging:
     ) -> dict[Proposal, BridgeEstimate]:
         """Return the bridges to the draws ``use`` from proposals fitted to the draws ``fit``.
 
+        How many effective draws count as used is by those that the proposal was fitted to.
+
         ``again`` stands for reshuffled draws: they take as many draws of the proposal as there are,
         and need no search for a mixture's number of parts.
         """
         fitted, used = self._draws[:, fit], self._draws[:, use[::thin]]
         known = self._log_density[:, use[::thin]]
-        number = known.size if again else max(_BASE_DRAWS * known.size, 4)
+        others = fit[::thin]
+        number = known.size if again else max(self._base_draws * known.size, 4)
         found: dict[Proposal, BridgeEstimate] = {}
         if "gaussian" in proposals or "warp3" in proposals:
             gaussian = fitted_proposal(fitted, self._density)
             base = gaussian.sample(rng, number)
             at_base, of_base = self._value(base), gaussian.log_density(base)
             of_used = gaussian.log_density(used)
+            effective = self._effective(gaussian, others)
             if "gaussian" in proposals:
-                found["gaussian"] = evidence.bridge_sampling(known - of_used, at_base - of_base)
+                found["gaussian"] = evidence.bridge_sampling(
+                    known - of_used, at_base - of_base, effective=effective
+                )
             if "warp3" in proposals:
                 found["warp3"] = evidence.bridge_sampling(
                     self._reflected(gaussian, used, known) - of_used,
                     self._reflected(gaussian, base, at_base) - of_base,
+                    effective=effective,
                 )
         if "mixture" in proposals:
             parts = fitted_mixture(fitted, self._seed, parts=self._parts if again else PARTS)
             if parts is not None:
                 self._parts = (len(parts.parts),)
-                found["mixture"] = self._from(parts, used, known, number, rng)
+                found["mixture"] = self._from(parts, used, known, others, number, rng)
         if "copula" in proposals:
-            found["copula"] = self._from(fitted_copula(fitted), used, known, number, rng)
+            copula = fitted_copula(fitted)
+            found["copula"] = self._from(copula, used, known, others, number, rng)
         return found
 
     def _from(
@@ -388,13 +433,23 @@ class _Bridging:
         proposal: Mixture | Copula,
         used: FloatArray,
         known: FloatArray,
+        others: npt.NDArray[np.intp],
         number: int,
         rng: np.random.Generator,
     ) -> BridgeEstimate:
         base = proposal.sample(rng, number)
         return evidence.bridge_sampling(
-            known - proposal.log_density(used), self._value(base) - proposal.log_density(base)
+            known - proposal.log_density(used),
+            self._value(base) - proposal.log_density(base),
+            effective=self._effective(proposal, others),
         )
+
+    def _effective(
+        self, proposal: GaussianBase | Mixture | Copula, draws: npt.NDArray[np.intp]
+    ) -> float:
+        """Return how many effective draws some of the draws of each chain count as."""
+        of_draws = proposal.log_density(self._draws[:, draws])
+        return evidence.effective_in_bridge(self._log_density[:, draws] - of_draws)
 
     def _reflected(self, centre: GaussianBase, points: FloatArray, known: FloatArray) -> FloatArray:
         """Return the log of the mean of the densities at points and at their reflections."""

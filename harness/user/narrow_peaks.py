@@ -94,7 +94,9 @@ def walked_past(
         return WalkedPast()
     if total is None:
         try:
-            made = bridged_in_time(of_draws, points, most_seconds=most_seconds, seed=seed)
+            made = bridged_in_time(
+                of_draws, points, most_seconds=most_seconds, seed=seed, of_draws=True
+            )
         except FAILURES:  # for example, there are too many dimensions for the draws
             return WalkedPast()
         total = made.bridges.log_evidence
