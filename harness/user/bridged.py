@@ -219,8 +219,7 @@ def bridged(
         Seconds of wall time, roughly: whether a fourth proposal is tried, and how many
         reshuffled draws, depends on what the others leave.
     seed
-        Seed of the proposals' draws.  The same seed gives the same estimate, if time does not run
-        out.
+        Seed of the proposals' draws.  The same seed gives the same estimate, if time is not short.
     of_draws
         Whether the estimate should rest on the draws as far as possible: what they lack, and the
         proposals reach, is then missing in it.  Otherwise more draws are taken of the proposals.
