@@ -87,9 +87,17 @@ def test_a_bridge_that_there_is_serves_as_well(monkeypatch: pytest.MonkeyPatch) 
     density = SpikeInSlab(0.5, 0.1, 2)
     points = density.drawn(0.0, seed=1)
     expected = found(density, points)
-    total = bridged_in_time(density, points, most_seconds=10.0, seed=3).bridges.log_evidence
+    total, other = (
+        bridged_in_time(
+            density, points, most_seconds=10.0, seed=3, of_draws=of_draws
+        ).bridges.log_evidence
+        for of_draws in (True, False)
+    )
     monkeypatch.setattr(narrow_peaks, "bridged_in_time", None)
     given = found(density, points, total)
     assert [each.log_mass for each in given.peaks] == [each.log_mass for each in expected.peaks]
     assert len(given.peaks) == 1
     assert given.log_mass == expected.log_mass
+    # More draws of the proposal reach more of the spike, whose log integral is log(1/2).
+    assert np.log(0.5) < total.value < other.value < 0
+    assert len(found(density, points, other).peaks) == 1
