@@ -214,7 +214,10 @@ def mass_by_bridge(
         The log integral, or None if no bridge can be relied on; and how many densities it took.
     """
     try:
-        found, evaluations = bridged_in_time(density, draws, most_seconds=most_seconds, seed=seed)
+        # Proposals may reach other modes, which do not count.
+        found, evaluations = bridged_in_time(
+            density, draws, most_seconds=most_seconds, seed=seed, of_draws=True
+        )
     except HarnessError:
         return None, 0
     if found.chosen.problems():
