@@ -54,7 +54,7 @@ def constant(values: npt.ArrayLike, axes: int = 2) -> npt.NDArray[np.bool_]:
 
     Returns
     -------
-    NDArray[bool_]
+    NDArray[bool]
         Shape of the other axes; False where a value is NaN.
     """
     series = np.asarray(values, dtype=np.float64)
