@@ -89,9 +89,9 @@ def test_a_bridge_that_there_is_serves_as_well(monkeypatch: pytest.MonkeyPatch) 
     expected = found(density, points)
     total, other = (
         bridged_in_time(
-            density, points, most_seconds=10.0, seed=3, of_draws=of_draws
+            density, points, most_seconds=10.0, seed=3, draws_alone=alone
         ).bridges.log_evidence
-        for of_draws in (True, False)
+        for alone in (True, False)
     )
     monkeypatch.setattr(narrow_peaks, "bridged_in_time", None)
     given = found(density, points, total)

@@ -202,7 +202,7 @@ def bridged(
     *,
     most_seconds: float = math.inf,
     seed: int,
-    of_draws: bool = False,
+    draws_alone: bool = False,
 ) -> Bridges:
     """Estimate the log integral of a density from draws of it.
 
@@ -220,7 +220,7 @@ def bridged(
         reshuffled draws, depends on what the others leave.
     seed
         Seed of the proposals' draws.  The same seed gives the same estimate, if time is not short.
-    of_draws
+    draws_alone
         Whether the estimate should rest on the draws as far as possible: what they lack, and the
         proposals reach, is then missing in it.  Otherwise more draws are taken of the proposals.
 
@@ -232,7 +232,7 @@ def bridged(
         If no proposal can be fitted.
     """
     until = time.monotonic() + most_seconds
-    return _Bridging(density, draws, seed, until, of_draws=of_draws).bridges()
+    return _Bridging(density, draws, seed, until, draws_alone=draws_alone).bridges()
 
 
 class Bridge(NamedTuple):
@@ -256,7 +256,7 @@ def bridged_in_time(
     *,
     most_seconds: float,
     seed: int,
-    of_draws: bool = False,
+    draws_alone: bool = False,
 ) -> Bridge:
     """Do as :func:`bridged` with as many of the draws as there is time for, roughly, and no more.
 
@@ -265,7 +265,7 @@ def bridged_in_time(
 
     Parameters
     ----------
-    density, draws, seed, of_draws
+    density, draws, seed, draws_alone
         As for :func:`bridged`.
     most_seconds
         Seconds of wall time.
@@ -287,12 +287,12 @@ def bridged_in_time(
                 *(counted, draws[:, ::thin_first]),
                 most_seconds=most_seconds,
                 seed=seed,
-                of_draws=of_draws,
+                draws_alone=draws_alone,
             )
             if first.sound and first.log_evidence.mcse <= _PRECISE:
                 return Bridge(first, counted.gradients)
     left = max(until - time.monotonic(), 0.0)
-    made = bridged(counted, draws[:, ::thin], most_seconds=left, seed=seed, of_draws=of_draws)
+    made = bridged(counted, draws[:, ::thin], most_seconds=left, seed=seed, draws_alone=draws_alone)
     return Bridge(made, counted.gradients)
 
 
@@ -304,7 +304,7 @@ class _Bridging:
         seed: int,
         until: float,
         *,
-        of_draws: bool,
+        draws_alone: bool,
     ) -> None:
         chains, count, _ = draws.shape
         if chains * (count // 2) < FEWEST_DRAWS:
@@ -320,7 +320,7 @@ class _Bridging:
         many = 3 * _MANY_BASE_DRAWS * (time.monotonic() - began)
         left = until - time.monotonic()
         fast = many < _BASE_SHARE * left
-        self._base_draws = _MANY_BASE_DRAWS if fast and not of_draws else _BASE_DRAWS
+        self._base_draws = _MANY_BASE_DRAWS if fast and not draws_alone else _BASE_DRAWS
         if not np.all(np.isfinite(self._log_density)):
             missing = int(np.sum(~np.isfinite(self._log_density)))
             raise DataError(

@@ -216,7 +216,7 @@ def mass_by_bridge(
     try:
         # Proposals may reach other modes, which do not count.
         found, evaluations = bridged_in_time(
-            density, draws, most_seconds=most_seconds, seed=seed, of_draws=True
+            density, draws, most_seconds=most_seconds, seed=seed, draws_alone=True
         )
     except HarnessError:
         return None, 0

@@ -95,7 +95,7 @@ def walked_past(
     if total is None:
         try:
             made = bridged_in_time(
-                of_draws, points, most_seconds=most_seconds, seed=seed, of_draws=True
+                of_draws, points, most_seconds=most_seconds, seed=seed, draws_alone=True
             )
         except FAILURES:  # for example, there are too many dimensions for the draws
             return WalkedPast()
