@@ -49,6 +49,7 @@ from harness.user.judge import (
     no_relief,
     no_search,
     no_time_for_replicas,
+    rough_log_evidence,
     search_failed,
     seen_by_replicas,
     took_over,
@@ -67,7 +68,7 @@ from harness.user.nuts_again import improved
 from harness.user.result import UserFit
 from harness.user.rounds import doubt, has_enough_draws, severities
 from harness.user.scout import Scouted, scout_program
-from harness.user.steps import IN_MODES_SHARE, LEAST_SHARE, Steps
+from harness.user.steps import ERROR_ENOUGH, IN_MODES_SHARE, LEAST_SHARE, Steps
 from harness.user.tempered_form import Tempered
 from harness.user.undefined import about_overflow
 
@@ -209,11 +210,24 @@ class _Auto:
         lasting += about_program(self._steps.program, found.fit)
         troubles = found.troubles(lasting)
         if not troubles:
-            return found
+            rough = self._rough(found)
+            if rough is None:
+                return found
+            return self._with_replicas(found, plain, scouted, judged, lasting, mending=rough)
         if self._is_late(found, troubles, scouted, judged):
             return found.adding(no_time_for_replicas(searched=_searched(scouted, judged)))
-        result = self._with_replicas(found, plain, scouted, judged, lasting)
+        result = self._with_replicas(found, plain, scouted, judged, lasting, mending=troubles[0])
         return self._with_modes_alone(result, scouted, judged, lasting)
+
+    def _rough(self, found: UserFit) -> Finding | None:
+        """Return what is to be mended of a tempered fit without troubles: log Z, if it is rough.
+
+        There must be time for it.  Where plain NUTS suffices, pilots and a bridge tell log Z.
+        """
+        known, left = found.log_evidence, self._steps.budget - self._steps.spent
+        if found.method != _FORM or known is None or left < LEAST_SHARE * self._steps.budget:
+            return None
+        return rough_log_evidence(known) if known.mcse > ERROR_ENOUGH else None
 
     def _is_late(
         self, found: UserFit, troubles: Sequence[Finding], scouted: Scouted, judged: Judgement
@@ -239,8 +253,13 @@ class _Auto:
         scouted: Scouted,
         judged: Judgement,
         lasting: Sequence[Finding],
+        *,
+        mending: Finding,
     ) -> UserFit:
-        """Run parallel tempering; return its fit or the other one, whichever is better."""
+        """Run parallel tempering; return its fit or the other one, whichever is better.
+
+        ``mending`` tells why it runs: the worst of the troubles, if there are some.
+        """
         troubles = found.troubles(lasting)
         try:
             draws = parameters_of(plain)
@@ -250,7 +269,7 @@ class _Auto:
             prior = scouted.prior_and_integral
             fit = self._steps.replicas(self._explorer, left, near=near, prior=prior)
         except FAILURES as error:
-            return found.adding(no_relief(str(error)))
+            return found.adding(no_relief(str(error), mending.severity))
         compared = self._compared(plain, fit)
         tempered = found.fit if found.method == _FORM else found.tempered
         missed = self._missed(
@@ -271,9 +290,10 @@ class _Auto:
         worse = doubt(others, other.log_evidence) >= doubt(troubles, found.log_evidence)
         if worse or _disagree_more(fit, found.fit):
             kept = found if seen is None else found.adding(seen)
-            return kept.adding(no_relief(others[0].sentence))
+            why = others[0].sentence if others else "its log Z is no more precise"
+            return kept.adding(no_relief(why, mending.severity))
         return replace(other, nuts=plain, tempered=tempered).adding(
-            took_over("Parallel tempering", troubles[0])
+            took_over("Parallel tempering", mending)
         )
 
     def _with_modes_alone(

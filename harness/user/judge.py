@@ -304,10 +304,18 @@ def shortened(taken: NutsSettings, wanted: NutsSettings, deepest: int) -> list[F
     ]
 
 
-def no_relief(reason: str) -> Finding:
-    """Report that parallel tempering has not helped either."""
+def rough_log_evidence(found: LogEvidence) -> Finding:
+    """Report that log Z could be more precise, which is no trouble."""
+    return Finding(Severity.FINE, f"The standard error of log Z is {found.mcse:.2f}.")
+
+
+def no_relief(reason: str, severity: Severity) -> Finding:
+    """Report that parallel tempering has not helped either.
+
+    The severity is that of what it was to mend; there is no worse news in it than a warning.
+    """
     return Finding(
-        Severity.WARNING,
+        min(severity, Severity.WARNING),
         f"Parallel tempering was tried as well, and did not help: {reason.rstrip('.')}.",
         "Give it more time (--budget), or more scans (--draws, --warmup).",
     )

@@ -55,7 +55,7 @@ _COPIES_SHARE, _BESIDE_SHARE = 0.03, 0.01
 at places beside the draws."""
 _OUTSIDE = ("temper", "nuts", "compile")
 """Steps that the budget does not count: they take what they take."""
-_EFFECTIVE_ENOUGH, _ERROR_ENOUGH = 200, 0.05
+_EFFECTIVE_ENOUGH, ERROR_ENOUGH = 200, 0.05
 """Effective draws a chain and standard error of log Z, in nats, with which parallel tempering ends.
 
 With four chains the probability of a mode then has a standard error of 0.018 or less.
@@ -305,7 +305,7 @@ class Steps:
             enough=Enough(
                 effective=self.nuts.chains * min(_EFFECTIVE_ENOUGH, self.nuts.draws // 2),
                 r_hat=R_HAT_WARNING,
-                error=_ERROR_ENOUGH,
+                error=ERROR_ENOUGH,
             ),
         )
         made_by = program.identity(
