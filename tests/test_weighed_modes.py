@@ -378,11 +378,36 @@ def test_what_a_method_has_missed_explains_its_log_z(
     assert fit.log_evidence.value == pytest.approx(-5.1)
     if explained:
         assert said.severity is Severity.FINE
-        assert "no draws in modes with 50.0% of them, which explains its own" in said.sentence
+        assert "no draws in modes with 50.0% of the mass, which explains its own" in said.sentence
         assert fit.log_evidence.mcse == pytest.approx(np.hypot(0.01, 0.02))
     else:
         assert said.severity is Severity.WARNING
         assert fit.log_evidence.mcse == pytest.approx(abs(own + 5.1) / 3)
+
+
+@pytest.mark.parametrize(
+    ("seen", "own", "value"),
+    [
+        (0.99, LogEvidence(-5.111, 0.001), -5.111 - np.log(0.99)),  # more precise, and added to
+        (0.99, LogEvidence(-5.101, 0.001), -5.101),  # what it has not drawn from, it has counted
+        (0.9999, LogEvidence(-5.111, 0.001), -5.111),  # which is less than its error
+    ],
+)
+def test_a_small_mode_is_added_to_a_precise_log_z(
+    seen: float, own: LogEvidence, value: float
+) -> None:
+    """The masses say -5.1 ± 0.022: more than the mode's share, but they tell which is nearer."""
+    x, mode = stuck(np.random.default_rng(7))
+    fit = weigh_modes(plain_fit(x), mode, TRUE, np.array([0.01, 0.01]), seed=1)
+    fit.tree.attrs.update(evidence_attributes(own))
+    fit.tree.attrs.update(prior_attributes(LogEvidence(-1.9, 0.02)))
+    fine = Finding(Severity.FINE, "")
+    weighed = Weighed(fit, two_modes().table, LogEvidence(-7.0, 0.01), fine)
+    said = log_evidence_by_mass(weighed, seen)
+    assert fit.log_evidence == pytest.approx((value, 0.001))
+    assert len(said) == (value != own.value)
+    if said:
+        assert "no draws in modes with 1.0% of the mass, so that its own" in said[0].sentence
 
 
 def test_what_more_draws_would_buy() -> None:

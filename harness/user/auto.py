@@ -57,6 +57,7 @@ from harness.user.judge import (
 from harness.user.mode_tables import MODES_SHARE
 from harness.user.modes import (
     fewest_effective,
+    lacks_small_modes,
     missed_by_nuts,
     problems_of_modes,
     right_by_masses,
@@ -153,7 +154,10 @@ class _Auto:
             least = Severity.WARNING if judged.doubted else Severity.PROBLEM
             settled = settled and not _in_trouble(plain, least)
             if not lacking and scouted.search is not None and settled:
-                return result
+                if not lacks_small_modes(result.modes):
+                    return result
+                lasting = self._lasting(result, scouted, judged)
+                return self._with_modes_alone(result, scouted, judged, lasting)
             if not lacking:
                 return self._relieved(result, plain, scouted, judged)
             # A mode too small for the comparison of single coordinates, or that only climbs found.
@@ -201,13 +205,7 @@ class _Auto:
         judged: Judgement,
     ) -> UserFit:
         """Let parallel tempering take over from a fit with troubles; return the better one."""
-        # The draws of any method have the program's prior, and are of this program.
-        model = self._steps.program.model
-        lasting = [*judged.accepted, *about_improper_prior(model)]
-        lasting += about_overflow(scouted.infinite)
-        if scouted.drifts:
-            lasting += about_drifting_prior(model)
-        lasting += about_program(self._steps.program, found.fit)
+        lasting = self._lasting(found, scouted, judged)
         troubles = found.troubles(lasting)
         if not troubles:
             rough = self._rough(found)
@@ -218,6 +216,18 @@ class _Auto:
             return found.adding(no_time_for_replicas(searched=_searched(scouted, judged)))
         result = self._with_replicas(found, plain, scouted, judged, lasting, mending=troubles[0])
         return self._with_modes_alone(result, scouted, judged, lasting)
+
+    def _lasting(self, found: UserFit, scouted: Scouted, judged: Judgement) -> list[Finding]:
+        """Return what no other method can mend.
+
+        The draws of any method have the program's prior, and are of this program.
+        """
+        model = self._steps.program.model
+        lasting = [*judged.accepted, *about_improper_prior(model)]
+        lasting += about_overflow(scouted.infinite)
+        if scouted.drifts:
+            lasting += about_drifting_prior(model)
+        return lasting + about_program(self._steps.program, found.fit)
 
     def _rough(self, found: UserFit) -> Finding | None:
         """Return what is to be mended of a tempered fit without troubles: log Z, if it is rough.

@@ -234,6 +234,17 @@ def problems_of_modes(table: ModeTable | None) -> list[Finding]:
     return [each for each in found if each.severity == Severity.PROBLEM]
 
 
+def lacks_small_modes(table: ModeTable | None) -> bool:
+    """Whether the draws lack modes that are small but not negligible, and known by their masses."""
+    if table is None:
+        return False
+    return any(
+        _lacking(number, table).severity == Severity.WARNING
+        for number in table.missing
+        if table.modes[number - 1].local is not None
+    )
+
+
 def unweighed_modes(table: ModeTable | None) -> bool:
     """Whether the draws lack modes whose probabilities are not known."""
     if table is None:

@@ -189,14 +189,49 @@ def changed_shares(before: ModeTable, after: ModeTable) -> Finding:
     return Finding(Severity.FINE, f"{means}, which is known better than its share: {told}.")
 
 
+def _is_whole(whole: LogEvidence, own: LogEvidence, by_mass: LogEvidence) -> bool:
+    """Whether masses show that a method's own log Z lacks modes, which matter for its precision.
+
+    ``whole`` is its own with these modes.
+    """
+    nearer = abs(by_mass.minus(whole).value) < abs(by_mass.minus(own).value)
+    return nearer and agree(by_mass, whole) and whole.minus(own).value > own.mcse
+
+
+def _with_unseen(
+    fit: Fit,
+    whole: LogEvidence,
+    own: LogEvidence,
+    by_mass: LogEvidence,
+    lacking: float,
+    *,
+    doubtful: bool,
+) -> Finding:
+    """Give a fit the log Z of all modes, by their masses or by adding a share that it lacks."""
+    lacks = f"The method before had no draws in modes with {lacking:.1%} of the mass"
+    if doubtful or by_mass.mcse < own.mcse:
+        _by_masses(fit, by_mass)
+        told = (
+            f"Log Z is by the masses of the modes, {by_mass.text}. {lacks}, which explains its own "
+            f"estimate, {own.text}."
+        )
+    else:
+        fit.tree.attrs.update(evidence_attributes(whole))
+        told = (
+            f"Log Z is {whole.text} with all modes. {lacks}, so that its own estimate was "
+            f"{own.text}; the masses add up to {by_mass.text}."
+        )
+    return Finding(Severity.FINE, told)
+
+
 def log_evidence_by_mass(weighed: Weighed, seen: float = 1.0) -> list[Finding]:
     """Give a fit the log Z that the masses of its modes add up to, if that is better.
 
     It is if it is more precise, or if the draws had wrong shares of the modes, which a bridge from
     them goes with.  Where the two differ, the larger one counts, because the modes are a part of
     the posterior, and its error tells how far the other one is, unless the modes that the method
-    has not seen explain that.  Nothing happens if the fit has no log Z, or the integral of its
-    prior is not known.
+    has not seen explain that: then they are added.  Nothing happens if the fit has no log Z, or the
+    integral of its prior is not known.
 
     Parameters
     ----------
@@ -220,17 +255,12 @@ def log_evidence_by_mass(weighed: Weighed, seen: float = 1.0) -> list[Finding]:
     if constant is None:
         return []
     by_mass = weighed.log_integral.minus(constant)
+    doubtful = weighed.finding.severity > Severity.FINE
+    if 0 < seen < 1:
+        whole = LogEvidence(own.value - float(np.log(seen)), own.mcse)
+        if _is_whole(whole, own, by_mass):
+            return [_with_unseen(fit, whole, own, by_mass, 1 - seen, doubtful=doubtful)]
     if not agree(by_mass, own):
-        if 0 < seen < 1 and agree(by_mass, LogEvidence(own.value - np.log(seen), own.mcse)):
-            _by_masses(fit, by_mass)
-            return [
-                Finding(
-                    Severity.FINE,
-                    f"Log Z is by the masses of the modes, {by_mass.text}. The method before had "
-                    f"no draws in modes with {1 - seen:.1%} of them, which explains its own "
-                    f"estimate, {own.text}.",
-                )
-            ]
         smaller, larger = sorted((by_mass, own), key=lambda each: each.value)
         fit.tree.attrs.update(evidence_attributes(explaining(larger, smaller)))
         if larger is by_mass:
@@ -245,7 +275,6 @@ def log_evidence_by_mass(weighed: Weighed, seen: float = 1.0) -> list[Finding]:
                 "Give it more time (--budget), and compare with another method.",
             )
         ]
-    doubtful = weighed.finding.severity > Severity.FINE
     if not (doubtful or by_mass.mcse < own.mcse):
         return []
     why = "do not depend on shares of draws" if doubtful else "are more precise"
