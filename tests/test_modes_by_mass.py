@@ -48,8 +48,12 @@ def test_masses_do_not_depend_on_the_draws(drawn: FloatArray) -> None:
     assert by_nuts.sentence.startswith("Plain NUTS moves too rarely between modes: mode 1 has a")
 
 
-def test_masses_of_modes_alike_have_errors_of_their_own() -> None:
-    """With the same points around both peaks they would have one error, and their sum, too."""
+@pytest.mark.parametrize("copies", [False, True], ids=["alike", "copies"])
+def test_masses_of_modes_alike_have_errors_of_their_own(copies: bool) -> None:
+    """With the same points around both peaks they would have one error, and their sum, too.
+
+    If they are known to be copies, they have equal masses, and the sum has the same error.
+    """
     means = np.array([[-6.0, 0.0], [6.0, 0.0]])
     target = mixture([0.5, 0.5], means, [1.0, 1.0])
     draws = draws_of(np.random.default_rng(8), [0.5, 0.5], means, [1.0, 1.0]).reshape(-1, 2)
@@ -63,9 +67,12 @@ def test_masses_of_modes_alike_have_errors_of_their_own() -> None:
             target,
             scale=np.ones(2),
             error_of_sum=lambda values: 0.0,
+            families=[[0, 1]] if copies else [],
             seed=seed,
         )
         one, other = (each.log_mass for each in found.values())
+        assert (one.value == other.value) == copies
+        assert (found[0].probability == found[1].probability == 0.5) == copies
         sums.append(float(np.logaddexp(one.value, other.value)))
         errors.append(0.5 * float(np.hypot(one.mcse, other.mcse)))
     # The points alone are random here; tails outside of the ellipsoids are those of the draws.

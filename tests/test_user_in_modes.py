@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy.integrate import quad
 from scipy.spatial import cKDTree
+from scipy.stats import norm
 from stan_density import stanli
 from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth
 
@@ -195,6 +198,26 @@ def test_the_number_of_modes(model: Model, density: BatchedDensity, exact: Float
     )
     modes = (mode, rare, by_search, by_climbs)
     assert known_modes(replace(found.table, modes=modes)) == [0, 3]
+
+
+def test_copies_have_the_same_mass(tmp_path: Path) -> None:
+    """The sign of a is unknown, so that either mode has half of the mass; log Z by quadrature."""
+    path = tmp_path / "signs.stan"
+    path.write_text(
+        "parameters { real a; real b; } model { a ~ std_normal(); b ~ std_normal(); "
+        "target += normal_lpdf(2.5 | square(a), 0.3); }"
+    )
+    model = tempered_model(path, {}, what="all")
+    density = BatchedDensity(model.program("target"), model.data)
+    rng = np.random.default_rng(2)
+    a = rng.choice([-1.0, 1.0], (4, 500)) * rng.normal(1.56, 0.09, (4, 500))
+    near = np.stack([a, rng.standard_normal((4, 500))], axis=2)
+    found = of_visits(density, near, near[0])
+    assert list(found.table.families().values()) == [[1, 2]]
+    made = nuts_in_modes(model, found, NUTS, most_seconds=60, seed=3)
+    assert made.probability == pytest.approx([0.5, 0.5], abs=1e-12)
+    height = quad(lambda a: norm.pdf(a) * norm.pdf(2.5, a * a, 0.3), -4, 4, points=[-1.6, 1.6])[0]
+    assert abs(made.log_integral.value - np.log(height)) < 4 * made.log_integral.mcse < 0.1
 
 
 def test_the_integral_is_the_sum_of_masses() -> None:

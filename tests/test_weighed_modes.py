@@ -19,7 +19,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity, diagnose
 from harness.errors import DataError
-from harness.evidence import LogEvidence
+from harness.evidence import LogEvidence, equal_masses, strata_errors
 from harness.fit import Fit, build_fit, evidence_attributes, weigh_modes
 from harness.modes import FoundModes, Mode, ModeTable, ShareByMass, find_modes
 from harness.report import FitReport
@@ -321,6 +321,19 @@ def test_a_small_mode_without_a_known_mass_keeps_its_share() -> None:
     # The masses are .996 of the whole, and that is known by .002.
     error = np.sqrt(2 * 0.007**2 + (0.002 / 0.996) ** 2)
     assert strata.log_integral == pytest.approx((-7 - np.log(0.996), error))
+
+
+def test_masses_that_are_known_to_be_equal() -> None:
+    """The log of the sum has the error of independent masses, and the family's ratio none."""
+    masses = {k: LogEvidence(float(np.log(k)), 0.1 * k) for k in (1, 2, 3, 4)}
+    found = equal_masses(masses, [[1, 3, 7], [8, 9]])
+    assert found == masses | {k: (pytest.approx(np.log(2)), 0.1 * k) for k in (1, 3)}
+    # That of the family against the others: by errors as they are, and by the sum of two.
+    p = np.array([0.25, 0.25, 0.2, 0.3])
+    errors = np.array([0.1, 0.1, 0.2, 0.4])
+    of_sum = np.hypot(*p[:2] * errors[:2]) / p[:2].sum()
+    joined = strata_errors(np.array([0.5, 0.2, 0.3]), np.array([of_sum, 0.2, 0.4]))
+    assert strata_errors(p, errors)[2:] == pytest.approx(joined[1:])
 
 
 def test_log_z_by_masses() -> None:

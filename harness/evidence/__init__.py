@@ -91,6 +91,7 @@ from harness.evidence.resampling import (
 )
 from harness.evidence.rungs import JoinedEvidence, RungEvidence, joined_evidence, rung_evidence
 from harness.evidence.strata import (
+    equal_masses,
     strata_errors,
     strata_scores,
     stratified_expectation,
@@ -133,6 +134,7 @@ __all__ = [
     "effective_in_bridge",
     "effective_number",
     "effective_pseudo_samples",
+    "equal_masses",
     "expectation",
     "inv_temp_interval_masses",
     "inv_temp_log_conditionals",

@@ -9,6 +9,7 @@ W. G., 1977, Sampling Techniques, third edition, section 5A.9).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from harness.evidence.estimates import (
     expectation,
     normalised_weights,
 )
+from harness.evidence.evidence import LogEvidence
 
 
 def weigh_strata(
@@ -129,6 +131,37 @@ def stratified_expectation(
     mcse = np.hypot(within, np.sqrt(between))
     # Numbers, not arrays without axes, for a function that returns numbers.
     return Estimate(value.reshape(shape)[()], mcse.reshape(shape)[()])
+
+
+def equal_masses(
+    log_mass: Mapping[int, LogEvidence], families: Iterable[Sequence[int]]
+) -> dict[int, LogEvidence]:
+    """Return log masses of strata of which some are known to be equal, as copies of a mode are.
+
+    Each has the mean of its family's masses.  It keeps its own error: with errors that count as
+    independent, as in :func:`strata_errors`, a family's sum then has the error that it has.  Ratios
+    within a family, which are known, still have one.
+
+    Parameters
+    ----------
+    log_mass
+        Log masses, by stratum, with independent errors.
+    families
+        The strata of each family; those without a mass are passed over.
+
+    Returns
+    -------
+    dict
+        By stratum, all of those that were given.
+    """
+    found = dict(log_mass)
+    for family in families:
+        known = [k for k in family if k in log_mass]
+        if known:
+            values = [log_mass[k].value for k in known]
+            mean = float(np.logaddexp.reduce(values)) - math.log(len(known))
+            found |= {k: LogEvidence(mean, log_mass[k].mcse) for k in known}
+    return found
 
 
 def strata_errors(probability: FloatArray, log_error: FloatArray) -> FloatArray:

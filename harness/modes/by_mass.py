@@ -6,14 +6,14 @@ The integral of the density around a peak does not depend on that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray, LogDensity
-from harness.evidence import LogEvidence, normalised_weights, strata_errors
+from harness.evidence import LogEvidence, equal_masses, normalised_weights, strata_errors
 from harness.modes.local_mass import local_gaussian, mass_around, reach_of
 from harness.seeds import derived_seed
 
@@ -42,6 +42,7 @@ def shares_by_mass(
     *,
     scale: FloatArray,
     error_of_sum: Callable[[FloatArray], float],
+    families: Iterable[Sequence[int]],
     seed: int,
 ) -> dict[int, ShareByMass]:
     """Estimate probabilities of modes that draws are in by the integrals around their peaks.
@@ -63,6 +64,8 @@ def shares_by_mass(
         Size of each coordinate, shape (D,).
     error_of_sum
         Returns the standard error of the sum of a number that each draw has, shape (n,).
+    families
+        Numbers of modes that are copies of each other, and so have equal masses.
     seed
         Seed, from which each mode derives its own, so that errors of masses are independent.
 
@@ -72,7 +75,7 @@ def shares_by_mass(
         By number; empty if fewer than two modes can be weighed.
     """
     reach = reach_of(points.shape[1])
-    log_mass, error = {}, {}
+    each_mass: dict[int, LogEvidence] = {}
     for number, peak in peaks.items():
         local = local_gaussian(peak, log_density, scale=scale)
         if local is None:
@@ -89,19 +92,19 @@ def shares_by_mass(
             whole = float(weight[own].sum()) / inside
             # Log of the ratio to first order, a sum over draws; it is 0 by itself.
             linear = weight * (own / whole - near) / inside
-            log_mass[number] = mass.value + float(np.log(whole))
-            error[number] = float(np.hypot(mass.mcse, error_of_sum(linear)))
-    if len(log_mass) < 2:
+            each_mass[number] = LogEvidence(
+                mass.value + float(np.log(whole)),
+                float(np.hypot(mass.mcse, error_of_sum(linear))),
+            )
+    if len(each_mass) < 2:
         return {}
-    numbers = list(log_mass)
-    together = float(weight[np.isin(labels, numbers)].sum() / weight.sum())
-    share = normalised_weights(np.array([log_mass[k] for k in numbers]))
-    off = strata_errors(share, np.array([error[k] for k in numbers]))
+    log_mass = equal_masses(each_mass, families)
+    together = float(weight[np.isin(labels, list(log_mass))].sum() / weight.sum())
+    share = normalised_weights(np.array([each.value for each in log_mass.values()]))
+    off = strata_errors(share, np.array([each.mcse for each in log_mass.values()]))
     return {
-        k: ShareByMass(
-            together * float(one), together * float(its), LogEvidence(log_mass[k], error[k])
-        )
-        for k, one, its in zip(numbers, share, off, strict=True)
+        k: ShareByMass(together * float(one), together * float(its), log_mass[k])
+        for k, one, its in zip(log_mass, share, off, strict=True)
     }
 
 

@@ -15,7 +15,7 @@ from harness.modes.lacking import weigh_lacking
 from harness.modes.limited import Limited
 from harness.modes.regions import Labels, Regions, Search, crossings, find_regions
 from harness.modes.rows import Rows
-from harness.modes.table import Mode, ModeTable, labels_of
+from harness.modes.table import Mode, ModeTable, families_of, labels_of
 from harness.modes.target import Masses, OneOfMany, Target
 from harness.modes.visits import Visits
 
@@ -288,6 +288,7 @@ class _Finder:
             self._target,
             scale=rows.scale,
             error_of_sum=rows.error_of_sum,
+            families=[[number - 1 for number in each] for each in families_of(modes).values()],
             seed=self._seed,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -120,15 +120,20 @@ class ModeTable:
 
     def families(self) -> dict[int, list[int]]:
         """Return the numbers of each mode that has copies, together with those of its copies."""
-        families: dict[int, list[int]] = {}
-        for number, each in enumerate(self.modes, 1):
-            if each.copy_of is not None:
-                families.setdefault(each.copy_of, [each.copy_of]).append(number)
-        return families
+        return families_of(self.modes)
 
     def place(self, mode: Mode) -> list[float]:
         """Return the numbers of a mode's centre that are shown."""
         return [number_at(mode.centre, name) for name in self.shown]
+
+
+def families_of(modes: Iterable[Mode]) -> dict[int, list[int]]:
+    """Return the numbers, from 1, of each mode that has copies, with those of its copies."""
+    families: dict[int, list[int]] = {}
+    for number, each in enumerate(modes, 1):
+        if each.copy_of is not None:
+            families.setdefault(each.copy_of, [each.copy_of]).append(number)
+    return families
 
 
 def number_at(centre: Mapping[str, Any], label: str) -> float:

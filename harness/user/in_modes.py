@@ -261,7 +261,21 @@ class _Runs:
                 waiting = [each for each in waiting if each not in parts]
                 runs = {each: run for each, run in runs.items() if each not in parts}
                 waiting.append(one.union(made, *parts))
-        return [run for _, run in sorted(runs.items(), key=lambda item: min(item[0]))]
+        return self._equal([run for _, run in sorted(runs.items(), key=lambda item: min(item[0]))])
+
+    def _equal(self, runs: Sequence[_Run]) -> list[_Run]:
+        """Give basins of one mode each that are copies of each other the same mass."""
+        basins = [run.basin for run in runs]
+        alone = {k: n for n, one in enumerate(basins) if len(one.shares) == 1 for k in one.shares}
+        families = [
+            [alone[number - 1] for number in each if number - 1 in alone]
+            for each in self._found.table.families().values()
+        ]
+        masses = evidence.equal_masses({n: one.log_mass for n, one in enumerate(basins)}, families)
+        return [
+            run._replace(basin=one._replace(log_mass=masses[n]))
+            for n, (run, one) in enumerate(zip(runs, basins, strict=True))
+        ]
 
     def _sampled(self, basin: frozenset[int], most_seconds: float) -> _Run | set[int]:
         """Run NUTS in a basin; return the modes that it goes to if it leaves it.
