@@ -243,6 +243,14 @@ def test_a_run_that_would_not_end_in_time_gets_shorter_and_says_so() -> None:
     assert finding.severity == Severity.WARNING
     assert "300 draws" in finding.sentence
     assert wanted.within(1).draws == 150  # never below a quarter
+    # If an iteration is known to take 20 gradients, it is these that count, and not the longest.
+    usual = 20.0
+    known = wanted.within(4 * 1600 * usual, usual=usual)
+    assert (known.max_treedepth, known.warmup, known.draws) == (8, 1000, 600)
+    half = wanted.within(4 * 1600 * usual / 2, usual=usual)
+    assert (half.max_treedepth, half.warmup, half.draws) == (8, 500, 300)
+    assert wanted.within(1, usual=1.0).max_treedepth == 5
+    assert wanted.within(most, usual=500.0).max_treedepth == 10
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ More would not fit in memory, and Stan counts iterations and leapfrog steps in 3
 
 
 _LEAST_DEPTH, _LEAST_ITERATIONS = 5, 0.25
+_UNUSUAL = 8
+"""Times the usual gradients of an iteration that a trajectory may take where they are known."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class NutsSettings:
         if not 0 < self.target_accept < 1:
             raise DataError(f"target_accept lies between 0 and 1; got {self.target_accept}")
 
-    def within(self, gradients: float) -> NutsSettings:
+    def within(self, gradients: float, *, usual: float | None = None) -> NutsSettings:
         """Return settings of a run that evaluates no more gradients than these, if that can be.
 
         Trajectories become shorter first, down to a tree depth of 5, and then there are fewer
@@ -99,9 +101,21 @@ class NutsSettings:
         ----------
         gradients
             Largest number of gradients of all chains together.
+        usual
+            Gradients that an iteration takes on average, if a run has shown that.  Then it is these
+            that count, and only trajectories of more than eight times as many become shorter.
         """
         iterations = self.chains * (self.warmup + self.draws)
         depth = self.max_treedepth
+        if usual is not None:
+            longest = max(_LEAST_DEPTH, math.ceil(math.log2(_UNUSUAL * usual)))
+            share = min(1.0, max(gradients / (iterations * usual), _LEAST_ITERATIONS))
+            return replace(
+                self,
+                max_treedepth=min(depth, longest),
+                warmup=math.ceil(share * self.warmup),
+                draws=math.ceil(share * self.draws),
+            )
         while depth > _LEAST_DEPTH and iterations * 2**depth > gradients:
             depth -= 1
         share = min(1.0, max(gradients / (iterations * 2**depth), _LEAST_ITERATIONS))

@@ -70,7 +70,12 @@ def _run(
 
 
 def affordable(
-    settings: NutsSettings, density: BatchedDensity, most_seconds: float, *, weight: float = 1.0
+    settings: NutsSettings,
+    density: BatchedDensity,
+    most_seconds: float,
+    *,
+    weight: float = 1.0,
+    usual: float | None = None,
 ) -> NutsSettings:
     """Return settings of a run that ends in about the time that there is.
 
@@ -88,6 +93,8 @@ def affordable(
         Seconds of wall time.
     weight
         See ``density``.
+    usual
+        Gradients that an iteration takes, with warm-up, if another run has shown that.
     """
     points = np.random.default_rng(0).uniform(-_RADIUS, _RADIUS, (_TIMED, density.dimension))
     density(points[:1])
@@ -98,4 +105,5 @@ def affordable(
     # The median, so that another process that takes over for a moment shortens no run.
     cost = weight * float(np.median(np.diff(ends)))
     at_once = min(settings.parallel_chains, settings.chains)
-    return settings.within(_OVER * at_once * most_seconds / cost)
+    over = _OVER if usual is None else 1.0
+    return settings.within(over * at_once * most_seconds / cost, usual=usual)

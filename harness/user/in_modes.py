@@ -150,7 +150,13 @@ def _may_have(mode: Mode) -> float:
 
 
 def nuts_in_modes(
-    model: Model, found: FoundModes, nuts: NutsSettings, *, most_seconds: float, seed: int
+    model: Model,
+    found: FoundModes,
+    nuts: NutsSettings,
+    *,
+    usual: float | None = None,
+    most_seconds: float,
+    seed: int,
 ) -> InModes:
     """Run NUTS in each known mode, and weigh the modes by bridges from its draws.
 
@@ -165,6 +171,8 @@ def nuts_in_modes(
         Its modes.
     nuts
         Settings of the run in each mode, which is shorter if there is no time.
+    usual
+        Gradients that an iteration of NUTS took in these modes before; None if that is not known.
     most_seconds
         Seconds of wall time, roughly.
     seed
@@ -180,7 +188,7 @@ def nuts_in_modes(
     if not 2 <= len(chosen) <= MOST_MODES:
         raise SamplingError(f"there are {len(chosen)} modes, and not 2 to {MOST_MODES}")
     began = time.perf_counter()
-    runs = _Runs(model, found, nuts, most_seconds, seed)
+    runs = _Runs(model, found, nuts, usual, most_seconds, seed)
     made = runs.in_basins(chosen)
     if len(made) < 2:
         raise SamplingError("NUTS stays in one mode only, or moves between all")
@@ -235,9 +243,16 @@ class _Runs:
     """Runs of NUTS in basins, which grow while NUTS leaves them."""
 
     def __init__(
-        self, model: Model, found: FoundModes, nuts: NutsSettings, most_seconds: float, seed: int
+        self,
+        model: Model,
+        found: FoundModes,
+        nuts: NutsSettings,
+        usual: float | None,
+        most_seconds: float,
+        seed: int,
     ) -> None:
         self.density = BatchedDensity(model.program("target"), model.data, threads=cores())
+        self._usual = usual
         self._model, self._found, self._seed = model, found, seed
         self._nuts = replace(nuts, warmup=min(nuts.warmup, _WARMUP))
         self._known, self._peaked = InWhichMode(found), PeakedLengths(self.density)
@@ -338,7 +353,7 @@ class _Runs:
     ) -> NutsRun:
         """Run NUTS from points in some modes, as many from each."""
         rng = np.random.default_rng(seed)
-        settings = affordable(nuts, self.density, most_seconds)
+        settings = affordable(nuts, self.density, most_seconds, usual=self._usual)
         inside = [self._found.inside[k] for k in numbers]
         if len(inside) == 1:
             few = len(inside[0]) < settings.chains

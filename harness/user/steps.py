@@ -75,6 +75,8 @@ suits one diverges for another in the neck of a hierarchical prior, and log Z is
 """
 _MOST_LISTED = 6
 """Copies of the posterior up to which the table of modes lists the modes in each of them."""
+_WARMUP_TAKES = 1.5
+"""Gradients of an iteration, warm-up included, as a multiple of those of one after warm-up."""
 _ROUND_WARMUP = 150
 """Most warm-up iterations of such a round, if they adapt the step size only."""
 
@@ -414,7 +416,10 @@ class Steps:
         program = self.program
         with self.clock.step("NUTS in each mode", "in_modes"):
             made = nuts_in_modes(
-                program.model, found, self.nuts, most_seconds=most_seconds, seed=self.seed
+                *(program.model, found, self.nuts),
+                usual=_usual_gradients(before),
+                most_seconds=most_seconds,
+                seed=self.seed,
             )
         with self.clock.step("generated quantities", "generate"):
             fit = program.generated(made.fit, self.seed, self.clock)
@@ -461,3 +466,11 @@ class Steps:
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
         return fit
+
+
+def _usual_gradients(result: UserFit) -> float | None:
+    """Return the gradients that an iteration of plain NUTS took, more in its warm-up."""
+    plain = result.fit if result.method == "nuts" else result.nuts
+    if plain is None or "n_steps" not in plain.sample_stats:
+        return None
+    return _WARMUP_TAKES * float(plain.sample_stats["n_steps"].mean())
