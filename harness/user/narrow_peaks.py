@@ -28,7 +28,8 @@ _INSIDE = 0.5
 _LACKING = 0.5
 """Part of a region's probability that has to be missing."""
 _ERRORS = 4.0
-_POINTS = 2000
+POINTS, FEWEST_POINTS = 2000, 200
+"""Points around each peak that weigh it: as many as are wanted, and as few as tell anything."""
 
 
 class WalkedPast(NamedTuple):
@@ -55,6 +56,7 @@ def walked_past(
     of_draws: LogDensity,
     at_least: float,
     total: LogEvidence | None,
+    count: int = POINTS,
     most_seconds: float,
     seed: int,
 ) -> WalkedPast:
@@ -76,6 +78,8 @@ def walked_past(
         Log of the mass of a peak from which on it matters.
     total
         Log of the mass that the draws stand for, by a bridge; None if there is none yet.
+    count
+        Points around each peak.
     most_seconds
         Seconds of wall time for that bridge.
     seed
@@ -87,7 +91,7 @@ def walked_past(
     for peak in peaks:
         if peak.log_mass < at_least or _width(peak, visited) >= _NARROW:
             continue
-        mass = mass_around(peak, log_density, count=_POINTS, seed=seed, within=reach)
+        mass = mass_around(peak, log_density, count=count, seed=seed, within=reach)
         if mass is not None:
             masses.append((peak, mass))
     if not masses:

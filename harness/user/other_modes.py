@@ -32,7 +32,7 @@ from harness.modes.local_mass import LocalGaussian, local_gaussian, local_log_ma
 from harness.modes.table import labels_of
 from harness.user.climb_starts import starting_points
 from harness.user.mode_alone import ModesAlone
-from harness.user.narrow_peaks import WalkedPast, walked_past
+from harness.user.narrow_peaks import FEWEST_POINTS, POINTS, WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.peaked_lengths import PeakedLengths
 from harness.user.symmetrise import InOneCopy
@@ -61,6 +61,8 @@ _OWN_SHARE, _CLIMBS_SHARE = 0.3, 0.8
 derivatives at one peak take D gradients, and a time in proportion to D^3."""
 _ALONE_SHARE = 0.2
 """Share of the time for each run that samples a mode by itself."""
+_WEIGH_SHARE = 0.5
+"""Share of the time that is left for the masses of narrow peaks among the draws."""
 _SAME = 0.1
 """Distance below which two ends are one peak, in standard deviations of the draws."""
 _ENDS = 64
@@ -178,14 +180,15 @@ def other_modes(
     rng = np.random.default_rng([seed, 21])
     flat = points.reshape(-1, points.shape[2])
     own = np.empty((0, flat.shape[1]))
-    climbed = search.peaks(flat[rng.integers(len(flat), size=_KNOWN)]) if log_mass is None else None
     began = time.perf_counter()
 
     def left(share: float) -> float:
         """Return the seconds until this share of them is spent."""
         return max(began + share * most_seconds - time.perf_counter(), 0.0)
 
-    if climbed is not None:
+    if log_mass is None:
+        start = flat[rng.integers(len(flat), size=_KNOWN)]
+        climbed = search.peaks(start, most_seconds=left(_OWN_SHARE))
         own = climbed.points
         known = search.examined(own, most_seconds=left(_OWN_SHARE))
         if not known:
@@ -450,16 +453,23 @@ class _Search:
         seed: int,
     ) -> WalkedPast:
         """Return those of some peaks (n, D) among the draws which these have walked past."""
+        ends = time.perf_counter() + most_seconds
         distinct = peaks[self._distinct(peaks, self(peaks)[0])]
+        examined = list(self.examined(distinct, most_seconds=most_seconds).values())
+        left = max(ends - time.perf_counter(), 0.0)
+        count = _WEIGH_SHARE * left / (self._seconds_each * max(len(examined), 1))
+        if count < FEWEST_POINTS:
+            return WalkedPast()
         return walked_past(
-            list(self.examined(distinct, most_seconds=most_seconds).values()),
+            examined,
             points,
             self.visited,
             self,
             of_draws=self._of_draws,
             at_least=at_least,
             total=total,
-            most_seconds=most_seconds,
+            count=int(min(POINTS, count)),
+            most_seconds=(1 - _WEIGH_SHARE) * left,
             seed=seed,
         )
 
