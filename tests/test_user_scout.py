@@ -59,6 +59,27 @@ def no_near_leg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scout, "run_leg", run)
 
 
+def test_gradients_of_a_leg_that_fails_are_counted(
+    schools: Model, draws: Mapping[str, FloatArray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = []
+
+    def run(density: Any, bases: Any, *, origin: str, **options: Any) -> Leg:
+        if "draws of NUTS" in origin:
+            density(np.zeros((12_345, schools.dimension)))
+            raise SamplingError(NO_TIME)
+        leg = run_leg(density, bases, origin=origin, **options)
+        spent.append(leg.gradients)
+        return leg
+
+    monkeypatch.setattr(scout, "run_leg", run)
+    # Divergent transitions keep the search from being enough by itself.
+    scouted = scout_program(schools, draws=draws, divergent=True, seed=3)
+    assert scouted.failures["near"] == NO_TIME
+    assert len(spent) == 1
+    assert scouted.gradients > spent[0] + 12_345
+
+
 def evidence_of(model: Model, scouted: Scouted, *, nuts_is_sound: bool) -> tuple[Any, list[str]]:
     found, findings = pilots_evidence(
         model, scouted, search_is_sound=False, nuts_is_sound=nuts_is_sound

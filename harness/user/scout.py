@@ -11,7 +11,7 @@ was divergent, and takes the near leg's place if that does not reach the posteri
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness import evidence
-from harness.arrays import FloatArray
+from harness.arrays import Counted, FloatArray
 from harness.diagnosis import R_HAT_WARNING
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
@@ -32,7 +32,7 @@ from harness.seeds import derived_seeds
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
-from harness.user.legs import CLOSE, Leg, fitted_gaussian, run_leg
+from harness.user.legs import CLOSE, FAR, Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, known_integral, over_prior
 from harness.user.settled import settles
 from harness.user.short import ShortRuns
@@ -313,8 +313,7 @@ class _Scout:
             else:
                 origin, positive = "a wide Gaussian", WHOLE_BASE
                 bases = _fitted(self._short.wide, WIDER)
-            search = run_leg(
-                self._density,
+            search = self._leg(
                 bases,
                 origin=origin,
                 most_seconds=(_SEARCH_ALONE if self._draws is None else _SEARCH) * self._budget,
@@ -417,8 +416,7 @@ class _Scout:
     def _near(self) -> Leg | None:
         try:
             points = self._short.near if self._draws is None else self._points
-            leg = run_leg(
-                self._density,
+            leg = self._leg(
                 _fitted(points, NEAR),
                 origin=_NEAR,
                 most_seconds=self._for_another,
@@ -472,8 +470,31 @@ class _Scout:
         whole = bridges if in_one_copy is None else bridges.times(in_one_copy.copies)
         return _Bridge(whole.log_evidence, agree=not r_hat > largest)
 
+    def _leg(
+        self,
+        bases: Sequence[GaussianBase],
+        *,
+        origin: str,
+        most_seconds: float,
+        seed: int,
+        gradients: int = FAR,
+        enough: Callable[[Leg], bool] | None = None,
+    ) -> Leg:
+        """Run a leg, and count its gradients, also if it fails."""
+        counted = Counted(self._density)
+        try:
+            return run_leg(
+                *(counted, bases),
+                origin=origin,
+                most_seconds=most_seconds,
+                seed=seed,
+                gradients=gradients,
+                enough=enough,
+            )
+        finally:
+            self._gradients += counted.gradients
+
     def _remember(self, leg: Leg) -> None:
-        self._gradients += leg.gradients
         near = leg.origin == _NEAR
         self._estimates[leg.origin] = tuple(leg.estimates) if near else self._log_z(leg)
 
