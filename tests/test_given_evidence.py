@@ -16,7 +16,9 @@ from corpus_data import corpus_data
 from corpus_oracle import CORPUS
 from given_fits import as_fit, fit_of, nuts_run, write_csv
 from pine import pine_data, pine_log_evidence, pine_programs
+from scipy.integrate import quad
 from scipy.special import logsumexp
+from scipy.stats import norm
 
 from harness.arrays import FloatArray
 from harness.cli import main
@@ -295,6 +297,24 @@ def test_a_tempered_fit_is_not_bridged() -> None:
     )
     with pytest.raises(DataError, match=r"tempered fit.*its own log Z"):
         evidence_from_fit(fit, path, data, progress=False)
+
+
+def test_draws_that_masses_have_weighed(tmp_path: Path) -> None:
+    """They are taken as NUTS made them, in whose order lp__ is; log Z by quadrature."""
+    path = tmp_path / "signs.stan"
+    path.write_text(
+        "data { real y; } parameters { real a; real b; } model { a ~ std_normal(); "
+        "b ~ std_normal(); y ~ normal(square(a) + 0.01 * b, 0.3); }"
+    )
+    sampled = sample(path, {"y": 2.5}, engine="stanli", seed=1, progress=False)
+    assert sampled.method == "nuts"
+    assert sampled.fit.weighed_modes is not None
+    found = evidence_from_fit(sampled, path, {"y": 2.5}, engine="stanli", progress=False)
+    assert not found.refusals
+    width = math.hypot(0.3, 0.01)
+    truth = quad(lambda a: norm.pdf(a) * norm.pdf(2.5, a * a, width), -4, 4, points=[-1.6, 1.6])[0]
+    assert found.integral is not None
+    assert abs(found.integral.value - math.log(truth)) < 4 * found.integral.mcse < 0.1
 
 
 def test_bad_settings_are_refused() -> None:

@@ -162,7 +162,10 @@ def test_a_fit_of_chains_that_are_stuck(tmp_path: Path) -> None:
     FitReport(fit).save(tmp_path / "fit.html")
     page = (tmp_path / "fit.html").read_text()
     assert "in which each mode has its probability by its mass" in page
-    assert read_given(tmp_path / "fit.nc").variables["x"].shape == (4, 500)
+    np.testing.assert_array_equal(read_given(tmp_path / "fit.nc").variables["x"], x)
+    again.tree.attrs["method"] = IN_MODES
+    with pytest.raises(DataError, match="has draws of NUTS in each mode, as many"):
+        read_given(again)
 
 
 def test_a_fit_that_is_saved_with_another_one_of_more_draws(tmp_path: Path) -> None:

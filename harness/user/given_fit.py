@@ -16,6 +16,7 @@ from harness.engine.nuts import SAMPLE_STATS
 from harness.engine.sampler_csv import read_sampler_csv
 from harness.errors import DataError, one_line
 from harness.fit import Fit, build_fit, is_fit
+from harness.user.in_modes import METHOD as IN_MODES
 from harness.user.result import UserFit
 
 _STATS = dict(SAMPLE_STATS.values())
@@ -162,13 +163,24 @@ def _is_text(path: Path) -> bool:
 
 
 def _of_fit(fit: Fit, source: str) -> GivenDraws:
+    if fit.extended is None:
+        return _of_groups(fit.tree, source)
     weighed = fit.weighed_modes is not None and not np.ptp(fit.drawn_log_weight)
-    if fit.extended is not None and (fit.follows_path or not weighed):
+    method = fit.tree.attrs["method"]
+    if method == IN_MODES:
         raise DataError(
-            f"{source} is a tempered fit ({fit.tree.attrs['method']}), whose draws are not "
-            f"those of a sampler of the posterior itself; {_own_log_evidence(fit)}"
+            f"{source} has draws of NUTS in each mode, as many of a small mode as of a large one; "
+            f"{_own_log_evidence(fit)}"
         )
-    return _of_groups(fit.tree, source)
+    if fit.follows_path or not weighed:
+        raise DataError(
+            f"{source} is a tempered fit ({method}), whose draws are not those of a sampler of the "
+            f"posterior itself; {_own_log_evidence(fit)}"
+        )
+    # Those of the posterior are chosen anew from all chains; their statistics and their order, by
+    # which chains are compared and effective draws are counted, are those of the raw draws.
+    stats = {} if "sample_stats" not in fit.tree else {"sample_stats": fit.sample_stats}
+    return _of_groups({"posterior": fit.raw, **stats}, source)
 
 
 def _own_log_evidence(fit: Fit) -> str:
