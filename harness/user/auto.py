@@ -80,6 +80,9 @@ _FOR_REPLICAS = 0.5
 not got anywhere along the same path."""
 _NEAR_SHARE = 0.02
 """Share of the budget for short runs of NUTS in modes that it missed."""
+_ROUGH = 0.1
+"""Standard error of log Z, in nats, above which parallel tempering follows a tempered run without
+doubts whatever time is left."""
 _log = logging.getLogger(__name__)
 
 
@@ -232,12 +235,16 @@ class _Auto:
     def _rough(self, found: UserFit) -> Finding | None:
         """Return what is to be mended of a tempered fit without troubles: log Z, if it is rough.
 
-        There must be time for it.  Where plain NUTS suffices, pilots and a bridge tell log Z.
+        There must be time for it, or the error is so large that it is worth more than there is.
+        Where plain NUTS suffices, pilots and a bridge tell log Z.
         """
         known, left = found.log_evidence, self._steps.budget - self._steps.spent
-        if found.method != _FORM or known is None or left < LEAST_SHARE * self._steps.budget:
+        if found.method != _FORM or known is None:
             return None
-        return rough_log_evidence(known) if known.mcse > ERROR_ENOUGH else None
+        time = left >= LEAST_SHARE * self._steps.budget
+        return (
+            rough_log_evidence(known) if known.mcse > (ERROR_ENOUGH if time else _ROUGH) else None
+        )
 
     def _is_late(
         self, found: UserFit, troubles: Sequence[Finding], scouted: Scouted, judged: Judgement
