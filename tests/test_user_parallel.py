@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -20,9 +21,11 @@ from harness.diagnosis import Severity, diagnose
 from harness.errors import DataError, SamplingError
 from harness.fit import Fit
 from harness.path import GaussianBase
+from harness.samplers.tempering_run import Enough, TemperingRun
 from harness.user import UserFit, sample
 from harness.user.bridged import Bridge, bridged_in_time
 from harness.user.legs import Leg, fitted_gaussian, run_leg
+from harness.user.parallel import _out_of_time
 from harness.user.references import Dealt, refitted_base
 
 assert stanli is not None
@@ -235,6 +238,32 @@ def test_draws_on_the_edge_of_a_constraint_do_not_keep_a_gaussian_from_being_fit
     np.testing.assert_array_equal(one.covariance, other.covariance)
     with pytest.raises(DataError, match="needs 5 finite draws or more; got 4 among 6"):
         fitted_gaussian(stuck[-6:], widened=2.0)
+
+
+@pytest.mark.parametrize(
+    ("draws", "effective", "severity"),
+    [
+        (600, 1500.0, Severity.FINE),
+        (400, 1500.0, Severity.WARNING),  # less than half of what was asked for
+        (600, 2500.0, Severity.WARNING),  # not enough, whatever was asked for
+    ],
+)
+def test_fewer_draws_matter_if_they_do_not_suffice(
+    draws: int, effective: float, severity: Severity
+) -> None:
+    points = np.random.default_rng(5).normal(size=(4, draws, 2))
+    run = cast(
+        "TemperingRun",
+        SimpleNamespace(
+            points=points,
+            asked=1000,
+            warmup=500,
+            is_enough=lambda wanted: points.size / 2 >= wanted.effective,
+        ),
+    )
+    finding = _out_of_time(run, Enough(effective=effective))
+    assert finding.severity is severity
+    assert f"only {draws} draws a chain of the 1,000" in finding.sentence
 
 
 def test_time_that_runs_out_is_a_finding(tmp_path: Path) -> None:

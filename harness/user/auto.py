@@ -241,10 +241,8 @@ class _Auto:
         known, left = found.log_evidence, self._steps.budget - self._steps.spent
         if found.method != _FORM or known is None:
             return None
-        time = left >= LEAST_SHARE * self._steps.budget
-        return (
-            rough_log_evidence(known) if known.mcse > (ERROR_ENOUGH if time else _ROUGH) else None
-        )
+        largest = ERROR_ENOUGH if left >= LEAST_SHARE * self._steps.budget else _ROUGH
+        return rough_log_evidence(known) if known.mcse > largest else None
 
     def _is_late(
         self, found: UserFit, troubles: Sequence[Finding], scouted: Scouted, judged: Judgement

@@ -30,7 +30,7 @@ from harness.path.normalisation import divisor, log_factor, written_integral
 from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
-from harness.samplers.tempering_run import TemperingRun, TemperingSettings
+from harness.samplers.tempering_run import Enough, TemperingRun, TemperingSettings
 from harness.seeds import derived_seeds
 from harness.user.bridged import bridged_in_time
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
@@ -175,7 +175,7 @@ class _Parallel:
         if len(run.ladders) < len(both):
             self._findings.append(_GIVEN_UP)
         if len(run.points[0]) < run.asked:
-            self._findings.append(_out_of_time(run))
+            self._findings.append(_out_of_time(run, self._settings.enough))
         fit = self._fit(run, found, spent)
         fit.tree.attrs |= prior_attributes(constant)
         remember(fit, self._findings)
@@ -400,6 +400,10 @@ def run_attributes(run: TemperingRun) -> dict[str, Any]:
     return kept
 
 
+_HALF = 0.5
+"""Share of the draws that were asked for, from which on it is enough that they suffice."""
+
+
 _ONE_LADDER = Finding(
     Severity.WARNING,
     "Replicas have only one ladder, from the prior: NUTS did not find draws to fit a Gaussian to.",
@@ -413,9 +417,14 @@ _GIVEN_UP = Finding(
 )
 
 
-def _out_of_time(run: TemperingRun) -> Finding:
+def _out_of_time(run: TemperingRun, enough: Enough) -> Finding:
+    """Report a run that is shorter than asked for.
+
+    It does not matter if it is half as long or longer, and its draws suffice.
+    """
+    suffices = len(run.points[0]) >= _HALF * run.asked and run.is_enough(enough)
     return Finding(
-        Severity.WARNING,
+        Severity.FINE if suffices else Severity.WARNING,
         f"The time ran out, so there are only {len(run.points[0]):,} draws a chain of the "
         f"{run.asked:,} that were asked for, after {run.warmup:,} scans of warm-up.",
         "Give the run more time (--budget).",
