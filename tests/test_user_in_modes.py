@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import numpy.typing as npt
 import pytest
 from scipy.integrate import quad
 from scipy.spatial import cKDTree
-from scipy.stats import norm
+from scipy.special import betaln
+from scipy.stats import multivariate_normal, norm
 from stan_density import stanli
 from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth
 
@@ -23,6 +25,7 @@ from harness.fit import weigh_modes
 from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable, Visits, find_modes
 from harness.temper import tempered_model
+from harness.user import sample
 from harness.user.in_modes import (
     METHOD,
     Basin,
@@ -218,6 +221,33 @@ def test_copies_have_the_same_mass(tmp_path: Path) -> None:
     assert made.probability == pytest.approx([0.5, 0.5], abs=1e-12)
     height = quad(lambda a: norm.pdf(a) * norm.pdf(2.5, a * a, 0.3), -4, 4, points=[-1.6, 1.6])[0]
     assert abs(made.log_integral.value - np.log(height)) < 4 * made.log_integral.mcse < 0.1
+
+
+def test_a_small_mode_that_nuts_lacks(tmp_path: Path) -> None:
+    """Four observations agree, and three are outliers; that it is the other way round has 1 in 200.
+
+    Log Z by enumeration of which are outliers: given that, all observations are jointly normal.
+    """
+    y = np.array([1.1, 0.9, 1.3, 7.9, 8.2, 8.0, 1.0])
+    path = tmp_path / "outliers.stan"
+    path.write_text(
+        "data { int N; vector[N] y; } parameters { real mu; real<lower=0, upper=1> bad; } model {"
+        " mu ~ normal(0, 5); bad ~ beta(1, 4); for (n in 1 : N) target += log_mix(bad,"
+        " normal_lpdf(y[n] | mu, 10), normal_lpdf(y[n] | mu, 0.2)); }"
+    )
+    terms = []
+    for bad in itertools.product([False, True], repeat=len(y)):
+        covariance = np.diag(np.where(bad, 100.0, 0.04)) + 25
+        count = sum(bad)
+        of_shares = betaln(1 + count, 4 + len(y) - count) - betaln(1, 4)
+        terms.append(of_shares + multivariate_normal.logpdf(y, cov=covariance))
+    truth = float(np.logaddexp.reduce(terms))
+    result = sample(path, {"N": len(y), "y": y}, engine="stanli", seed=1, progress=False)
+    assert result.log_evidence is not None
+    assert abs(result.log_evidence.value - truth) < 4 * result.log_evidence.mcse < 0.02
+    assert result.modes is not None
+    assert [each.probability > 0 for each in result.modes.modes] == [True, True]
+    assert result.modes.modes[1].probability == pytest.approx(0.005, abs=0.001)
 
 
 def test_the_integral_is_the_sum_of_masses() -> None:
