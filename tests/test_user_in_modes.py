@@ -224,7 +224,7 @@ def test_copies_have_the_same_mass(tmp_path: Path) -> None:
 
 
 def test_a_small_mode_that_nuts_lacks(tmp_path: Path) -> None:
-    """Four observations agree, and three are outliers; that it is the other way round has 1 in 200.
+    """Four observations agree and three are outliers; the other way round has probability 0.005.
 
     Log Z by enumeration of which are outliers: given that, all observations are jointly normal.
     """
