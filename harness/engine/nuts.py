@@ -107,18 +107,13 @@ class NutsSettings:
         """
         iterations = self.chains * (self.warmup + self.draws)
         depth = self.max_treedepth
-        if usual is not None:
-            longest = max(_LEAST_DEPTH, math.ceil(math.log2(_UNUSUAL * usual)))
-            share = min(1.0, max(gradients / (iterations * usual), _LEAST_ITERATIONS))
-            return replace(
-                self,
-                max_treedepth=min(depth, longest),
-                warmup=math.ceil(share * self.warmup),
-                draws=math.ceil(share * self.draws),
-            )
-        while depth > _LEAST_DEPTH and iterations * 2**depth > gradients:
-            depth -= 1
-        share = min(1.0, max(gradients / (iterations * 2**depth), _LEAST_ITERATIONS))
+        if usual is None:
+            while depth > _LEAST_DEPTH and iterations * 2**depth > gradients:
+                depth -= 1
+            usual = 2**depth
+        else:
+            depth = min(depth, max(_LEAST_DEPTH, math.ceil(math.log2(_UNUSUAL * usual))))
+        share = min(1.0, max(gradients / (iterations * usual), _LEAST_ITERATIONS))
         return replace(
             self,
             max_treedepth=depth,

@@ -210,15 +210,13 @@ class _Auto:
         """Let parallel tempering take over from a fit with troubles; return the better one."""
         lasting = self._lasting(found, scouted, judged)
         troubles = found.troubles(lasting)
-        if not troubles:
-            rough = self._rough(found)
-            if rough is None:
-                return found
-            return self._with_replicas(found, plain, scouted, judged, lasting, mending=rough)
-        if self._is_late(found, troubles, scouted, judged):
+        reasons = troubles or self._rough(found)
+        if not reasons:
+            return found
+        if self._is_late(found, reasons, scouted, judged):
             return found.adding(no_time_for_replicas(searched=_searched(scouted, judged)))
-        result = self._with_replicas(found, plain, scouted, judged, lasting, mending=troubles[0])
-        return self._with_modes_alone(result, scouted, judged, lasting)
+        result = self._with_replicas(found, plain, scouted, judged, lasting, reasons)
+        return self._with_modes_alone(result, scouted, judged, lasting) if troubles else result
 
     def _lasting(self, found: UserFit, scouted: Scouted, judged: Judgement) -> list[Finding]:
         """Return what no other method can mend.
@@ -232,7 +230,7 @@ class _Auto:
             lasting += about_drifting_prior(model)
         return lasting + about_program(self._steps.program, found.fit)
 
-    def _rough(self, found: UserFit) -> Finding | None:
+    def _rough(self, found: UserFit) -> list[Finding]:
         """Return what is to be mended of a tempered fit without troubles: log Z, if it is rough.
 
         There must be time for it, or the error is so large that it is worth more than there is.
@@ -240,9 +238,9 @@ class _Auto:
         """
         known, left = found.log_evidence, self._steps.budget - self._steps.spent
         if found.method != _FORM or known is None:
-            return None
+            return []
         largest = ERROR_ENOUGH if left >= LEAST_SHARE * self._steps.budget else _ROUGH
-        return rough_log_evidence(known) if known.mcse > largest else None
+        return [rough_log_evidence(known)] if known.mcse > largest else []
 
     def _is_late(
         self, found: UserFit, troubles: Sequence[Finding], scouted: Scouted, judged: Judgement
@@ -268,14 +266,12 @@ class _Auto:
         scouted: Scouted,
         judged: Judgement,
         lasting: Sequence[Finding],
-        *,
-        mending: Finding,
+        reasons: Sequence[Finding],
     ) -> UserFit:
         """Run parallel tempering; return its fit or the other one, whichever is better.
 
-        ``mending`` tells why it runs: the worst of the troubles, if there are some.
+        ``reasons`` are what is to be mended of the other fit, the worst first.
         """
-        troubles = found.troubles(lasting)
         try:
             draws = parameters_of(plain)
             near = self._near(scouted, draws, judged)
@@ -284,7 +280,7 @@ class _Auto:
             prior = scouted.prior_and_integral
             fit = self._steps.replicas(self._explorer, left, near=near, prior=prior)
         except FAILURES as error:
-            return found.adding(no_relief(str(error), mending.severity))
+            return found.adding(no_relief(str(error), reasons[0].severity))
         compared = self._compared(plain, fit)
         tempered = found.fit if found.method == _FORM else found.tempered
         missed = self._missed(
@@ -302,13 +298,13 @@ class _Auto:
             seen = self._seen = seen_by_replicas(compared, sound=sound, genuine=genuine)
         if seen is not None and sound:
             return replace(other, nuts=plain, tempered=tempered).adding(seen)
-        worse = doubt(others, other.log_evidence) >= doubt(troubles, found.log_evidence)
+        worse = doubt(others, other.log_evidence) >= doubt(reasons, found.log_evidence)
         if worse or _disagree_more(fit, found.fit):
             kept = found if seen is None else found.adding(seen)
             why = others[0].sentence if others else "its log Z is no more precise"
-            return kept.adding(no_relief(why, mending.severity))
+            return kept.adding(no_relief(why, reasons[0].severity))
         return replace(other, nuts=plain, tempered=tempered).adding(
-            took_over("Parallel tempering", mending)
+            took_over("Parallel tempering", reasons[0])
         )
 
     def _with_modes_alone(

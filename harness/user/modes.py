@@ -236,12 +236,8 @@ def problems_of_modes(table: ModeTable | None) -> list[Finding]:
 
 def lacks_small_modes(table: ModeTable | None) -> bool:
     """Whether the draws lack modes that are small but not negligible, and known by their masses."""
-    if table is None:
-        return False
     return any(
-        _lacking(number, table).severity == Severity.WARNING
-        for number in table.missing
-        if table.modes[number - 1].local is not None
+        mode.local is not None for mode, _ in _lacking_modes(table, severity=Severity.WARNING)
     )
 
 
@@ -262,7 +258,7 @@ def missed_by_nuts(table: ModeTable | None) -> list[Finding]:
     """
     told = [
         f"Plain NUTS misses a mode, which {_who(mode)} saw: its probability is about {told}."
-        for mode, told in _lacking_problems(table)
+        for mode, told in _lacking_modes(table)
     ]
     off = _off_mass(table) if table is not None else ""
     if off:
@@ -273,17 +269,19 @@ def missed_by_nuts(table: ModeTable | None) -> list[Finding]:
 
 def search_saw(table: ModeTable | None) -> bool:
     """Whether the search has particles in every mode that matters and that the draws lack."""
-    return all("search" in mode.seen_by for mode, _ in _lacking_problems(table))
+    return all("search" in mode.seen_by for mode, _ in _lacking_modes(table))
 
 
-def _lacking_problems(table: ModeTable | None) -> list[tuple[Mode, str]]:
-    """Return the modes that the draws should not lack, and their probabilities in words."""
+def _lacking_modes(
+    table: ModeTable | None, *, severity: Severity = Severity.PROBLEM
+) -> list[tuple[Mode, str]]:
+    """Return the modes whose lack is so severe, with their probabilities in words."""
     if table is None:
         return []
     return [
         (table.modes[number - 1], _told(number, table))
         for number in table.missing
-        if _lacking(number, table).severity == Severity.PROBLEM
+        if _lacking(number, table).severity == severity
     ]
 
 

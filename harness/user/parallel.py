@@ -64,6 +64,8 @@ _LEAST_SHARE = 0.5
 """Share of the time for the run itself, whatever its references take."""
 _BRIDGE_SHARE = 0.1
 """Share of the time for a bridge from its draws."""
+_HALF = 0.5
+"""Share of the draws that were asked for, from which on it is enough that they suffice."""
 _SYSTEMS = (4, 2)
 _LONG_CALL, _USUAL_RUNGS = 800e-6, 30
 """Seconds of a call of the density for replicas at so many rungs, up to which there are several
@@ -398,10 +400,6 @@ def run_attributes(run: TemperingRun) -> dict[str, Any]:
                 kept[f"log_evidence_{side}{of}"] = estimate.value
                 kept[f"log_evidence_{side}{of}_mcse"] = estimate.mcse
     return kept
-
-
-_HALF = 0.5
-"""Share of the draws that were asked for, from which on it is enough that they suffice."""
 
 
 _ONE_LADDER = Finding(

@@ -11,7 +11,8 @@ was divergent, and takes the near leg's place if that does not reach the posteri
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -32,7 +33,7 @@ from harness.seeds import derived_seeds
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
-from harness.user.legs import CLOSE, FAR, Leg, fitted_gaussian, run_leg
+from harness.user.legs import CLOSE, Leg, fitted_gaussian, run_leg
 from harness.user.prior import PriorDraws, known_integral, over_prior
 from harness.user.settled import settles
 from harness.user.short import ShortRuns
@@ -313,13 +314,15 @@ class _Scout:
             else:
                 origin, positive = "a wide Gaussian", WHOLE_BASE
                 bases = _fitted(self._short.wide, WIDER)
-            search = self._leg(
-                bases,
-                origin=origin,
-                most_seconds=(_SEARCH_ALONE if self._draws is None else _SEARCH) * self._budget,
-                seed=self._seeds[1],
-                enough=self._settles,
-            )
+            with self._counted() as density:
+                search = run_leg(
+                    density,
+                    bases,
+                    origin=origin,
+                    most_seconds=(_SEARCH_ALONE if self._draws is None else _SEARCH) * self._budget,
+                    seed=self._seeds[1],
+                    enough=self._settles,
+                )
             self._remember(search)
             base = None if prior is not None else search.pilots[0].base
             if prior is not None or self._model.no_gaussian_base is None:
@@ -416,13 +419,15 @@ class _Scout:
     def _near(self) -> Leg | None:
         try:
             points = self._short.near if self._draws is None else self._points
-            leg = self._leg(
-                _fitted(points, NEAR),
-                origin=_NEAR,
-                most_seconds=self._for_another,
-                seed=self._seeds[4],
-                gradients=CLOSE,
-            )
+            with self._counted() as density:
+                leg = run_leg(
+                    density,
+                    _fitted(points, NEAR),
+                    origin=_NEAR,
+                    most_seconds=self._for_another,
+                    seed=self._seeds[4],
+                    gradients=CLOSE,
+                )
         except FAILURES as error:
             self._failures["near"] = one_line(error).rstrip(".")
             return None
@@ -470,27 +475,12 @@ class _Scout:
         whole = bridges if in_one_copy is None else bridges.times(in_one_copy.copies)
         return _Bridge(whole.log_evidence, agree=not r_hat > largest)
 
-    def _leg(
-        self,
-        bases: Sequence[GaussianBase],
-        *,
-        origin: str,
-        most_seconds: float,
-        seed: int,
-        gradients: int = FAR,
-        enough: Callable[[Leg], bool] | None = None,
-    ) -> Leg:
-        """Run a leg, and count its gradients, also if it fails."""
+    @contextmanager
+    def _counted(self) -> Iterator[Counted]:
+        """Lend the density to a leg, and count its gradients, also if the leg fails."""
         counted = Counted(self._density)
         try:
-            return run_leg(
-                *(counted, bases),
-                origin=origin,
-                most_seconds=most_seconds,
-                seed=seed,
-                gradients=gradients,
-                enough=enough,
-            )
+            yield counted
         finally:
             self._gradients += counted.gradients
 
