@@ -222,8 +222,6 @@ SOUND = {"search_is_sound": True, "nuts_is_sound": True}
         # One that three standard errors explain, and one that they do not.
         ([(-0.80, 0.10)], 0.003, False),
         ([(-0.79, 0.02)], 0.07, False),
-        # A rough one that is above the bridge by chance: it is 1.4 of its errors.
-        ([(-0.51, 0.35)], 0.003, False),
         # Paths that differ among themselves explain everything, but not without a word.
         ([(-0.50, 0.01), (-0.70, 0.01), (-0.30, 0.01)], 0.003, True),
     ],

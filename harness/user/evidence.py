@@ -18,9 +18,8 @@ _DISAGREE = 1e-3
 """Probability that sound legs differ by as much, below which they disagree."""
 _MATTERS = 0.3
 """Difference in nats that is worth reporting."""
-_CHANCE, _CHANCE_IF_MANY = 1.5, 2.0
-"""Standard errors of paths by which they are above a bridge by chance; the second in more than
-:data:`~harness.path.moves.MOST_DENSE` dimensions, where paths are rough anyway."""
+_CHANCE = 2.0
+"""Standard errors of paths by which they are above a bridge by chance."""
 _NEGLIGIBLE_CONSTANT = 0.01
 _PROPER = "Give every parameter a proper prior, or do not compare log Z between models."
 _PRECISE = 0.05
@@ -175,10 +174,8 @@ def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | 
     # In many dimensions paths that were late are below the truth by more than their errors, which
     # is no sign of a mode that the bridge lacks.
     lower = above < 0 and agree(by_paths, bridge)
-    # Rough ones are above it by chance, too; that they have seen a mode which NUTS lacks is told by
-    # their particles.
-    chance = _CHANCE_IF_MANY if _dimension(scouted) > MOST_DENSE else _CHANCE
-    noise = above <= chance * by_paths.mcse
+    # In hundreds, they are as far above it by chance.
+    noise = _dimension(scouted) > MOST_DENSE and above <= _CHANCE * by_paths.mcse
     # Where the likelihood is constant, for example, a path is exact.
     if (abs(above) > _MATTERS and not (lower or noise)) or by_paths.mcse < bridge.mcse:
         return None
