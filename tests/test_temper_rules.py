@@ -60,27 +60,27 @@ CASES = {
     # By an index
     "an index": Case(
         _SHARES, "p ~ dirichlet([1, 1, 1]'); for (n in 1 : N) target += log(p[w[n]]);",
-        (PRIOR, MAYBE_LIKELIHOOD),
+        (PRIOR, LIKELIHOOD),
     ),
     "an index without a prior": Case(
-        _SHARES, "target += sum(log(p[w]));", (MAYBE_LIKELIHOOD,)
+        _SHARES, "target += sum(log(p[w]));", (LIKELIHOOD,)
     ),
     "an index in a local": Case(
         _SHARES,
         "for (n in 1 : N) { vector[2] l; for (i in 1 : 2) l[i] = log(p[w[n]]) - i;"
         " target += log_sum_exp(l); }",
-        (MAYBE_LIKELIHOOD,),
+        (LIKELIHOOD,),
     ),
     "an index in transformed parameters": Case(
-        "vector[J] phi;", "phi ~ normal(0, 1); target += sum(l);", (PRIOR, MAYBE_LIKELIHOOD),
+        "vector[J] phi;", "phi ~ normal(0, 1); target += sum(l);", (PRIOR, LIKELIHOOD),
         transformed="vector[N] l; for (n in 1 : N) l[n] = log_inv_logit(phi[w[n]]);",
     ),
     "an index that is computed": Case(
         _SHARES, "for (n in 1 : N) { int at = 1; if (w[n] > 2) at = 2; target += log(p[at]); }",
-        (MAYBE_LIKELIHOOD,),
+        (LIKELIHOOD,),
     ),
     "an index of prepared data": Case(
-        _SHARES, "for (n in 1 : N) target += log(p[v[n]]);", (MAYBE_LIKELIHOOD,),
+        _SHARES, "for (n in 1 : N) target += log(p[v[n]]);", (LIKELIHOOD,),
         prepared="array[N] int v; for (n in 1 : N) v[n] = w[N - n + 1];",
     ),
     "an index that no data are in": Case(
@@ -91,18 +91,38 @@ CASES = {
         "vector[3] q;",
         "vector[3] l = zeros_vector(3); for (n in 1 : N) l[w[n]] += q[1]; q ~ normal(0, 1);"
         " target += -sum(square(l));",
-        (PRIOR, MAYBE_LIKELIHOOD),
+        (PRIOR, LIKELIHOOD),
     ),
     "slices": Case(
         _FIELD, "phi ~ normal(0, 1); for (j in 1 : J) target += -sum(phi[from[j] : to[j]]);",
-        (PRIOR, MAYBE_LIKELIHOOD),
+        (PRIOR, LIKELIHOOD),
     ),
     "a slice's size": Case(
         _SHARES, "target += sum(log(p[1 : k]));", (MAYBE_LIKELIHOOD,)
     ),
     "pairs": Case(
         _FIELD, "phi ~ normal(0, 1); target += sum(log_inv_logit(phi[a] - phi[b]));",
-        (PRIOR, MAYBE_LIKELIHOOD),
+        (PRIOR, LIKELIHOOD),
+    ),
+    "an index beside a likelihood": Case(
+        _SHARES,
+        "p ~ dirichlet([1, 1, 1]'); for (n in 1 : N) target += log(p[w[n]]); y ~ normal(p[1], 1);",
+        (PRIOR, MAYBE_LIKELIHOOD, LIKELIHOOD),
+    ),
+    "an index twice": Case(
+        _SHARES, "target += sum(log(p[w])); target += sum(log(p[w]));",
+        (MAYBE_LIKELIHOOD, MAYBE_LIKELIHOOD),
+    ),
+    "an index beside neighbours": Case(
+        f"{_FIELD} {_SHARES}",
+        "target += -0.5 * dot_self(phi[a] - phi[b]); target += sum(log(p[w]));",
+        (MAYBE_PRIOR, LIKELIHOOD),
+    ),
+    "a hidden state of symbols": Case(
+        "array[J] simplex[3] p;",
+        "for (j in 1 : J) p[j] ~ dirichlet([1, 1, 1]'); vector[J] l;"
+        " for (j in 1 : J) l[j] = -log(J) + log(p[j, w[1]]); target += log_sum_exp(l);",
+        (PRIOR, LIKELIHOOD),
     ),
     "what nothing else gives a density, alone": Case(
         _FIELD, "for (n in 1 : N) target += phi[w[n]] - log_sum_exp(phi);", (MAYBE_LIKELIHOOD,)
@@ -202,8 +222,8 @@ CASES = {
     "a while loop": Case(
         _SHARE, "int i = 0; while (i < k) { i += 1; target += log(t); }", (MAYBE_LIKELIHOOD,)
     ),
-    "a loop over data": Case(_SHARE, "for (each in y) target += log(t);", (MAYBE_LIKELIHOOD,)),
-    "a size": Case(_SHARE, "target += size(y) * log(t);", (MAYBE_LIKELIHOOD,)),
+    "a loop over data": Case(_SHARE, "for (each in y) target += log(t);", (LIKELIHOOD,)),
+    "a size": Case(_SHARE, "target += size(y) * log(t);", (LIKELIHOOD,)),
     "a size of what is filled": Case(
         _SHARE, "target += sum(rep_vector(log(t), k));", (MAYBE_LIKELIHOOD,)
     ),
@@ -262,7 +282,7 @@ CASES = {
     ),
     # By a function
     "an index in a function": Case(
-        _SHARES, "target += ll(p, w);", (MAYBE_LIKELIHOOD,),
+        _SHARES, "target += ll(p, w);", (LIKELIHOOD,),
         functions="real ll(vector p, array[] int w)"
         " { real l = 0; for (n in 1 : size(w)) l += log(p[w[n]]); return l; }",
     ),
@@ -371,7 +391,8 @@ def test_what_is_unsure_is_asked(tmp_path: Path) -> None:
         "part of the likelihood, write `// temper: yes` on its line"
     )
     assert asked in as_table(program).splitlines()
-    program = temper(written(tmp_path, CASES["an index"].text()), method="joint_tempering")
+    text = CASES["an index beside a likelihood"].text()
+    program = temper(written(tmp_path, text), method="joint_tempering")
     (question,) = [each.question for each in program.statements if each.unsure]
     assert "data N, w only choose" in question
     assert "it is taken as part of the likelihood." in question

@@ -250,17 +250,27 @@ def _as_chains(datasets: list[xr.Dataset]) -> xr.Dataset:
     return joined.assign_coords(chain=np.arange(joined.sizes["chain"]))
 
 
-def with_parameters(fit: Fit, values: Mapping[str, FloatArray]) -> Fit:
-    """Return an unweighted fit with other draws of its parameters, and nothing computed from them.
+def with_parameters(fit: Fit, values: Mapping[str, FloatArray], *, seed: int = 0) -> Fit:
+    """Return a fit with other raw draws of its parameters, and nothing computed from them.
+
+    Weights stay as they are, and draws of the target are chosen anew by them.
 
     Parameters
     ----------
     fit
-        It stays as it is.
+        It stays as it is, without pseudo-samples.
     values
         Arrays (chain, draw, ...) by parameter name.
+    seed
+        Seed of that choice.
     """
     tree = fit.tree.copy(deep=False)
-    tree["posterior"] = xr.DataTree(_dataset(values))
     tree.attrs = dict(fit.tree.attrs)
+    extended = fit.extended
+    if extended is not None:
+        raw = _dataset(in_extended(values))
+        tree["extended"] = xr.DataTree(extended.drop_vars(list(raw)).merge(raw))
+    rng = np.random.default_rng(seed)
+    chosen = target_draws(values, fit.drawn_log_weight, fit.weighting, rng)
+    tree["posterior"] = xr.DataTree(_dataset(chosen))
     return Fit(tree)

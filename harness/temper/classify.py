@@ -25,6 +25,7 @@ from harness.temper.tree import Node, has_field, inner_statements, stmt, tag
 
 What = Literal["likelihood", "all"]
 """What is tempered: the likelihood, so that the base is the prior, or the whole density."""
+_NOTHING_ELSE = "nothing else gives data a density"
 
 
 @dataclass(frozen=True)
@@ -278,8 +279,14 @@ def _called(additions: list[Addition], rules: Rules) -> Finding:
 
 
 def _something_tempered(groups: list[_Group]) -> list[_Group]:
-    """Classify unsure statements as likelihood if nothing else is."""
-    if any(each.finding.tempered for each in groups):
+    """Classify unsure statements as likelihood if nothing else is; be sure of what must be."""
+    tempered = [each for each in groups if each.finding.tempered]
+    if len(tempered) == 1 and tempered[0].finding.decided and tempered[0].finding.unsure:
+        finding = tempered[0].finding
+        sure = replace(finding, why=f"{finding.why}; {_NOTHING_ELSE}", unsure=False)
+        only = replace(tempered[0], finding=sure)
+        groups = [only if each is tempered[0] else each for each in groups]
+    if tempered:
         return [
             replace(each, finding=replace(each.finding, unsure=True)) if each.finding.asks else each
             for each in groups
@@ -291,7 +298,7 @@ def _something_tempered(groups: list[_Group]) -> list[_Group]:
         if not (finding.unsure if unsure else finding.hint):
             return group
         why = finding.why if unsure else "single numbers among data reach it"
-        finding = Finding(True, f"{why}; nothing else gives data a density", unsure=True)
+        finding = Finding(True, f"{why}; {_NOTHING_ELSE}", unsure=True)
         return replace(group, finding=finding)
 
     return [again(each) for each in groups]

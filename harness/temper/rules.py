@@ -12,7 +12,9 @@ size.
 Data that only choose may also be the graph of a prior, as in
 ``-0.5 * dot_self(phi[node1] - phi[node2])``.  Then the parameters decide: if every vector of
 parameters in the term has a density of its own elsewhere, or is bounded, the term is likelihood; if
-nothing else gives one of them a density, it is prior.  Both are marked as unsure.
+nothing else gives one of them a density, it is prior.  Both are marked as unsure, but not a term
+that arrays choose in, with densities or bounds elsewhere, if there is nothing else that may be the
+likelihood: topics of words, a hidden Markov model of symbols.
 
 A term that no data reach is prior.  But if it is no density, and all its parameters have densities
 of their own as they are declared, somebody should be asked: ``target += -N * log(sigma)`` with a
@@ -52,6 +54,8 @@ class Finding:
         Whether it is part of the likelihood if nothing else is.
     asks
         Whether somebody should be asked about it if there is a likelihood.
+    decided
+        Whether it is not unsure if nothing else may be the likelihood.
     """
 
     tempered: bool
@@ -59,6 +63,7 @@ class Finding:
     unsure: bool = False
     hint: bool = False
     asks: bool = False
+    decided: bool = False
 
 
 _CHOOSE = "data {} only choose what it adds, as an index, a bound or a size"
@@ -182,12 +187,14 @@ class Rules:
             reach = f"data {listed(counts)} flow into it" if not choices else ""
             why = (reach or _CHOOSE.format(listed(choices))) + alone
             return Finding(False, why, unsure=True)
+        decided = bool(choices & known.dimensioned)
         if counts:
             unsure = counts <= known.sizes
-            why = ", as many as there are parameters" if unsure else ""
-            return Finding(True, f"data {listed(counts)} flow into it{why}", unsure=unsure)
+            why = f"data {listed(counts)} flow into it"
+            why += ", as many as there are parameters" if unsure else ""
+            return Finding(True, why, unsure=unsure, decided=decided)
         if choices:
-            return Finding(True, _CHOOSE.format(listed(choices)), unsure=True)
+            return Finding(True, _CHOOSE.format(listed(choices)), unsure=True, decided=decided)
         single = value.data | value.hints | around.hints
         hint = bool(single and value.touched) and not self._bare(value, those, numbers=True)
         others = [] if any(each.density for each in those) else self._with_densities(value, those)

@@ -1,7 +1,8 @@
 """A tempered run that goes on in rounds, each from where the last one ended, while it helps.
 
 Each round has as many draws as all before it together.  Earlier rounds count unless the later ones
-alone leave fewer doubts: then the run had not settled before.
+alone leave fewer doubts: then the run had not settled before.  Chains need not have moved between
+copies of the posterior, over which their draws can be spread.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from harness import evidence
-from harness.diagnosis import Finding, Severity, diagnose, outer_tenths
+from harness.diagnosis import R_HAT_WARNING, Finding, Severity, diagnose, outer_tenths
 from harness.diagnosis.agreement import agreement, effective_draws
 from harness.diagnosis.path import ROUND_TRIPS_WARNING
 from harness.errors import FAILURES, one_line
@@ -29,6 +31,9 @@ FEWEST_TRIPS = 1.0
 
 Again = Callable[[Fit, int, int], Fit]
 """Continues a fit's chains: from the fit, with a number of draws, in a round with a number."""
+Spread = Callable[[Fit], tuple[Fit, float]]
+"""Returns a fit spread over copies of the posterior, and the largest R-hat in one of them; the same
+fit, and 1, if nothing is to be done."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,13 @@ class Rounds:
 
 
 def in_rounds(
-    first: Fit, again: Again, *, first_seconds: float, most_seconds: float, seed: int
+    first: Fit,
+    again: Again,
+    spread: Spread = lambda fit: (fit, 1.0),
+    *,
+    first_seconds: float,
+    most_seconds: float,
+    seed: int,
 ) -> Rounds:
     """Continue a tempered run while more draws may help and there is time.
 
@@ -95,6 +106,8 @@ def in_rounds(
         The first round.
     again
         Makes the next round; if it fails, the rounds so far are the run.
+    spread
+        Spreads draws over copies of the posterior, so that they are judged as they can be then.
     first_seconds
         Wall time of the first round, from which that of the next ones is predicted.
     most_seconds
@@ -103,7 +116,8 @@ def in_rounds(
         Seed of the choice among weighted draws.
     """
     began = time.perf_counter()
-    rounds, best, kept, failed = [first], first, 1, ""
+    rounds, failed = [first], ""
+    best = _Counting(first, *spread(first), 1)
     rate = first_seconds / first.posterior.sizes["draw"]
     while len(rounds) < MOST_ROUNDS and _more_would_help(best):
         draws = sum(each.posterior.sizes["draw"] for each in rounds)
@@ -116,20 +130,29 @@ def in_rounds(
             failed = one_line(error)
             break
         rate = (time.perf_counter() - started) / draws
-        best, kept = _best(rounds, seed)
-    return Rounds(best, len(rounds), kept, time.perf_counter() - began, failed)
+        best = _best(rounds, spread, seed)
+    return Rounds(best.fit, len(rounds), best.rounds, time.perf_counter() - began, failed)
 
 
-def _best(rounds: Sequence[Fit], seed: int) -> tuple[Fit, int]:
-    """Return the last rounds that leave the fewest doubts, the most of them, and their number."""
+class _Counting(NamedTuple):
+    """Rounds that count: their draws, the same in all copies, R-hat in one, and how many rounds."""
+
+    fit: Fit
+    spread: Fit
+    r_hat: float
+    rounds: int
+
+
+def _best(rounds: Sequence[Fit], spread: Spread, seed: int) -> _Counting:
+    """Return the last rounds that leave the fewest doubts, the most of them."""
     found = []
     for left_out in range(len(rounds)):
         fit = continued(rounds[left_out:], seed=seed)
-        found.append((severities(diagnose(fit)), fit, len(rounds) - left_out))
+        counting = _Counting(fit, *spread(fit), len(rounds) - left_out)
+        found.append((severities(diagnose(counting.spread)), counting))
         if not any(found[-1][0]):
             break
-    _, best, kept = min(found, key=itemgetter(0))
-    return best, kept
+    return min(found, key=itemgetter(0))[1]
 
 
 def severities(findings: Iterable[Finding]) -> tuple[int, ...]:
@@ -161,11 +184,11 @@ def doubts_about_draws(fit: Fit) -> list[Finding]:
     return [each for each in found if each.severity > Severity.FINE]
 
 
-def _more_would_help(fit: Fit) -> bool:
-    tempered = fit.tempered
+def _more_would_help(counting: _Counting) -> bool:
+    tempered = counting.fit.tempered
     lower, upper = outer_tenths(tempered)
     trips = evidence.round_trips(tempered.inv_temp, lower=lower, upper=upper)
     if np.mean(trips) < FEWEST_TRIPS:
         return False
     few = trips.min() == 0 or np.mean(trips) < ROUND_TRIPS_WARNING
-    return bool(few or not has_enough_draws(fit))
+    return bool(few or counting.r_hat > R_HAT_WARNING or not has_enough_draws(counting.spread))

@@ -39,7 +39,7 @@ from harness.user.program import UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
-from harness.user.symmetrise import InOneCopy, symmetries_of, symmetrised
+from harness.user.symmetrise import InOneCopy, Symmetrised, symmetries_of, symmetrised
 from harness.user.tempered_form import Tempered, TemperedForm
 from harness.user.undefined import about_overflow, about_undefined, undefined_near
 from harness.user.unfinished import Stage, Unfinished
@@ -73,6 +73,7 @@ It is an average.  With Stan's 0.8 nearly all is accepted near the base, and on 
 (docs/hard/many_wells.md) 0.3 near the target.  Pseudo-samples move together, so that a step which
 suits one diverges for another in the neck of a hierarchical prior, and log Z is too high.
 """
+_NO_COPIES = "Copies could not be looked for."
 _MOST_LISTED = 6
 """Copies of the posterior up to which the table of modes lists the modes in each of them."""
 _WARMUP_TAKES = 1.5
@@ -178,29 +179,36 @@ class Steps:
             The fit with the original's quantities, the same one if nothing is to be done; and its
             draws in one copy.
         """
-        program = self.program
-        try:
-            with self.clock.step("copies of the posterior", "copies"):
-                if self._symmetries is None:
-                    self._symmetries = symmetries_of(
-                        program.model, fit, most_seconds=_COPIES_SHARE * self.budget
-                    )
-                made = symmetrised(
-                    program.model, fit, self._symmetries, known=self._copies, seed=self.seed
-                )
-            if made is None:
-                return fit, None
-            with self.clock.step("generated quantities", "generate"):
-                spread = program.generated(made.fit, self.seed, self.clock)
-        except Exception as error:  # the draws are there even so
-            tolerate(error, "Copies could not be looked for.")
+        with self.clock.step("copies of the posterior", "copies"):
+            made = self._symmetrised(fit)
+        if made is None:
             return fit, None
-        remember(spread, [made.finding])
+        try:
+            with self.clock.step("generated quantities", "generate"):
+                spread = self.program.generated(made.fit, self.seed, self.clock)
+        except Exception as error:  # the draws are there even so
+            tolerate(error, _NO_COPIES)
+            return fit, None
         self._copies = made.in_one_copy.copy.group
         # Lengths behind unit vectors are drawn anew, and so are not brought to another copy.
         if len(self._copies) > _MOST_LISTED and not made.in_one_copy.density.unit_vectors:
             self.modes.one_of_many = made.in_one_copy
         return spread, made.in_one_copy
+
+    def _symmetrised(self, fit: Fit) -> Symmetrised | None:
+        """Spread draws over all copies, without what the program computes from its parameters."""
+        model = self.program.model
+        try:
+            if self._symmetries is None:
+                most_seconds = _COPIES_SHARE * self.budget
+                self._symmetries = symmetries_of(model, fit, most_seconds=most_seconds)
+            made = symmetrised(model, fit, self._symmetries, known=self._copies, seed=self.seed)
+        except Exception as error:  # the draws are there even so
+            tolerate(error, _NO_COPIES)
+            return None
+        if made is not None:
+            remember(made.fit, [made.finding])
+        return made
 
     def tempered(
         self,
@@ -258,6 +266,10 @@ class Steps:
         made_by = program.identity(self._for_path, self.seed, form.variant, **settings)
         fit = self._once("tempered", "sampling", made_by, run_in_rounds if rounds else run)
         program.compile(originals, self.clock)
+        if rounds and form.has_copies:
+            spread, in_one_copy = self.in_all_copies(fit)
+            if in_one_copy is not None:
+                return spread
         with self.clock.step("generated quantities", "generate"):
             return program.generated(fit, self.seed, self.clock)
 
@@ -278,9 +290,12 @@ class Steps:
             other = derived_seed(self.seed, 12, number)
             return form.continued(fit, nuts, other, self.clock.share)
 
-        made = in_rounds(
-            first, again, first_seconds=took, most_seconds=most_seconds, seed=self.seed
-        )
+        def spread(fit: Fit) -> tuple[Fit, float]:
+            made = self._symmetrised(fit) if form.has_copies else None
+            return (fit, 1.0) if made is None else (made.fit, made.in_one_copy.r_hat)
+
+        limits = {"first_seconds": took, "most_seconds": most_seconds}
+        made = in_rounds(first, again, spread, **limits, seed=self.seed)
         remember(made.fit, made.findings)
         return made.fit
 

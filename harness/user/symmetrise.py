@@ -1,8 +1,9 @@
 """Draws in copies of one mode, spread over all copies.
 
 Where components have no names or factors no signs, the posterior has copies of each mode, and every
-chain of NUTS stays in one of them; replicas may move between them too rarely.  The density is
-exactly the same in all, so an image of a draw under an element of the group is a draw as well.
+chain of NUTS stays in one of them; replicas and tempered chains may move between them too rarely.
+The density is exactly the same in all, so an image of a draw under an element of the group is a
+draw as well, with the same weight if draws have weights.
 Each draw is brought to one copy, where the chains must agree, and then to a copy that is chosen at
 random.
 
@@ -35,6 +36,7 @@ from harness.modes.group import Group, OneCopy, copy_around, generated_group
 from harness.modes.permutations import Values
 from harness.modes.symmetries import Symmetries, Symmetry, equal, find_symmetries
 from harness.user.compare import parameters_of
+from harness.user.prior import PRIOR
 from harness.user.rounds import doubts_about_draws
 
 COPIES = "copies"
@@ -189,14 +191,14 @@ def symmetrised(
     """Spread draws over all copies; None if there are none, or the chains move between them.
 
     Nothing is done either if the chains disagree when all are in one copy: then they miss more than
-    copies.
+    copies; or if draws follow a path from a base that has not the same copies.
 
     Parameters
     ----------
     model
         The tempered model.
     fit
-        Unweighted draws.
+        Draws without weights, or along a path from the prior.
     symmetries
         What leaves its density.
     known
@@ -215,13 +217,14 @@ def symmetrised(
     one = None if group is None else brought_to_one_copy(model, fit, group)
     if group is None or one is None:
         return None
-    shape, drawn = one.points.shape[:2], parameters_of(fit)
-    values = _spread(group, group.rows(_flat(one.draws)), shape, seed)
-    if not equal(_heights(one.density, _flat(one.draws)), _heights(one.density, values)):
+    raw, drawn = _raw(fit, one.density), parameters_of(fit)
+    rows, shape = group.rows(_flat(raw)), next(iter(raw.values())).shape[:2]
+    values = _spread(group, one.copy.brought(rows), shape, seed)
+    densities = [one.density, *([_density(model, PRIOR)] if fit.follows_path else [])]
+    if not all(equal(_heights(d, _flat(raw)), _heights(d, values)) for d in densities):
         return None
-    made = with_parameters(
-        fit, {name: values[name].reshape(each.shape) for name, each in drawn.items()}
-    )
+    spread = {name: values[name].reshape(raw[name].shape) for name in drawn}
+    made = with_parameters(fit, spread, seed=seed)
     made.tree.attrs[COPIES] = len(group)
     return Symmetrised(made, one, _finding(group, one.r_hat, before=known is not None))
 
@@ -265,13 +268,23 @@ def _heights(density: BatchedDensity, values: Values) -> FloatArray:
     return density.values(density.unconstrain_draws(values, lengths="one"))
 
 
-def _density(model: Model) -> BatchedDensity:
-    return BatchedDensity(model.program("target"), model.data, threads=cores())
+def _density(model: Model, variant: str = "target") -> BatchedDensity:
+    return BatchedDensity(model.program(variant), model.data, threads=cores())
 
 
 def _drawn(fit: Fit, density: BatchedDensity) -> dict[str, FloatArray]:
     """Return all parameters of a fit, shape (chains, draws, ...), with those without entries."""
-    drawn = parameters_of(fit)
+    return _with_empty(parameters_of(fit), density)
+
+
+def _raw(fit: Fit, density: BatchedDensity) -> dict[str, FloatArray]:
+    """Return the same of its raw draws."""
+    raw = fit.raw
+    drawn = {n: raw[n].transpose("chain", "draw", ...).to_numpy() for n in fit.parameters}
+    return _with_empty(drawn, density)
+
+
+def _with_empty(drawn: Mapping[str, FloatArray], density: BatchedDensity) -> dict[str, FloatArray]:
     shape = next(iter(drawn.values())).shape[:2]
     return {
         name: drawn.get(name, np.empty((*shape, *size))) for name, size in density.shapes.items()

@@ -115,6 +115,11 @@ class TemperedForm:
         """Name of its program among the variants of the model."""
         return self.form.program
 
+    @property
+    def has_copies(self) -> bool:
+        """Whether the path has all copies of the posterior: one from a Gaussian need not."""
+        return self.path.base is None
+
     @cached_property
     def along(self) -> TemperedPath:
         """The search's path as the form takes it.
