@@ -80,6 +80,27 @@ def test_it_stops_where_there_is_no_time_or_a_round_fails() -> None:
     assert run_of(again, first, most_seconds=0.0).fit is first
 
 
+def test_draws_are_judged_in_all_copies() -> None:
+    """Chains that only disagree about copies need no more rounds, unless they do in one copy."""
+    apart = part(0, DRAWS, off=3.0)
+    asked: list[int] = []
+
+    def again(fit: Fit, draws: int, number: int) -> Fit:
+        asked.append(number)
+        raise SamplingError("no further")
+
+    def run(spread: Callable[[Fit], tuple[Fit, float]]) -> Rounds:
+        return in_rounds(apart, again, spread, first_seconds=1e-6, most_seconds=np.inf, seed=1)
+
+    together = part(0, DRAWS)
+    made = run(lambda fit: (together, 1.0))
+    assert not asked
+    assert made.fit is apart  # they are spread once they are complete
+    run(lambda fit: (together, 1.02))
+    run(lambda fit: (fit, 1.0))
+    assert asked == [2, 2]
+
+
 def test_a_path_without_round_trips_is_left_to_others() -> None:
     stuck = part(0, 50)
     assert stuck.extended is not None

@@ -14,8 +14,9 @@ from stan_density import stanli
 
 from harness.diagnosis import R_HAT_WARNING, Severity
 from harness.evidence import LogEvidence, largest_r_hat
-from harness.fit import Fit
+from harness.fit import Fit, with_parameters
 from harness.modes.group import Group
+from harness.modes.symmetries import equal
 from harness.temper import tempered_model
 from harness.user import sample
 from harness.user.bridged import bridged
@@ -281,6 +282,79 @@ def test_the_evidence_of_a_fit_whose_chains_are_in_different_copies(program: Pat
     assert found.bridges is not None
     assert found.bridges.chosen in found.bridges.each
     assert found.bridges.log_evidence == found.integral
+
+
+def tempered(path: Path, given: dict[str, Any]) -> Fit:
+    """A tempered fit, of which the whole first chain has been moved to one copy."""
+    method, short = "collapsed_tempering", NUTS | {"warmup": 200, "draws": 200}
+    fit = sample(path, given, method=method, engine="stanli", budget=5, **short).fit
+    raw = fit.raw
+    mu, w = (raw[name].to_numpy().copy() for name in ("mu", "w"))
+    there = mu[0, :, 0] > mu[0, :, 1]
+    mu[0, there] = mu[0, there, ::-1]
+    w[0, there] = 1 - w[0, there]
+    return with_parameters(fit, {"mu": mu, "w": w})
+
+
+def test_tempered_draws_keep_their_weights(program: Path) -> None:
+    """All temperatures are spread, and what is the same in both copies stays as it was."""
+    fit = tempered(program, data())
+    assert fit.weighting == "across draws"
+    made = spread(program, fit)
+    assert made is not None
+    assert made.fit.tree.attrs[COPIES] == 2
+    np.testing.assert_array_equal(made.fit.log_weight, fit.log_weight)
+    first, before = made.fit.raw["mu"].to_numpy(), fit.raw["mu"].to_numpy()
+    np.testing.assert_array_equal(np.sort(first, axis=2), np.sort(before, axis=2))
+    first_is_less = np.sum(first[..., 0] < first[..., 1], axis=1)
+    # The border between the copies is not where the means are equal, above all at high temperatures.
+    assert np.all(np.abs(first_is_less - first.shape[1] // 2) < 0.1 * first.shape[1])
+    assert np.all(before[0, :, 0] <= before[0, :, 1])
+    apart = [each.expectation(lambda draws: abs(draws["mu"][..., 1] - draws["mu"][..., 0]))
+             for each in (fit, made.fit)]  # fmt: skip
+    assert apart[0].value == pytest.approx(apart[1].value)
+    share = made.fit.expectation(lambda draws: draws["mu"][..., 0] < draws["mu"][..., 1])
+    assert 0 < share.mcse < 0.1
+    assert abs(float(share.value) - 0.5) < 4 * float(share.mcse)
+    # Draws of the target are chosen among the raw ones.
+    chosen = made.fit.posterior["mu"].to_numpy()
+    assert all(set(chosen[k, :, 0]) <= set(first[k, :, 0]) for k in range(len(chosen)))
+
+
+def test_densities_that_are_zero_are_the_same() -> None:
+    """As those of draws at high temperatures may be."""
+    here = np.array([-np.inf, -1e5])
+    assert equal(here, here + [0, 1e-4])
+    assert not equal(here, here[::-1])
+    assert not equal(here[::-1], here)
+
+
+TILTED = TWO.replace(
+    "  target += apart * mu[1];\n",
+    "  target += 0.3 * mu[1]; // temper: no\n  target += -0.3 * mu[1]; // temper: yes\n",
+)
+
+
+def test_a_path_without_the_copies_is_left_alone(tmp_path: Path) -> None:
+    """The posterior has two copies and its prior has not, so images are no draws of the path."""
+    path = tmp_path / "tilted.stan"
+    path.write_text(TILTED)
+    assert spread(path, plain(path)) is not None
+    assert spread(path, tempered(path, data())) is None
+
+
+def test_a_tempered_run_need_not_move_between_copies(program: Path) -> None:
+    """Chains are far from mixed between the copies after few draws; log Z is a sum."""
+    result = sample(program, data(), method="collapsed_tempering", engine="stanli", seed=1,
+                    warmup=200, draws=100, budget=10, progress=False)  # fmt: skip
+    assert result.copies == 2
+    assert {"gap", "first"} <= set(result.posterior)
+    mu = result.posterior["mu"].to_numpy()
+    np.testing.assert_allclose(result.posterior["gap"], mu[..., 1] - mu[..., 0])
+    assert "spread over 2 copies of the posterior" in result.as_text()
+    found = result.log_evidence
+    assert found is not None
+    assert abs(found.value - exact_log_evidence()) < 4 * found.mcse < 0.5
 
 
 AXIS = """

@@ -83,9 +83,10 @@ def changed_points(symmetry: Symmetry, points: FloatArray, target: Target) -> Fl
 
 
 def equal(before: FloatArray, after: FloatArray) -> bool:
-    """Whether log densities (n,) are the same but for rounding."""
+    """Whether log densities (n,), which may be -inf, are the same but for rounding."""
     allowed = np.minimum(_EQUAL * (1 + np.abs(before)), _MOST)
-    return bool(np.all(np.abs(after - before) <= allowed))
+    with np.errstate(invalid="ignore"):  # -inf from -inf
+        return bool(np.all((after == before) | (np.abs(after - before) <= allowed)))
 
 
 class _Places:

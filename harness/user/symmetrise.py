@@ -15,7 +15,8 @@ of distributions. Handbook of Statistics 25, 459-507.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -41,8 +42,9 @@ from harness.user.rounds import doubts_about_draws
 
 COPIES = "copies"
 """Attribute of a fit whose draws are spread over copies: their number."""
-_POINTS = 20
-"""Draws at which a change of parameters must leave the density."""
+_POINTS, _MANY_POINTS = 20, 400
+"""Draws at which a change of parameters must leave the density: at first, and if that was not
+enough."""
 _DRAWS, _MIXED = 1000, 1.05
 """Draws a chain that are compared with their images, and R-hat of both together up to which the
 chains move between copies well enough: chance takes it beyond 1.01.  If more draws are needed
@@ -207,26 +209,88 @@ def symmetrised(
     seed
         Seed of the choice among copies.
     """
-    group = known
-    if group is None:
-        draws = _drawn(fit, _density(model))
-        most = R_HAT_WARNING if doubts_about_draws(fit) else _MIXED
-        changes = (each for each in symmetries.changes if not _is_mixed(each, draws, most))
-        needed = replace(symmetries, changes=tuple(changes))
-        group = generated_group(needed) if needed.changes else None
-    one = None if group is None else brought_to_one_copy(model, fit, group)
-    if group is None or one is None:
+    if known is not None:
+        made = _spread_over(model, fit, known, seed, before=True)
+        if made is not None:
+            return made
+    made, changes = _spread_by(model, fit, symmetries, seed), symmetries.changes
+    if made is None and changes:
+        # There may be draws where some of them, which held at a few others, do not.
+        holding = replace(symmetries, changes=_holding(model, fit, changes))
+        if len(holding.changes) < len(changes):
+            return _spread_by(model, fit, holding, seed)
+    return made
+
+
+def _spread_by(model: Model, fit: Fit, symmetries: Symmetries, seed: int) -> Symmetrised | None:
+    """Spread draws over the copies of some changes between which the chains do not move."""
+    group = _needed_group(symmetries, _drawn(fit, _density(model)), doubts_about_draws(fit), seed)
+    return None if group is None else _spread_over(model, fit, group, seed, before=False)
+
+
+def _spread_over(
+    model: Model, fit: Fit, group: Group, seed: int, *, before: bool
+) -> Symmetrised | None:
+    """Spread draws over the copies that a group makes; None if they are no such copies."""
+    one = brought_to_one_copy(model, fit, group)
+    if one is None:
         return None
     raw, drawn = _raw(fit, one.density), parameters_of(fit)
-    rows, shape = group.rows(_flat(raw)), next(iter(raw.values())).shape[:2]
+    rows, shape = group.rows(_flat(raw)), _shape(raw)
     values = _spread(group, one.copy.brought(rows), shape, seed)
-    densities = [one.density, *([_density(model, PRIOR)] if fit.follows_path else [])]
-    if not all(equal(_heights(d, _flat(raw)), _heights(d, values)) for d in densities):
+    if not _are_copies(model, fit, _flat(raw), values):
         return None
     spread = {name: values[name].reshape(raw[name].shape) for name in drawn}
     made = with_parameters(fit, spread, seed=seed)
     made.tree.attrs[COPIES] = len(group)
-    return Symmetrised(made, one, _finding(group, one.r_hat, before=known is not None))
+    return Symmetrised(made, one, _finding(group, one.r_hat, before=before))
+
+
+def _are_copies(model: Model, fit: Fit, values: Values, images: Values) -> bool:
+    """Whether images of a fit's raw draws have the densities of what they are images of.
+
+    Where they follow a path, that goes for the prior as well.
+    """
+    densities = [_density(model), *([_density(model, PRIOR)] if fit.follows_path else [])]
+    return all(equal(_heights(each, values), _heights(each, images)) for each in densities)
+
+
+def _holding(model: Model, fit: Fit, changes: Sequence[Symmetry]) -> tuple[Symmetry, ...]:
+    """Return the changes that leave the density at many raw draws of a fit."""
+    raw = _raw(fit, _density(model))
+    every = max(1, math.prod(_shape(raw)) // _MANY_POINTS)
+    some = {name: each[::every] for name, each in _flat(raw).items()}
+    return tuple(each for each in changes if _are_copies(model, fit, some, each(some)))
+
+
+def _needed_group(
+    symmetries: Symmetries, draws: Values, doubts: Sequence[Finding], seed: int
+) -> Group | None:
+    """Return the group of the changes between whose copies the chains do not move.
+
+    Each that is needed counts at once: what draws in its copies do not need is left out, such as
+    another order of shares that are all alike.
+    """
+    most = R_HAT_WARNING if doubts else _MIXED
+    every = max(1, _shape(draws)[1] // _DRAWS)
+    thin = {name: each[:, ::every] for name, each in draws.items()}
+    group: Group | None = None
+    needed: tuple[Symmetry, ...] = ()
+    for each in symmetries.changes:
+        if not _is_mixed(each, thin, most):
+            needed = (*needed, each)
+            group = generated_group(replace(symmetries, changes=needed))
+            if group is None:
+                return None
+            spread = _spread(group, group.rows(_flat(thin)), _shape(thin), seed)
+            thin = {name: spread[name].reshape(drawn.shape) for name, drawn in thin.items()}
+    return group
+
+
+def _shape(values: Values) -> tuple[int, int]:
+    """Return the numbers of chains and of draws in each."""
+    chains, draws = next(iter(values.values())).shape[:2]
+    return chains, draws
 
 
 def brought_to_one_copy(model: Model, fit: Fit, group: Group) -> InOneCopy | None:
@@ -245,8 +309,7 @@ def brought_to_one_copy(model: Model, fit: Fit, group: Group) -> InOneCopy | Non
         return None
     density = _density(model)
     draws = _drawn(fit, density)
-    shape = next(iter(draws.values())).shape[:2]
-    flat = _flat(draws)
+    shape, flat = _shape(draws), _flat(draws)
     rows, height = group.rows(flat), _heights(density, flat)
     copy = copy_around(group, rows, rows[height.argmax()])
     brought = copy.brought(rows)
@@ -305,14 +368,11 @@ def _spread(
 
 def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray], most: float) -> bool:
     """Whether R-hat of draws (chains, draws, ...) and their images together is at most that."""
-    count = next(iter(draws.values())).shape[1]
-    every = max(1, count // _DRAWS)
-    thin = {name: each[:, ::every] for name, each in draws.items()}
-    flat = _flat(thin)
+    flat = _flat(draws)
     for name, changed in symmetry(flat).items():
         if np.array_equal(changed, flat[name]):
             continue
-        both = np.concatenate([thin[name], changed.reshape(thin[name].shape)])
+        both = np.concatenate([draws[name], changed.reshape(draws[name].shape)])
         if evidence.largest_r_hat(both) > most:
             return False
     return True
