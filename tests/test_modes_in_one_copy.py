@@ -27,8 +27,9 @@ from harness.user import sample
 from harness.user.given_evidence import evidence_from_fit
 from harness.user.mode_alone import ModesAlone
 from harness.user.modes import mode_table, still_elsewhere
+from harness.user.one_copy import InOneCopy
 from harness.user.other_modes import OtherModes, other_modes
-from harness.user.symmetrise import InOneCopy, symmetries_of, symmetrised
+from harness.user.symmetrise import symmetries_of, symmetrised
 
 assert stanli is not None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ from scipy.integrate import trapezoid
 from scipy.special import logsumexp
 from stan_density import stanli
 
+from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Severity
 from harness.evidence import LogEvidence, largest_r_hat
 from harness.fit import Fit, with_parameters
+from harness.model import Model
 from harness.modes.group import Group
+from harness.modes.permutations import Permutation
 from harness.modes.symmetries import equal
 from harness.temper import tempered_model
 from harness.user import sample
@@ -286,8 +290,14 @@ def test_the_evidence_of_a_fit_whose_chains_are_in_different_copies(program: Pat
 
 def tempered(path: Path, given: dict[str, Any]) -> Fit:
     """A tempered fit, of which the whole first chain has been moved to one copy."""
-    method, short = "collapsed_tempering", NUTS | {"warmup": 200, "draws": 200}
-    fit = sample(path, given, method=method, engine="stanli", budget=5, **short).fit
+    fit = sample(
+        path,
+        given,
+        method="collapsed_tempering",
+        engine="stanli",
+        budget=5,
+        **NUTS | {"warmup": 200, "draws": 200},
+    ).fit
     raw = fit.raw
     mu, w = (raw[name].to_numpy().copy() for name in ("mu", "w"))
     there = mu[0, :, 0] > mu[0, :, 1]
@@ -307,7 +317,7 @@ def test_tempered_draws_keep_their_weights(program: Path) -> None:
     first, before = made.fit.raw["mu"].to_numpy(), fit.raw["mu"].to_numpy()
     np.testing.assert_array_equal(np.sort(first, axis=2), np.sort(before, axis=2))
     first_is_less = np.sum(first[..., 0] < first[..., 1], axis=1)
-    # The border between the copies is not where the means are equal, above all at high temperatures.
+    # The border between copies is not where the means are equal, above all at high temperatures.
     assert np.all(np.abs(first_is_less - first.shape[1] // 2) < 0.1 * first.shape[1])
     assert np.all(before[0, :, 0] <= before[0, :, 1])
     apart = [each.expectation(lambda draws: abs(draws["mu"][..., 1] - draws["mu"][..., 0]))
@@ -324,7 +334,7 @@ def test_tempered_draws_keep_their_weights(program: Path) -> None:
 def test_densities_that_are_zero_are_the_same() -> None:
     """As those of draws at high temperatures may be."""
     here = np.array([-np.inf, -1e5])
-    assert equal(here, here + [0, 1e-4])
+    assert equal(here, here + np.array([0.0, 1e-4]))
     assert not equal(here, here[::-1])
     assert not equal(here[::-1], here)
 
@@ -355,6 +365,74 @@ def test_a_tempered_run_need_not_move_between_copies(program: Path) -> None:
     found = result.log_evidence
     assert found is not None
     assert abs(found.value - exact_log_evidence()) < 4 * found.mcse < 0.5
+
+
+PAIRS = """
+data { vector[6] y; }
+parameters { simplex[3] w; vector[3] mu; }
+model {
+  mu ~ normal(0, 5);
+  for (n in 1:6) {
+    vector[3] each = log(w);
+    for (k in 1:3) each[k] += normal_lpdf(y[n] | mu[k], 0.5);
+    target += log_sum_exp(each);
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Fit]:
+    """Two observations for each mean; the model, and a fit of it."""
+    path = tmp_path_factory.mktemp("pairs") / "pairs.stan"
+    path.write_text(PAIRS)
+    given = {"y": [-6.3, -5.8, -0.4, 0.3, 5.7, 6.4]}
+    fit = sample(path, given, method="nuts", engine="stanli", **NUTS).fit
+    return tempered_model(path, given), fit
+
+
+def in_orders(w: FloatArray, mu: FloatArray) -> dict[str, FloatArray]:
+    """Return draws of which each chain has the means in another order."""
+    orders = np.array([[0, 1, 2], [1, 2, 0], [2, 1, 0], [1, 0, 2]])
+    return {
+        name: np.stack([draws[:, order] for draws, order in zip(each, orders, strict=True)])
+        for name, each in {"w": w, "mu": mu}.items()
+    }
+
+
+def exact_draws() -> tuple[FloatArray, FloatArray]:
+    rng = np.random.default_rng(4)
+    w = rng.dirichlet([3, 3, 3], size=(4, NUTS["draws"]))
+    around = rng.normal(0, 0.5 / np.sqrt(2), size=(4, NUTS["draws"], 3))
+    return w, around + np.array([-6.05, -0.05, 6.05])
+
+
+def test_what_draws_do_not_need_makes_no_copies(pairs: tuple[Model, Fit]) -> None:
+    """Where each mean has two observations, shares alone may change places, which makes no copy."""
+    model, fit = pairs
+    fit = with_parameters(fit, in_orders(*exact_draws()))
+    found = symmetries_of(model, fit, most_seconds=20)
+    assert any(each.parameters == ("w",) for each in found.changes if isinstance(each, Permutation))
+    made = symmetrised(model, fit, found, seed=1)
+    assert made is not None
+    assert made.fit.tree.attrs[COPIES] == 6
+    assert "with w, mu in another order." in made.finding.sentence
+
+
+def test_a_change_that_only_holds_at_most_draws_is_left_out(pairs: tuple[Model, Fit]) -> None:
+    """Where two means are at one pair of observations, the shares matter."""
+    model, fit = pairs
+    w, mu = exact_draws()
+    fit = with_parameters(fit, in_orders(w, mu))
+    found = symmetries_of(model, fit, most_seconds=20)
+    w.sort(axis=2)  # as if chains did not move between orders of the shares
+    mu[:, -15:, 2] = mu[:, -15:, 1] + 0.1
+    fit = with_parameters(fit, in_orders(w, mu))
+    shares_first = sorted(found.changes, key=lambda each: "'mu'" in str(each))
+    assert "'mu'" not in str(shares_first[0])
+    made = symmetrised(model, fit, replace(found, changes=tuple(shares_first)), seed=1)
+    assert made is not None
+    assert made.fit.tree.attrs[COPIES] == 6
 
 
 AXIS = """

@@ -35,19 +35,14 @@ from harness.user.draw_prior import PRIOR_SHARE, prior_draws
 from harness.user.evidence import rough_integral, written_prior
 from harness.user.evidence_result import GivenEvidence
 from harness.user.given_fit import GivenDraws, read_given
+from harness.user.one_copy import InOneCopy, brought_to_one_copy
 from harness.user.other_modes import described, no_other_mode, other_modes
 from harness.user.prepare import prepare
 from harness.user.prior import PriorDraws
 from harness.user.program import UserProgram
 from harness.user.sample import sample
 from harness.user.scout import BUDGET, prior_constant
-from harness.user.symmetrise import (
-    InOneCopy,
-    brought_to_one_copy,
-    moves_freely,
-    symmetries_of,
-    symmetrised,
-)
+from harness.user.symmetrise import moves_freely, symmetries_of, symmetrised
 from harness.user.undefined import about_undefined, undefined_near
 
 Temper = Literal["no", "auto"]

@@ -25,7 +25,7 @@ from harness.seeds import derived_seed
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import unconstrained
 from harness.user.neighbourhood import Neighbourhood
-from harness.user.symmetrise import InOneCopy
+from harness.user.one_copy import InOneCopy
 
 _SETTINGS = NutsSettings(chains=4, warmup=300, draws=500, parallel_chains=2)
 _MOST_SECONDS = 10.0

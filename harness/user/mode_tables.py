@@ -26,10 +26,10 @@ from harness.user.modes import (
     no_modes,
     still_elsewhere,
 )
+from harness.user.one_copy import InOneCopy
 from harness.user.other_modes import OtherMode, OtherModes, no_other_mode
 from harness.user.program import UserProgram
 from harness.user.result import UserFit
-from harness.user.symmetrise import InOneCopy
 from harness.user.weigh import (
     Weighed,
     log_evidence_by_mass,

@@ -26,9 +26,9 @@ from harness.engine.nuts import NutsSettings
 from harness.errors import FAILURES, one_line
 from harness.fit import Fit
 from harness.user.compare import largest_r_hat, parameters_of
+from harness.user.one_copy import InOneCopy
 from harness.user.rounds import doubts_about_draws, severities
 from harness.user.steps import LEAST_SHARE, Steps
-from harness.user.symmetrise import InOneCopy
 
 TARGET_ACCEPT = 0.99
 """Acceptance rate that NUTS aims at where transitions diverge."""

@@ -34,8 +34,8 @@ from harness.user.climb_starts import starting_points
 from harness.user.mode_alone import ModesAlone
 from harness.user.narrow_peaks import FEWEST_POINTS, POINTS, WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
+from harness.user.one_copy import InOneCopy
 from harness.user.peaked_lengths import PeakedLengths
-from harness.user.symmetrise import InOneCopy
 
 LEAST_MASS, LEAST_SHOWN = 0.01, 1e-3
 """Mass of a mode, as a share of that of the draws, from which on it matters, and from which on it

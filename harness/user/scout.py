@@ -34,10 +34,10 @@ from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.legs import CLOSE, Leg, fitted_gaussian, run_leg
+from harness.user.one_copy import InOneCopy
 from harness.user.prior import PriorDraws, known_integral, over_prior
 from harness.user.settled import settles
 from harness.user.short import ShortRuns
-from harness.user.symmetrise import InOneCopy
 
 WIDER, NEAR = (2.0, 3.0), (1.2, 2.0)
 """How much wider than draws of NUTS the Gaussian bases are, for the search and for the near leg.

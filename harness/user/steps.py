@@ -33,13 +33,14 @@ from harness.user.judge import shortened
 from harness.user.mode_tables import ModeTables
 from harness.user.modes import mode_findings
 from harness.user.nested import nested_sampling
+from harness.user.one_copy import InOneCopy
 from harness.user.parallel import References, parallel_tempering
 from harness.user.prior import PRIOR, PriorDraws, log_prior_integral, prior_attributes
 from harness.user.program import UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
 from harness.user.scout import FoundPath, Scouted
-from harness.user.symmetrise import InOneCopy, Symmetrised, symmetries_of, symmetrised
+from harness.user.symmetrise import Symmetrised, symmetries_of, symmetrised
 from harness.user.tempered_form import Tempered, TemperedForm
 from harness.user.undefined import about_overflow, about_undefined, undefined_near
 from harness.user.unfinished import Stage, Unfinished

@@ -17,26 +17,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from harness import evidence
 from harness.arrays import FloatArray
-from harness.diagnosis import R_HAT_PROBLEM, R_HAT_WARNING, Finding, Severity
-from harness.engine.batched import BatchedDensity
-from harness.engine.cores import cores
-from harness.errors import HarnessError
-from harness.evidence import LogEvidence
+from harness.diagnosis import R_HAT_WARNING, Finding, Severity
 from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
-from harness.modes.group import Group, OneCopy, copy_around, generated_group
+from harness.modes.group import Group, generated_group
 from harness.modes.permutations import Values
 from harness.modes.symmetries import Symmetries, Symmetry, equal, find_symmetries
 from harness.user.compare import parameters_of
+from harness.user.one_copy import (
+    InOneCopy,
+    all_drawn,
+    all_raw,
+    brought_to_one_copy,
+    density_of,
+    flattened,
+    heights,
+    shape_of,
+    spread_rows,
+)
 from harness.user.prior import PRIOR
 from harness.user.rounds import doubts_about_draws
 
@@ -71,102 +77,6 @@ class Symmetrised(NamedTuple):
     finding: Finding
 
 
-@dataclass(frozen=True)
-class InOneCopy:
-    """A density on one copy only, with draws there.
-
-    Attributes
-    ----------
-    density
-        The program's.
-    copy
-        Which copy.
-    draws
-        Draws in it by parameter, shape (chains, draws, ...).
-    points
-        The same on the unconstrained space, shape (chains, draws, D).
-    r_hat
-        Largest R-hat of these.
-    """
-
-    density: BatchedDensity
-    copy: OneCopy
-    draws: Values
-    points: FloatArray
-    r_hat: float
-
-    def __call__(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
-        """Return log densities (n,), -inf in other copies, and gradients (n, D)."""
-        at = np.asarray(points, dtype=np.float64)
-        value, gradient = self.density(at)
-        return self._within(value, at), gradient
-
-    def values(self, points: npt.ArrayLike, /) -> FloatArray:
-        """Return log densities (n,) alone."""
-        at = np.asarray(points, dtype=np.float64)
-        return self._within(self.density.values(at), at)
-
-    def _within(self, value: FloatArray, at: FloatArray) -> FloatArray:
-        """Set log densities (n,) at points (n, D) to -inf in other copies."""
-        finite = np.isfinite(value)
-        rows = self.copy.group.rows(self.density.constrain(at[finite]))
-        value[finite] = np.where(self.copy.nearest(rows) == 0, value[finite], -np.inf)
-        return value
-
-    @property
-    def copies(self) -> int:
-        """Number of copies, in each of which the density has the same integral."""
-        return len(self.copy.group)
-
-    def spread(self, values: Values, seed: int) -> dict[str, FloatArray]:
-        """Return other draws, or particles, spread over all copies.
-
-        Parameters
-        ----------
-        values
-            By parameter, shape (chains, draws, ...).
-        seed
-            Seed of the choice among copies.
-        """
-        shape = next(iter(values.values())).shape[:2]
-        rows = self.copy.brought(self.copy.group.rows(_flat(values)))
-        spread = _spread(self.copy.group, rows, shape, seed)
-        return {name: spread[name].reshape(each.shape) for name, each in values.items()}
-
-    def part_of(self, whole: LogEvidence) -> LogEvidence:
-        """Return the log integral in this copy, given that of the density in all of them."""
-        return whole.minus(LogEvidence(float(np.log(self.copies)), 0.0))
-
-    def brought(self, points: FloatArray) -> FloatArray:
-        """Return other points of the unconstrained space, shape (..., D), brought to this copy.
-
-        One that lies at the edge of the support, so that it has no image, stays where it is.
-        """
-        brought = points.reshape(-1, points.shape[-1]).copy()
-        group = self.copy.group
-        rows = group.rows(self.density.constrain(brought))
-        elements = self.copy.nearest(rows)
-        elsewhere = np.flatnonzero(elements != 0)
-        if elsewhere.size:
-            images = group.values(group.applied(elements[elsewhere], rows[elsewhere]))
-            brought[elsewhere] = self._unconstrained(images, brought[elsewhere])
-        return brought.reshape(points.shape)
-
-    def _unconstrained(self, values: Values, otherwise: FloatArray) -> FloatArray:
-        """Return the points of draws (n, ...) by parameter; others (n, D) where there are none."""
-        try:
-            found = self.density.unconstrain_draws(values, lengths="one")
-        except HarnessError:
-            if len(otherwise) == 1:
-                return otherwise
-            each = [
-                self._unconstrained({name: v[k : k + 1] for name, v in values.items()}, point[None])
-                for k, point in enumerate(otherwise)
-            ]
-            return np.concatenate(each)
-        return np.where(np.all(np.isfinite(found), axis=1)[:, None], found, otherwise)
-
-
 def symmetries_of(model: Model, fit: Fit, *, most_seconds: float) -> Symmetries:
     """Return the changes of parameters that leave a model's density, at some draws of it.
 
@@ -179,11 +89,11 @@ def symmetries_of(model: Model, fit: Fit, *, most_seconds: float) -> Symmetries:
     most_seconds
         Seconds of wall time after which no further changes are tried.
     """
-    density = _density(model)
-    draws = _drawn(fit, density)
+    density = density_of(model)
+    draws = all_drawn(fit, density)
     chains, count = next(iter(draws.values())).shape[:2]
     every = max(1, chains * count // _POINTS)
-    some = {name: each[::every] for name, each in _flat(draws).items()}
+    some = {name: each[::every] for name, each in flattened(draws).items()}
     return find_symmetries(density, density.unconstrain_draws(some), most_seconds=most_seconds)
 
 
@@ -224,7 +134,8 @@ def symmetrised(
 
 def _spread_by(model: Model, fit: Fit, symmetries: Symmetries, seed: int) -> Symmetrised | None:
     """Spread draws over the copies of some changes between which the chains do not move."""
-    group = _needed_group(symmetries, _drawn(fit, _density(model)), doubts_about_draws(fit), seed)
+    draws = all_drawn(fit, density_of(model))
+    group = _needed_group(symmetries, draws, doubts_about_draws(fit), seed)
     return None if group is None else _spread_over(model, fit, group, seed, before=False)
 
 
@@ -235,10 +146,10 @@ def _spread_over(
     one = brought_to_one_copy(model, fit, group)
     if one is None:
         return None
-    raw, drawn = _raw(fit, one.density), parameters_of(fit)
-    rows, shape = group.rows(_flat(raw)), _shape(raw)
-    values = _spread(group, one.copy.brought(rows), shape, seed)
-    if not _are_copies(model, fit, _flat(raw), values):
+    raw, drawn = all_raw(fit, one.density), parameters_of(fit)
+    rows, shape = group.rows(flattened(raw)), shape_of(raw)
+    values = spread_rows(group, one.copy.brought(rows), shape, seed)
+    if not _are_copies(model, fit, flattened(raw), values):
         return None
     spread = {name: values[name].reshape(raw[name].shape) for name in drawn}
     made = with_parameters(fit, spread, seed=seed)
@@ -251,15 +162,15 @@ def _are_copies(model: Model, fit: Fit, values: Values, images: Values) -> bool:
 
     Where they follow a path, that goes for the prior as well.
     """
-    densities = [_density(model), *([_density(model, PRIOR)] if fit.follows_path else [])]
-    return all(equal(_heights(each, values), _heights(each, images)) for each in densities)
+    densities = [density_of(model), *([density_of(model, PRIOR)] if fit.follows_path else [])]
+    return all(equal(heights(each, values), heights(each, images)) for each in densities)
 
 
 def _holding(model: Model, fit: Fit, changes: Sequence[Symmetry]) -> tuple[Symmetry, ...]:
     """Return the changes that leave the density at many raw draws of a fit."""
-    raw = _raw(fit, _density(model))
-    every = max(1, math.prod(_shape(raw)) // _MANY_POINTS)
-    some = {name: each[::every] for name, each in _flat(raw).items()}
+    raw = all_raw(fit, density_of(model))
+    every = max(1, math.prod(shape_of(raw)) // _MANY_POINTS)
+    some = {name: each[::every] for name, each in flattened(raw).items()}
     return tuple(each for each in changes if _are_copies(model, fit, some, each(some)))
 
 
@@ -272,7 +183,7 @@ def _needed_group(
     another order of shares that are all alike.
     """
     most = R_HAT_WARNING if doubts else _MIXED
-    every = max(1, _shape(draws)[1] // _DRAWS)
+    every = max(1, shape_of(draws)[1] // _DRAWS)
     thin = {name: each[:, ::every] for name, each in draws.items()}
     group: Group | None = None
     needed: tuple[Symmetry, ...] = ()
@@ -282,93 +193,14 @@ def _needed_group(
             group = generated_group(replace(symmetries, changes=needed))
             if group is None:
                 return None
-            spread = _spread(group, group.rows(_flat(thin)), _shape(thin), seed)
+            spread = spread_rows(group, group.rows(flattened(thin)), shape_of(thin), seed)
             thin = {name: spread[name].reshape(drawn.shape) for name, drawn in thin.items()}
     return group
 
 
-def _shape(values: Values) -> tuple[int, int]:
-    """Return the numbers of chains and of draws in each."""
-    chains, draws = next(iter(values.values())).shape[:2]
-    return chains, draws
-
-
-def brought_to_one_copy(model: Model, fit: Fit, group: Group) -> InOneCopy | None:
-    """Bring draws to one copy; None if there are no others, or the chains disagree in it.
-
-    Parameters
-    ----------
-    model
-        The tempered model.
-    fit
-        Unweighted draws.
-    group
-        Leaves the model's density.
-    """
-    if len(group) < 2:
-        return None
-    density = _density(model)
-    draws = _drawn(fit, density)
-    shape, flat = _shape(draws), _flat(draws)
-    rows, height = group.rows(flat), _heights(density, flat)
-    copy = copy_around(group, rows, rows[height.argmax()])
-    brought = copy.brought(rows)
-    r_hat = evidence.largest_r_hat(brought.reshape(*shape, -1))
-    one = group.values(brought)
-    if not (r_hat <= R_HAT_PROBLEM and equal(height, _heights(density, one))):
-        return None
-    return InOneCopy(
-        density,
-        copy,
-        {name: each.reshape(draws[name].shape) for name, each in one.items()},
-        density.unconstrain_draws(one).reshape(*shape, -1),
-        r_hat,
-    )
-
-
-def _heights(density: BatchedDensity, values: Values) -> FloatArray:
-    """Return log densities of draws (n, ...) by parameter, with lengths 1 behind unit vectors."""
-    return density.values(density.unconstrain_draws(values, lengths="one"))
-
-
-def _density(model: Model, variant: str = "target") -> BatchedDensity:
-    return BatchedDensity(model.program(variant), model.data, threads=cores())
-
-
-def _drawn(fit: Fit, density: BatchedDensity) -> dict[str, FloatArray]:
-    """Return all parameters of a fit, shape (chains, draws, ...), with those without entries."""
-    return _with_empty(parameters_of(fit), density)
-
-
-def _raw(fit: Fit, density: BatchedDensity) -> dict[str, FloatArray]:
-    """Return the same of its raw draws."""
-    raw = fit.raw
-    drawn = {n: raw[n].transpose("chain", "draw", ...).to_numpy() for n in fit.parameters}
-    return _with_empty(drawn, density)
-
-
-def _with_empty(drawn: Mapping[str, FloatArray], density: BatchedDensity) -> dict[str, FloatArray]:
-    shape = next(iter(drawn.values())).shape[:2]
-    return {
-        name: drawn.get(name, np.empty((*shape, *size))) for name, size in density.shapes.items()
-    }
-
-
-def _flat(values: Values) -> dict[str, FloatArray]:
-    """Return draws (chains, draws, ...) one after the other, shape (n, ...)."""
-    return {name: each.reshape(-1, *each.shape[2:]) for name, each in values.items()}
-
-
-def _spread(
-    group: Group, in_one_copy: FloatArray, shape: tuple[int, ...], seed: int
-) -> dict[str, FloatArray]:
-    """Return rows of one copy, each moved to one that is chosen at random, by parameter."""
-    return group.values(group.applied(_balanced(len(group), shape, seed), in_one_copy))
-
-
 def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray], most: float) -> bool:
     """Whether R-hat of draws (chains, draws, ...) and their images together is at most that."""
-    flat = _flat(draws)
+    flat = flattened(draws)
     for name, changed in symmetry(flat).items():
         if np.array_equal(changed, flat[name]):
             continue
@@ -376,17 +208,6 @@ def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray], most: float) 
         if evidence.largest_r_hat(both) > most:
             return False
     return True
-
-
-def _balanced(count: int, shape: tuple[int, ...], seed: int) -> npt.NDArray[np.intp]:
-    """Return a copy for each draw, every one as often in each chain as another, but for one."""
-    rng = np.random.default_rng([seed, 17])
-    chains, draws = shape
-    copies = [
-        rng.permutation(np.resize(rng.permutation(count), draws).astype(np.intp))
-        for _ in range(chains)
-    ]
-    return np.concatenate(copies)
 
 
 def moves_freely(in_one_copy: InOneCopy) -> Finding:
