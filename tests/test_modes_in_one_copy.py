@@ -30,6 +30,7 @@ from harness.user.modes import mode_table, still_elsewhere
 from harness.user.one_copy import InOneCopy
 from harness.user.other_modes import OtherModes, other_modes
 from harness.user.symmetrise import symmetries_of, symmetrised
+from harness.user.weigh import weighed_by_mass
 
 assert stanli is not None
 
@@ -87,8 +88,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def drawn() -> Fit:
-    """Draws whose z is below 0, each chain with another order of the groups."""
+def drawn(*, above: float = 0.0) -> Fit:
+    """Draws, each chain with another order of the groups, and a share of them with z above 0."""
     rng = np.random.default_rng(4)
     precision = 3 / 0.25 + 1 / 25
     means = Y.reshape(4, 3).sum(axis=1) / 0.25 / precision
@@ -96,6 +97,7 @@ def drawn() -> Fit:
     for chain in range(4):
         mu[chain] = mu[chain][:, rng.permutation(4)]
     z = rng.normal(-FAR / 1.01, 1.01**-0.5, (4, 500))
+    z[rng.random(z.shape) < above] += 2 * FAR / 1.01
     return build_fit(
         posterior={"mu": mu, "z": z},
         extended=None,
@@ -105,9 +107,9 @@ def drawn() -> Fit:
     )
 
 
-def below(model: Model) -> tuple[Fit, InOneCopy, BatchedDensity]:
+def below(model: Model, *, above: float = 0.0) -> tuple[Fit, InOneCopy, BatchedDensity]:
     """The same draws spread over all copies, one of these, and the density."""
-    fit = drawn()
+    fit = drawn(above=above)
     found = symmetries_of(model, fit, most_seconds=20)
     made = symmetrised(model, fit, found, seed=1)
     assert made is not None
@@ -178,6 +180,31 @@ def test_the_table_has_the_modes_of_one_copy(program: Path) -> None:
     assert 0 < error < 0.02
     assert abs(share - exact) < 4 * error
     assert ModeTable.from_json(table.as_json()) == table
+
+
+def test_draws_are_weighed_by_the_masses_in_one_copy(program: Path) -> None:
+    """Half of the draws have z above 0, where 0.3 of the mass is."""
+    model = tempered_model(program, data(FAR))
+    fit, one, _ = below(model, above=0.5)
+    found, _ = mode_table(
+        model, fit, {}, None, None, total=None, in_one_copy=one, most_seconds=60, seed=1
+    )
+    assert not isinstance(found, Exception)
+    made = weighed_by_mass(model, fit, found, in_one_copy=one, seed=1)
+    assert made is not None
+    parts = log_mass_of_z(FAR)
+    exact = float(np.exp(parts[1] - logsumexp(parts)))
+    share, mcse = made.fit.expectation(lambda draws: draws["z"] > 0)
+    assert 0 < mcse < 0.02
+    assert abs(share - exact) < 4 * mcse
+    assert made.table.copies == COPIES
+    assert sorted(each.probability for each in made.table.modes)[0] == pytest.approx(share)
+    whole = log_mass_of_labels() + float(logsumexp(parts))
+    assert 0 < made.log_integral.mcse < 0.05
+    assert abs(made.log_integral.value - whole) < 4 * made.log_integral.mcse
+    # In every copy, in whichever a draw is.
+    mu = made.fit.posterior["mu"].to_numpy()
+    assert np.unique(np.argsort(mu, axis=2).reshape(-1, 4), axis=0).shape == (COPIES, 4)
 
 
 def test_peaks_that_were_found_before_are_brought_to_the_copy(program: Path) -> None:
@@ -269,6 +296,9 @@ class Halves:
     def brought(self, points: FloatArray, /) -> FloatArray:
         sign: FloatArray = np.where(points[..., :1] > 0, 1.0, -1.0)
         return sign * points
+
+    def within(self, log_density: FloatArray, points: FloatArray, /) -> FloatArray:
+        return np.where(points[:, 0] > 0, log_density, -np.inf)
 
 
 def test_climbs_that_end_in_another_copy_lead_to_the_mode_of_this_one() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.errors import SamplingError
@@ -98,8 +99,7 @@ def find_modes(
         default that is not known.
     in_one_copy
         The copy that the draws of all methods are in, if the posterior has more copies than the
-        table shall list.  Modes with draws are not weighed by their masses then, because a mode may
-        reach into the next copy.
+        table shall list.  Masses of modes are those within it.
     most_seconds
         Seconds of wall time after which it gives up.  If a density is slow, fewer climbs are made.
     seed
@@ -149,7 +149,7 @@ class _Finder:
         ]
         values = [self._target.constrain(each) for each in inside]
         modes = [self._mode(k, found, each) for k, each in enumerate(values)]
-        unseen, weighed = "", dict[int, ShareByMass]()
+        unseen = ""
         if self._in_one_copy is None:
             copies = CopiesAmong(
                 self._target,
@@ -157,7 +157,7 @@ class _Finder:
                 self._target.most_seconds,
             )
             modes, unseen = copies.marked(modes), copies.unseen()
-            weighed = self._weighed(modes, found)
+        weighed = self._weighed(modes, found)
         modes, left = weigh_lacking(
             *(modes, regions, inside, rows, self._target), masses=self._masses, seed=self._seed
         )
@@ -274,6 +274,12 @@ class _Finder:
         names = {name for _, name in best}
         return tuple(name for _, name in scores if name in names)
 
+    def _listed(self, points: npt.ArrayLike, /) -> tuple[FloatArray, FloatArray]:
+        """Return log densities and gradients in what the table lists: everything, or one copy."""
+        value, gradient = self._target(points)
+        one = self._in_one_copy
+        return value if one is None else one.within(value, np.asarray(points)), gradient
+
     def _weighed(self, modes: Sequence[Mode], found: Regions) -> dict[int, ShareByMass]:
         """Return probabilities by their masses of modes that the final draws are in."""
         rows = self._rows
@@ -285,7 +291,7 @@ class _Finder:
         return shares_by_mass(
             {k: found.regions[k].peak for k in drawn[:_MOST_WEIGHED]},
             *(rows.points[rows.final], found.labels[rows.final], rows.final_weights),
-            self._target,
+            self._listed,
             scale=rows.scale,
             error_of_sum=rows.error_of_sum,
             families=[[number - 1 for number in each] for each in families_of(modes).values()],

@@ -64,3 +64,6 @@ class OneOfMany(Protocol):
 
     def brought(self, points: FloatArray, /) -> FloatArray:
         """Return points (..., D), each brought to this copy."""
+
+    def within(self, log_density: FloatArray, points: FloatArray, /) -> FloatArray:
+        """Return log densities (n,) at points (n, D), with -inf in other copies."""

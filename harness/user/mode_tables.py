@@ -62,8 +62,8 @@ class ModeTables:
         Modes where climbs from other starting points ended and no method had draws, once the first
         table has been made.
     found
-        The modes of the result that the last table was made of, by which its draws may be weighed;
-        None if the table is of one of many copies.
+        The modes of the result that the last table was made of, in each of which NUTS can run; None
+        if the table is of one of many copies.
     """
 
     program: UserProgram
@@ -102,10 +102,10 @@ class ModeTables:
             tolerate(error, "The table of modes failed.")
             remember(result.fit, [no_modes(error)])
             return result
-        table, told, weighed = found.table, [], None
+        table, told = found.table, []
         if self.one_of_many is None:
             self.found = found
-            weighed = self._weighed(result.fit, found)
+        weighed = self._weighed(result.fit, found)
         if weighed is not None:
             result = replace(result, fit=weighed.fit)
             self.made_of(result)
@@ -159,7 +159,13 @@ class ModeTables:
         """Weigh a fit's modes by their masses; None if that is impossible or no better."""
         try:
             with self.clock.timed("modes"):
-                return weighed_by_mass(self.program.model, fit, found, seed=self.seed)
+                return weighed_by_mass(
+                    self.program.model,
+                    fit,
+                    found,
+                    in_one_copy=self.one_of_many,
+                    seed=self.seed,
+                )
         except Exception as error:  # the draws and the table are there even so
             tolerate(error, "Modes could not be weighed.")
             return None

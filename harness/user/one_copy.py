@@ -51,18 +51,19 @@ class InOneCopy:
         """Return log densities (n,), -inf in other copies, and gradients (n, D)."""
         at = np.asarray(points, dtype=np.float64)
         value, gradient = self.density(at)
-        return self._within(value, at), gradient
+        return self.within(value, at), gradient
 
     def values(self, points: npt.ArrayLike, /) -> FloatArray:
         """Return log densities (n,) alone."""
         at = np.asarray(points, dtype=np.float64)
-        return self._within(self.density.values(at), at)
+        return self.within(self.density.values(at), at)
 
-    def _within(self, value: FloatArray, at: FloatArray) -> FloatArray:
-        """Set log densities (n,) at points (n, D) to -inf in other copies."""
-        finite = np.isfinite(value)
-        rows = self.copy.group.rows(self.density.constrain(at[finite]))
-        value[finite] = np.where(self.copy.nearest(rows) == 0, value[finite], -np.inf)
+    def within(self, log_density: FloatArray, points: FloatArray, /) -> FloatArray:
+        """Return log densities (n,) at points (n, D), with -inf in other copies."""
+        finite = np.isfinite(log_density)
+        rows = self.copy.group.rows(self.density.constrain(points[finite]))
+        value = np.full_like(log_density, -np.inf)
+        value[finite] = np.where(self.copy.nearest(rows) == 0, log_density[finite], -np.inf)
         return value
 
     @property
@@ -88,6 +89,10 @@ class InOneCopy:
     def part_of(self, whole: LogEvidence) -> LogEvidence:
         """Return the log integral in this copy, given that of the density in all of them."""
         return whole.minus(LogEvidence(float(np.log(self.copies)), 0.0))
+
+    def whole_of(self, part: LogEvidence) -> LogEvidence:
+        """Return the log integral in all copies, given that in this one."""
+        return part.plus(LogEvidence(float(np.log(self.copies)), 0.0))
 
     def brought(self, points: FloatArray) -> FloatArray:
         """Return other points of the unconstrained space, shape (..., D), brought to this copy.

@@ -26,6 +26,7 @@ from harness.modes import FoundModes, ModeTable
 from harness.modes.rows import NO_WEIGHT
 from harness.user.compare import unconstrained
 from harness.user.in_which_mode import InWhichMode
+from harness.user.one_copy import InOneCopy
 from harness.user.peaked_lengths import PeakedLengths
 from harness.user.prior import log_prior_integral
 from harness.user.two_estimates import agree, explaining
@@ -58,7 +59,14 @@ class Weighed(NamedTuple):
     """What that has changed."""
 
 
-def weighed_by_mass(model: Model, fit: Fit, found: FoundModes, *, seed: int) -> Weighed | None:
+def weighed_by_mass(
+    model: Model,
+    fit: Fit,
+    found: FoundModes,
+    *,
+    in_one_copy: InOneCopy | None = None,
+    seed: int,
+) -> Weighed | None:
     """Weigh a fit's modes by their masses; None if that is impossible or no better.
 
     Parameters
@@ -69,6 +77,8 @@ def weighed_by_mass(model: Model, fit: Fit, found: FoundModes, *, seed: int) -> 
         The final draws.
     found
         Their modes.
+    in_one_copy
+        The copy of the posterior that the modes are in; by default, they are everywhere.
     seed
         Seed of the choice among weighted draws.
     """
@@ -77,13 +87,18 @@ def weighed_by_mass(model: Model, fit: Fit, found: FoundModes, *, seed: int) -> 
     strata = _strata(found)
     if strata is None:
         return None
-    mode = _modes_of_draws(model, fit, found)
+    mode = _modes_of_draws(model, fit, found, in_one_copy)
     table = _table(found.table, strata)
     made = weigh_modes(fit, mode, strata.probability, strata.log_error, seed=seed)
-    return Weighed(made, table, strata.log_integral, changed_shares(found.table, table))
+    whole = strata.log_integral
+    if in_one_copy is not None:
+        whole = in_one_copy.whole_of(whole)
+    return Weighed(made, table, whole, changed_shares(found.table, table))
 
 
-def _modes_of_draws(model: Model, fit: Fit, found: FoundModes) -> npt.NDArray[np.intp]:
+def _modes_of_draws(
+    model: Model, fit: Fit, found: FoundModes, in_one_copy: InOneCopy | None
+) -> npt.NDArray[np.intp]:
     """Return the mode of each raw draw.
 
     Draws that hardly count, as those of a tempered run far from the target, may be in any.
@@ -97,6 +112,8 @@ def _modes_of_draws(model: Model, fit: Fit, found: FoundModes) -> npt.NDArray[np
     density = PeakedLengths(BatchedDensity(model.program("target"), model.data, threads=cores()))
     points = unconstrained(values, 1, density)
     finite = np.isfinite(points).all(axis=1)
+    if in_one_copy is not None:
+        points[finite] = in_one_copy.brought(points[finite])
     mode = np.zeros(weight.size, dtype=np.intp)
     mode[rows[finite]] = InWhichMode(found).of(points[finite])
     return mode.reshape(fit.log_weight.shape)
