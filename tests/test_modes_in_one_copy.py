@@ -18,15 +18,18 @@ from test_modes import Plain, mixture, visits
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
-from harness.fit import Fit, build_fit
+from harness.engine.nuts import NutsSettings
+from harness.fit import Fit, build_fit, weigh_modes
 from harness.model import Model
-from harness.modes import ModeTable
+from harness.modes import FoundModes, ModeTable
 from harness.modes.find import find_modes
 from harness.temper import tempered_model
 from harness.user import sample
 from harness.user.given_evidence import evidence_from_fit
+from harness.user.in_modes import nuts_in_modes
 from harness.user.mode_alone import ModesAlone
 from harness.user.modes import mode_table, still_elsewhere
+from harness.user.one_copy import COPIES as COPIES_OF_DRAWS
 from harness.user.one_copy import InOneCopy
 from harness.user.other_modes import OtherModes, other_modes
 from harness.user.symmetrise import symmetries_of, symmetrised
@@ -182,14 +185,42 @@ def test_the_table_has_the_modes_of_one_copy(program: Path) -> None:
     assert ModeTable.from_json(table.as_json()) == table
 
 
-def test_draws_are_weighed_by_the_masses_in_one_copy(program: Path) -> None:
-    """Half of the draws have z above 0, where 0.3 of the mass is."""
-    model = tempered_model(program, data(FAR))
+def in_both(model: Model) -> tuple[Fit, InOneCopy, FoundModes]:
+    """Draws of which half have z above 0, one copy, and the modes there."""
     fit, one, _ = below(model, above=0.5)
     found, _ = mode_table(
         model, fit, {}, None, None, total=None, in_one_copy=one, most_seconds=60, seed=1
     )
     assert not isinstance(found, Exception)
+    return fit, one, found
+
+
+def test_nuts_in_each_mode_of_one_copy_is_spread_over_all(program: Path) -> None:
+    model = tempered_model(program, data(FAR))
+    _, one, found = in_both(model)
+    nuts = NutsSettings(chains=4, warmup=300, draws=500, parallel_chains=2)
+    made = nuts_in_modes(model, found, nuts, in_one_copy=one, most_seconds=60, seed=1)
+    parts = log_mass_of_z(FAR)
+    whole = log_mass_of_labels() + float(logsumexp(parts))
+    assert 0 < made.log_integral.mcse < 0.05
+    assert abs(made.log_integral.value - whole) < 4 * made.log_integral.mcse
+    fit = weigh_modes(made.fit, made.basin, made.probability, made.log_error, seed=1)
+    share, mcse = fit.expectation(lambda draws: draws["z"] > 0)
+    assert 0 < mcse < 0.03
+    assert abs(share - float(np.exp(parts[1] - logsumexp(parts)))) < 4 * mcse
+    assert fit.tree.attrs[COPIES_OF_DRAWS] == COPIES
+    mu = fit.posterior["mu"].to_numpy()
+    orders, counts = np.unique(np.argsort(mu, axis=2).reshape(-1, 4), axis=0, return_counts=True)
+    assert len(orders) == COPIES
+    # Each copy has as many raw draws as another; by their weights these are draws of a multinomial.
+    expected = counts.sum() / COPIES
+    assert np.all(np.abs(counts - expected) < 6 * np.sqrt(expected))
+
+
+def test_draws_are_weighed_by_the_masses_in_one_copy(program: Path) -> None:
+    """Half of the draws have z above 0, where 0.3 of the mass is."""
+    model = tempered_model(program, data(FAR))
+    fit, one, found = in_both(model)
     made = weighed_by_mass(model, fit, found, in_one_copy=one, seed=1)
     assert made is not None
     parts = log_mass_of_z(FAR)

@@ -23,10 +23,10 @@ from harness.user.nuts_again import (
     improved,
     with_smaller_steps,
 )
+from harness.user.one_copy import COPIES
 from harness.user.prepare import prepare
 from harness.user.rounds import doubts_about_draws
 from harness.user.steps import LEAST_SHARE, Steps
-from harness.user.symmetrise import COPIES
 from harness.user.unfinished import Unfinished
 
 assert stanli is not None

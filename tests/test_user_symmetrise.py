@@ -25,8 +25,9 @@ from harness.temper import tempered_model
 from harness.user import sample
 from harness.user.bridged import bridged
 from harness.user.given_evidence import evidence_from_fit
+from harness.user.one_copy import COPIES
 from harness.user.rounds import doubts_about_draws
-from harness.user.symmetrise import COPIES, Symmetrised, symmetries_of, symmetrised
+from harness.user.symmetrise import Symmetrised, symmetries_of, symmetrised
 
 assert stanli is not None
 

@@ -3,7 +3,9 @@
 Where modes are known, but no method gives enough draws of all of them, each can be sampled by
 itself: NUTS that starts in a mode stays in it, and a bridge from its draws tells the integral of
 the density over it.  The bridge's proposal is fitted to these draws, far from other modes.  Modes
-that NUTS does move between, as along a ring, are one basin, which is sampled as a whole.
+that NUTS does move between, as along a ring, are one basin, which is sampled as a whole.  Where the
+posterior has many copies, modes are those of one copy, to which draws are brought, and all draws
+are spread over the copies in the end.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from harness.seeds import derived_seed
 from harness.user.compare import unconstrained
 from harness.user.in_which_mode import InWhichMode
 from harness.user.mode_alone import mass_by_bridge
+from harness.user.one_copy import COPIES, InOneCopy
 from harness.user.peaked_lengths import PeakedLengths
 
 METHOD = "nuts_in_modes"
@@ -75,6 +78,8 @@ class InModes(NamedTuple):
     """Basin of each draw, from 0, shape (chains, draws)."""
     basins: Sequence[Basin]
     """What each of them is."""
+    copies: int = 1
+    """Number of copies of the posterior, if basins are those of one copy."""
 
     @property
     def probability(self) -> FloatArray:
@@ -88,10 +93,10 @@ class InModes(NamedTuple):
 
     @property
     def log_integral(self) -> LogEvidence:
-        """Log of the integral of the density over all basins."""
+        """Log of the integral of the density over all basins, in all copies."""
         value = np.logaddexp.reduce([each.log_mass.value for each in self.basins])
         error = np.sqrt(np.square(self.probability * self.log_error).sum())
-        return LogEvidence(float(value), float(error))
+        return LogEvidence(float(value + np.log(self.copies)), float(error))
 
     @property
     def of_modes(self) -> dict[int, tuple[float, float]]:
@@ -154,6 +159,7 @@ def nuts_in_modes(
     found: FoundModes,
     nuts: NutsSettings,
     *,
+    in_one_copy: InOneCopy | None = None,
     usual: float | None = None,
     most_seconds: float,
     seed: int,
@@ -171,6 +177,8 @@ def nuts_in_modes(
         Its modes.
     nuts
         Settings of the run in each mode, which is shorter if there is no time.
+    in_one_copy
+        The copy of the posterior that the modes are in; by default, they are everywhere.
     usual
         Gradients that an iteration of NUTS took in these modes before; None if that is not known.
     most_seconds
@@ -188,16 +196,22 @@ def nuts_in_modes(
     if not 2 <= len(chosen) <= MOST_MODES:
         raise SamplingError(f"there are {len(chosen)} modes, and not 2 to {MOST_MODES}")
     began = time.perf_counter()
-    runs = _Runs(model, found, nuts, usual, most_seconds, seed)
+    runs = _Runs(model, found, nuts, in_one_copy, usual, most_seconds, seed)
     made = runs.in_basins(chosen)
     if len(made) < 2:
         raise SamplingError("NUTS stays in one mode only, or moves between all")
     seconds = time.perf_counter() - began
-    return _together(model, runs.density.engine, made, nuts, seconds, seed)
+    return _together(model, runs.density.engine, made, in_one_copy, nuts, seconds, seed)
 
 
 def beside_masses(
-    model: Model, found: FoundModes, nuts: NutsSettings, *, most_seconds: float, seed: int
+    model: Model,
+    found: FoundModes,
+    nuts: NutsSettings,
+    *,
+    in_one_copy: InOneCopy | None = None,
+    most_seconds: float,
+    seed: int,
 ) -> ModeTable:
     """Return a table of modes with probabilities by short runs in each beside those by the draws.
 
@@ -206,7 +220,7 @@ def beside_masses(
 
     Parameters
     ----------
-    model, found, nuts, most_seconds, seed
+    model, found, nuts, in_one_copy, most_seconds, seed
         As for :func:`nuts_in_modes`.
 
     Returns
@@ -221,7 +235,9 @@ def beside_masses(
         chains=_SHORT.chains,
     )
     try:
-        made = nuts_in_modes(model, found, short, most_seconds=most_seconds, seed=seed)
+        made = nuts_in_modes(
+            *(model, found, short), in_one_copy=in_one_copy, most_seconds=most_seconds, seed=seed
+        )
     except FAILURES:
         return found.table
     return made.compared(found.table)
@@ -247,12 +263,13 @@ class _Runs:
         model: Model,
         found: FoundModes,
         nuts: NutsSettings,
+        in_one_copy: InOneCopy | None,
         usual: float | None,
         most_seconds: float,
         seed: int,
     ) -> None:
         self.density = BatchedDensity(model.program("target"), model.data, threads=cores())
-        self._usual = usual
+        self._in_one_copy, self._usual = in_one_copy, usual
         self._model, self._found, self._seed = model, found, seed
         self._nuts = replace(nuts, warmup=min(nuts.warmup, _WARMUP))
         self._known, self._peaked = InWhichMode(found), PeakedLengths(self.density)
@@ -315,8 +332,7 @@ class _Runs:
         told = f"mode{'s' * (len(numbers) > 1)} {listed(k + 1 for k in numbers)}"
         seed = derived_seed(self._seed, 16, *numbers)
         run = self._run(numbers, nuts, _NUTS_SHARE * most_seconds, seed)
-        values = {name: run.variables[name] for name in self.density.shapes}
-        points = unconstrained(values, 2, self.density)
+        values, points = self._drawn(run)
         flat = self._peaked.of_draws(points).reshape(-1, points.shape[2])
         outside = self._known.elsewhere(flat, numbers)
         own = ~outside.reshape(points.shape[:2])
@@ -333,7 +349,10 @@ class _Runs:
         if evidence.largest_r_hat(points) > R_HAT_PROBLEM:
             raise _DisagreeError(f"chains of NUTS disagree in {told}")
         log_mass, evaluations = mass_by_bridge(
-            self.density, points, most_seconds=_BRIDGE_SHARE * most_seconds, seed=seed
+            self._in_one_copy or self.density,
+            points,
+            most_seconds=_BRIDGE_SHARE * most_seconds,
+            seed=seed,
         )
         if log_mass is None:
             raise SamplingError(f"no bridge tells the mass of {told}")
@@ -347,6 +366,16 @@ class _Runs:
             run.gradients,
             evaluations,
         )
+
+    def _drawn(self, run: NutsRun) -> tuple[dict[str, FloatArray], FloatArray]:
+        """Return a run's draws by parameter, and as points, all in one copy if modes are."""
+        values = {name: run.variables[name] for name in self.density.shapes}
+        points = unconstrained(values, 2, self.density)
+        if self._in_one_copy is None:
+            return values, points
+        points = self._in_one_copy.brought(points)
+        flat = self.density.constrain(points.reshape(-1, points.shape[2]))
+        return {name: flat[name].reshape(each.shape) for name, each in values.items()}, points
 
     def _run(
         self, numbers: Sequence[int], nuts: NutsSettings, most_seconds: float, seed: int
@@ -391,6 +420,7 @@ def _together(
     model: Model,
     engine: str,
     parts: Sequence[_Run],
+    in_one_copy: InOneCopy | None,
     nuts: NutsSettings,
     seconds: float,
     seed: int,
@@ -404,6 +434,8 @@ def _together(
         name: np.concatenate([each.stats[name] for each in parts], axis=1)
         for name in parts[0].stats
     }
+    if in_one_copy is not None:
+        values = in_one_copy.spread(values, derived_seed(seed, 18))
     counts = [next(iter(each.values.values())).shape[1] for each in parts]
     chains = len(next(iter(values.values())))
     basin = np.tile(np.repeat(np.arange(len(parts)), counts), (chains, 1))
@@ -432,4 +464,8 @@ def _together(
         weighting="across draws",
         pseudo_samples=False,
     )
-    return InModes(fit, basin, [each.basin for each in parts])
+    basins = [each.basin for each in parts]
+    if in_one_copy is None:
+        return InModes(fit, basin, basins)
+    fit.tree.attrs[COPIES] = in_one_copy.copies
+    return InModes(fit, basin, basins, in_one_copy.copies)

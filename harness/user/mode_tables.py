@@ -62,8 +62,8 @@ class ModeTables:
         Modes where climbs from other starting points ended and no method had draws, once the first
         table has been made.
     found
-        The modes of the result that the last table was made of, in each of which NUTS can run; None
-        if the table is of one of many copies.
+        The modes of the result that the last table was made of, in each of which NUTS can run;
+        those of one copy if there are many.
     """
 
     program: UserProgram
@@ -103,14 +103,13 @@ class ModeTables:
             remember(result.fit, [no_modes(error)])
             return result
         table, told = found.table, []
-        if self.one_of_many is None:
-            self.found = found
+        self.found = found
         weighed = self._weighed(result.fit, found)
         if weighed is not None:
             result = replace(result, fit=weighed.fit)
             self.made_of(result)
             table, told = weighed.table, [weighed.finding, *log_evidence_by_mass(weighed)]
-        elif self.found is not None and result.method != "nuts" and not weighed_by_points(found):
+        elif result.method != "nuts" and not weighed_by_points(found):
             table = self._beside_masses(found)
         climbs = 0 if elsewhere is before else elsewhere.gradients
         attrs = result.fit.tree.attrs
@@ -176,6 +175,7 @@ class ModeTables:
             with self.clock.timed("modes"):
                 return beside_masses(
                     *(self.program.model, found, self.nuts),
+                    in_one_copy=self.one_of_many,
                     most_seconds=_CHECK_SHARE * self.budget,
                     seed=self.seed,
                 )

@@ -24,10 +24,9 @@ from harness.modes.words import CLIMBS, listed, method_name
 from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
 from harness.user.neighbourhood import Neighbourhood
-from harness.user.one_copy import InOneCopy
+from harness.user.one_copy import COPIES, InOneCopy
 from harness.user.other_modes import LEAST_SHOWN, OtherModes, other_modes
 from harness.user.peaked_lengths import PeakedLengths
-from harness.user.symmetrise import COPIES
 from harness.user.weigh import OFF, OFF_ERRORS
 
 NEGLIGIBLE, MATTERS = 1e-3, 0.01

@@ -22,6 +22,9 @@ from harness.modes.permutations import Values
 from harness.modes.symmetries import equal
 from harness.user.compare import parameters_of
 
+COPIES = "copies"
+"""Attribute of a fit whose draws are spread over copies: their number."""
+
 
 @dataclass(frozen=True)
 class InOneCopy:

@@ -22,6 +22,7 @@ from harness.modes import Mode, ModeTable
 from harness.modes.table import labels_of
 from harness.modes.words import as_text as modes_as_text
 from harness.user.evidence import is_normalised
+from harness.user.one_copy import COPIES
 from harness.user.prior import log_prior_integral
 from harness.user.spent import (
     Prospect,
@@ -32,7 +33,6 @@ from harness.user.spent import (
     stages,
 )
 from harness.user.spent import as_json as spent_as_json
-from harness.user.symmetrise import COPIES
 
 _ROWS_OF_TABLE = 40
 _STAGE = {

@@ -433,6 +433,7 @@ class Steps:
         with self.clock.step("NUTS in each mode", "in_modes"):
             made = nuts_in_modes(
                 *(program.model, found, self.nuts),
+                in_one_copy=self.modes.one_of_many,
                 usual=_usual_gradients(before),
                 most_seconds=most_seconds,
                 seed=self.seed,

@@ -33,6 +33,7 @@ from harness.modes.permutations import Values
 from harness.modes.symmetries import Symmetries, Symmetry, equal, find_symmetries
 from harness.user.compare import parameters_of
 from harness.user.one_copy import (
+    COPIES,
     InOneCopy,
     all_drawn,
     all_raw,
@@ -46,8 +47,6 @@ from harness.user.one_copy import (
 from harness.user.prior import PRIOR
 from harness.user.rounds import doubts_about_draws
 
-COPIES = "copies"
-"""Attribute of a fit whose draws are spread over copies: their number."""
 _POINTS, _MANY_POINTS = 20, 400
 """Draws at which a change of parameters must leave the density: at first, and if that was not
 enough."""
