@@ -29,8 +29,8 @@ from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
 from harness.modes.group import Group, generated_group
-from harness.modes.permutations import Values
-from harness.modes.symmetries import Symmetries, Symmetry, equal, find_symmetries
+from harness.modes.permutations import Exchange, Values
+from harness.modes.symmetries import Both, Symmetries, Symmetry, equal, find_symmetries
 from harness.user.compare import parameters_of
 from harness.user.one_copy import (
     COPIES,
@@ -53,7 +53,7 @@ enough."""
 _DRAWS, _MIXED = 1000, 1.05
 """Draws a chain that are compared with their images, and R-hat of both together up to which the
 chains move between copies well enough: chance takes it beyond 1.01.  If more draws are needed
-anyway, that is the limit."""
+anyway, or some other copies are, that is the limit."""
 _MOST_TOLD = 3
 """Elements of a group that are told in words."""
 
@@ -178,23 +178,34 @@ def _needed_group(
 ) -> Group | None:
     """Return the group of the changes between whose copies the chains do not move.
 
-    Each that is needed counts at once: what draws in its copies do not need is left out, such as
-    another order of shares that are all alike.
+    Others of its kind count with each of them at once, unless the group becomes too large: chains
+    that rarely swap two components rarely swap any.  What draws in all these copies do not need is
+    left out, such as another order of shares that are all alike.
     """
-    most = R_HAT_WARNING if doubts else _MIXED
     every = max(1, shape_of(draws)[1] // _DRAWS)
     thin = {name: each[:, ::every] for name, each in draws.items()}
     group: Group | None = None
     needed: tuple[Symmetry, ...] = ()
     for each in symmetries.changes:
+        most = R_HAT_WARNING if doubts or needed else _MIXED
         if not _is_mixed(each, thin, most):
-            needed = (*needed, each)
-            group = generated_group(replace(symmetries, changes=needed))
-            if group is None:
+            alike = (*needed, *(one for one in symmetries.changes if _kind(one) == _kind(each)))
+            for more in (alike, (*needed, each)):
+                needed, group = more, generated_group(replace(symmetries, changes=more))
+                if group is not None:
+                    break
+            else:
                 return None
             spread = spread_rows(group, group.rows(flattened(thin)), shape_of(thin), seed)
             thin = {name: spread[name].reshape(drawn.shape) for name, drawn in thin.items()}
     return group
+
+
+def _kind(change: Symmetry) -> tuple[object, ...]:
+    """Return what changes of one kind have in common: what they do, and to which parameters."""
+    if isinstance(change, Both):
+        return _kind(change.places), _kind(change.mirrored)
+    return type(change), change.parameters if isinstance(change, Exchange) else change.axes
 
 
 def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray], most: float) -> bool:
