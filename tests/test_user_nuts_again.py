@@ -238,6 +238,25 @@ def test_chains_in_different_copies_are_spread_before_it_is_asked_what_they_lack
     assert np.all(np.sum(z < 0, axis=1) == z.shape[1] // 2)
 
 
+def test_chains_that_do_not_quite_agree_in_one_copy_run_for_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In all copies R-hat is less, because the copies are far apart and equally probable."""
+    path = tmp_path / "signs.stan"
+    path.write_text("parameters { real z; } model { square(z) ~ normal(4, 0.2); }")
+    program = prepare(path, {}, "likelihood", (), "stanli", Clock(1, show=False), tempered="yes")
+    with Unfinished(None) as unfinished, Clock(3, show=False) as clock:
+        steps = Steps(program, clock, NUTS, 1, 2, 60.0, unfinished)
+        fit = steps.plain()
+        sound = NutsDraws(*steps.in_all_copies(fit))
+        assert sound.in_one_copy is not None
+        assert for_longer(steps, sound) is sound
+        rough = sound._replace(in_one_copy=replace(sound.in_one_copy, r_hat=1.02))
+        again_is(fit, monkeypatch, steps)
+        (sentence,) = said(for_longer(steps, rough))
+    assert "because this was said of it: R-hat in one copy of the posterior is 1.020." in sentence
+
+
 def test_auto_keeps_both_runs_until_it_ends(tmp_path: Path) -> None:
     path, out = tmp_path / "neck.stan", tmp_path / "fit.nc"
     path.write_text(NECK)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from harness.diagnosis import (
     DIVERGENT_PROBLEM,
     R_HAT_PROBLEM,
+    R_HAT_WARNING,
     Finding,
     Severity,
     diagnose,
@@ -93,7 +94,7 @@ class _Attempt:
     nuts: NutsSettings
     how: str
     because: str
-    outcome: Callable[[Fit], str]
+    outcome: Callable[[NutsDraws], str]
     doubts: Callable[[Fit], tuple[float, ...]]
 
 
@@ -139,7 +140,7 @@ def with_smaller_steps(steps: Steps, plain: NutsDraws) -> NutsDraws:
             replace(steps.nuts, target_accept=TARGET_ACCEPT),
             f"with smaller steps (a target acceptance rate of {TARGET_ACCEPT})",
             f"{count:,} of {every:,} transitions diverged",
-            lambda fit: f"{_divergent(fit):,} of {_draws(fit):,} diverged",
+            lambda made: f"{_divergent(made.fit):,} of {_draws(made.fit):,} diverged",
             lambda fit: (*severities(diagnose(fit)), _divergent(fit)),
         ),
     )
@@ -157,7 +158,7 @@ def for_longer(steps: Steps, plain: NutsDraws) -> NutsDraws:
     plain
         The run so far.
     """
-    doubts = doubts_about_draws(plain.fit)
+    doubts = _doubts(plain)
     if not doubts or not plain.r_hat <= R_HAT_PROBLEM:
         return plain
     numbers = sum(int(each.size) for each in plain.fit.posterior.data_vars.values())
@@ -181,7 +182,7 @@ def for_longer(steps: Steps, plain: NutsDraws) -> NutsDraws:
         _Attempt(
             nuts,
             f"for {times} times as long",
-            f"this was said of it: {doubts[0].sentence.rstrip('.')}",
+            f"this was said of it: {doubts[0]}",
             _about_draws,
             lambda fit: severities(diagnose(fit)),
         ),
@@ -197,7 +198,7 @@ def _better(steps: Steps, plain: NutsDraws, attempt: _Attempt) -> NutsDraws:
     except FAILURES as error:
         return _saying(plain, plain, f"{ran}. That did not help: {one_line(error).rstrip('.')}.")
     again = NutsDraws(*steps.in_all_copies(made), seconds=_seconds(steps) - before)
-    outcome = attempt.outcome(again.fit)
+    outcome = attempt.outcome(again)
     if attempt.doubts(again.fit) >= attempt.doubts(plain.fit):
         plain.fit.count_as_warmup(made)
         return _saying(plain, plain, f"{ran}. That did not help: {outcome}.")
@@ -223,6 +224,13 @@ def _draws(fit: Fit) -> int:
     return int(fit.sample_stats["diverging"].size)
 
 
-def _about_draws(fit: Fit) -> str:
-    doubts = doubts_about_draws(fit)
-    return doubts[0].sentence.rstrip(".") if doubts else "the chains agree and have enough draws"
+def _doubts(draws: NutsDraws) -> list[str]:
+    """Say what more draws may mend; chains may agree in all copies and not quite in one."""
+    said = [each.sentence.rstrip(".") for each in doubts_about_draws(draws.fit)]
+    if draws.in_one_copy is not None and draws.r_hat > R_HAT_WARNING:
+        said.append(f"R-hat in one copy of the posterior is {draws.r_hat:.3f}")
+    return said
+
+
+def _about_draws(draws: NutsDraws) -> str:
+    return next(iter(_doubts(draws)), "the chains agree and have enough draws")
