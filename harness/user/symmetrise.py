@@ -16,6 +16,7 @@ of distributions. Handbook of Statistics 25, 459-507.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -25,6 +26,7 @@ import numpy as np
 from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, Severity
+from harness.errors import DataError
 from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
@@ -50,6 +52,8 @@ from harness.user.rounds import doubts_about_draws
 _POINTS, _MANY_POINTS = 20, 400
 """Draws at which a change of parameters must leave the density: at first, and if that was not
 enough."""
+_HOLDING_SECONDS = 4.0
+"""Seconds of wall time for this second look."""
 _DRAWS, _MIXED = 1000, 1.05
 """Draws a chain that are compared with their images, and R-hat of both together up to which the
 chains move between copies well enough: chance takes it beyond 1.01.  If more draws are needed
@@ -148,7 +152,7 @@ def _spread_over(
     raw, drawn = all_raw(fit, one.density), parameters_of(fit)
     rows, shape = group.rows(flattened(raw)), shape_of(raw)
     values = spread_rows(group, one.copy.brought(rows), shape, seed)
-    if not _are_copies(model, fit, flattened(raw), values):
+    if not _Copies(model, fit, flattened(raw)).include(values):
         return None
     spread = {name: values[name].reshape(raw[name].shape) for name in drawn}
     made = with_parameters(fit, spread, seed=seed)
@@ -156,21 +160,38 @@ def _spread_over(
     return Symmetrised(made, one, _finding(group, one.r_hat, before=before))
 
 
-def _are_copies(model: Model, fit: Fit, values: Values, images: Values) -> bool:
-    """Whether images of a fit's raw draws have the densities of what they are images of.
+class _Copies:
+    """Places with the densities of some raw draws, and of the prior if these follow a path."""
 
-    Where they follow a path, that goes for the prior as well.
-    """
-    densities = [density_of(model), *([density_of(model, PRIOR)] if fit.follows_path else [])]
-    return all(equal(heights(each, values), heights(each, images)) for each in densities)
+    def __init__(self, model: Model, fit: Fit, values: Values) -> None:
+        variants = ("target", PRIOR) if fit.follows_path else ("target",)
+        self._densities = [density_of(model, each) for each in variants]
+        self._heights = [heights(each, values) for each in self._densities]
+
+    def include(self, images: Values) -> bool:
+        """Whether images of the draws, in their order, are such places."""
+        try:
+            return all(
+                equal(height, heights(density, images))
+                for density, height in zip(self._densities, self._heights, strict=True)
+            )
+        except DataError:  # outside the support
+            return False
 
 
 def _holding(model: Model, fit: Fit, changes: Sequence[Symmetry]) -> tuple[Symmetry, ...]:
-    """Return the changes that leave the density at many raw draws of a fit."""
+    """Return the changes that leave the density at many raw draws, as far as there is time."""
+    until = time.monotonic() + _HOLDING_SECONDS
     raw = all_raw(fit, density_of(model))
     every = max(1, math.prod(shape_of(raw)) // _MANY_POINTS)
     some = {name: each[::every] for name, each in flattened(raw).items()}
-    return tuple(each for each in changes if _are_copies(model, fit, some, each(some)))
+    copies, holding = _Copies(model, fit, some), []
+    for each in changes:
+        if time.monotonic() > until:
+            break
+        if copies.include(each(some)):
+            holding.append(each)
+    return tuple(holding)
 
 
 def _needed_group(
