@@ -372,7 +372,7 @@ def test_a_second_run_that_fails_loses_nothing(
         method="parallel_tempering",
         seed=32,
         engine="stanli",
-        budget=40,
+        budget=120,
         progress=False,
     )
     assert [each is None for each in runs] == [True, False]
