@@ -21,7 +21,7 @@ from harness.diagnosis import Severity, diagnose
 from harness.errors import DataError, SamplingError
 from harness.fit import Fit
 from harness.path import GaussianBase
-from harness.samplers.tempering_run import TemperingRun
+from harness.samplers.tempering_run import Enough, TemperingRun
 from harness.user import UserFit, sample
 from harness.user.bridged import Bridge, bridged_in_time
 from harness.user.legs import Leg, fitted_gaussian, run_leg
@@ -240,10 +240,28 @@ def test_draws_on_the_edge_of_a_constraint_do_not_keep_a_gaussian_from_being_fit
         fitted_gaussian(stuck[-6:], widened=2.0)
 
 
-@pytest.mark.parametrize(("draws", "severity"), [(600, Severity.FINE), (400, Severity.WARNING)])
-def test_less_than_half_of_the_draws_is_a_doubt_by_itself(draws: int, severity: Severity) -> None:
-    run = SimpleNamespace(points=np.zeros((4, draws, 2)), asked=1000, warmup=500)
-    finding = _out_of_time(cast("TemperingRun", run))
+@pytest.mark.parametrize(
+    ("draws", "effective", "severity"),
+    [
+        (600, 1500.0, Severity.FINE),
+        (400, 1500.0, Severity.WARNING),  # less than half of what was asked for
+        (600, 2500.0, Severity.WARNING),  # not enough, whatever was asked for
+    ],
+)
+def test_fewer_draws_matter_if_they_do_not_suffice(
+    draws: int, effective: float, severity: Severity
+) -> None:
+    points = np.random.default_rng(5).normal(size=(4, draws, 2))
+    run = cast(
+        "TemperingRun",
+        SimpleNamespace(
+            points=points,
+            asked=1000,
+            warmup=500,
+            is_enough=lambda wanted: points.size / 2 >= wanted.effective,
+        ),
+    )
+    finding = _out_of_time(run, Enough(effective=effective))
     assert finding.severity is severity
     assert f"only {draws} draws a chain of the 1,000" in finding.sentence
 

@@ -30,7 +30,7 @@ from harness.path.normalisation import divisor, log_factor, written_integral
 from harness.samplers.non_reversible import non_reversible_tempering
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_path import Reference
-from harness.samplers.tempering_run import TemperingRun, TemperingSettings
+from harness.samplers.tempering_run import Enough, TemperingRun, TemperingSettings
 from harness.seeds import derived_seeds
 from harness.user.bridged import bridged_in_time
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
@@ -65,7 +65,7 @@ _LEAST_SHARE = 0.5
 _BRIDGE_SHARE = 0.1
 """Share of the time for a bridge from its draws."""
 _HALF = 0.5
-"""Share of the draws that were asked for, from which on other findings say whether they suffice."""
+"""Share of the draws that were asked for, from which on it is enough that they suffice."""
 _SYSTEMS = (4, 2)
 _LONG_CALL, _USUAL_RUNGS = 800e-6, 30
 """Seconds of a call of the density for replicas at so many rungs, up to which there are several
@@ -177,7 +177,7 @@ class _Parallel:
         if len(run.ladders) < len(both):
             self._findings.append(_GIVEN_UP)
         if len(run.points[0]) < run.asked:
-            self._findings.append(_out_of_time(run))
+            self._findings.append(_out_of_time(run, self._settings.enough))
         fit = self._fit(run, found, spent)
         fit.tree.attrs |= prior_attributes(constant)
         remember(fit, self._findings)
@@ -415,15 +415,14 @@ _GIVEN_UP = Finding(
 )
 
 
-def _out_of_time(run: TemperingRun) -> Finding:
+def _out_of_time(run: TemperingRun, enough: Enough) -> Finding:
     """Report a run that is shorter than asked for.
 
-    If it is half as long or longer, what matters is whether the chains agree and how many effective
-    draws there are, which is said anyway.
+    It does not matter if it is half as long or longer, and its draws suffice.
     """
-    most = len(run.points[0]) >= _HALF * run.asked
+    suffices = len(run.points[0]) >= _HALF * run.asked and run.is_enough(enough)
     return Finding(
-        Severity.FINE if most else Severity.WARNING,
+        Severity.FINE if suffices else Severity.WARNING,
         f"The time ran out, so there are only {len(run.points[0]):,} draws a chain of the "
         f"{run.asked:,} that were asked for, after {run.warmup:,} scans of warm-up.",
         "Give the run more time (--budget).",
