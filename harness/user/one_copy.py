@@ -84,9 +84,8 @@ class InOneCopy:
         seed
             Seed of the choice among copies.
         """
-        shape = next(iter(values.values())).shape[:2]
         rows = self.copy.brought(self.copy.group.rows(flattened(values)))
-        spread = spread_rows(self.copy.group, rows, shape, seed)
+        spread = spread_rows(self.copy.group, rows, shape_of(values), seed)
         return {name: spread[name].reshape(each.shape) for name, each in values.items()}
 
     def part_of(self, whole: LogEvidence) -> LogEvidence:
@@ -201,9 +200,9 @@ def all_raw(fit: Fit, density: BatchedDensity) -> dict[str, FloatArray]:
 
 
 def _with_empty(drawn: Mapping[str, FloatArray], density: BatchedDensity) -> dict[str, FloatArray]:
-    shape = next(iter(drawn.values())).shape[:2]
+    leading = shape_of(drawn)
     return {
-        name: drawn.get(name, np.empty((*shape, *size))) for name, size in density.shapes.items()
+        name: drawn.get(name, np.empty((*leading, *size))) for name, size in density.shapes.items()
     }
 
 

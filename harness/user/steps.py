@@ -196,6 +196,15 @@ class Steps:
             self.modes.one_of_many = made.in_one_copy
         return spread, made.in_one_copy
 
+    def _completed(self, fit: Fit, *, copies: bool) -> Fit:
+        """Add the original's quantities to draws, which may be spread over copies first."""
+        if copies:
+            spread, in_one_copy = self.in_all_copies(fit)
+            if in_one_copy is not None:
+                return spread
+        with self.clock.step("generated quantities", "generate"):
+            return self.program.generated(fit, self.seed, self.clock)
+
     def _symmetrised(self, fit: Fit) -> Symmetrised | None:
         """Spread draws over all copies, without what the program computes from its parameters."""
         model = self.program.model
@@ -267,12 +276,7 @@ class Steps:
         made_by = program.identity(self._for_path, self.seed, form.variant, **settings)
         fit = self._once("tempered", "sampling", made_by, run_in_rounds if rounds else run)
         program.compile(originals, self.clock)
-        if rounds and form.has_copies:
-            spread, in_one_copy = self.in_all_copies(fit)
-            if in_one_copy is not None:
-                return spread
-        with self.clock.step("generated quantities", "generate"):
-            return program.generated(fit, self.seed, self.clock)
+        return self._completed(fit, copies=rounds and form.has_copies)
 
     @property
     def _for_path(self) -> NutsSettings:
@@ -349,12 +353,7 @@ class Steps:
                 )
 
         stage: Stage = "parallel" if near is None else "parallel-near"
-        fit = self._once(stage, "parallel", made_by, run)
-        spread, in_one_copy = self.in_all_copies(fit)
-        if in_one_copy is not None:
-            return spread
-        with self.clock.step("generated quantities", "generate"):
-            return program.generated(fit, self.seed, self.clock)
+        return self._completed(self._once(stage, "parallel", made_by, run), copies=True)
 
     def nested(self, settings: NestedSettings) -> Fit:
         """Run nested sampling, then the original's quantities."""
@@ -373,9 +372,7 @@ class Steps:
                     program.model, settings, seed=self.seed, begin_round=self.clock.say
                 )
 
-        fit = self._once("nested", "nested", made_by, run)
-        with self.clock.step("generated quantities", "generate"):
-            return program.generated(fit, self.seed, self.clock)
+        return self._completed(self._once("nested", "nested", made_by, run), copies=False)
 
     def refuse(self, differ: str | None) -> None:
         """Refuse to go on if stanli and CmdStan differ in a density."""

@@ -93,10 +93,7 @@ def symmetries_of(model: Model, fit: Fit, *, most_seconds: float) -> Symmetries:
         Seconds of wall time after which no further changes are tried.
     """
     density = density_of(model)
-    draws = all_drawn(fit, density)
-    chains, count = next(iter(draws.values())).shape[:2]
-    every = max(1, chains * count // _POINTS)
-    some = {name: each[::every] for name, each in flattened(draws).items()}
+    some = _some(all_drawn(fit, density), _POINTS)
     return find_symmetries(density, density.unconstrain_draws(some), most_seconds=most_seconds)
 
 
@@ -118,7 +115,8 @@ def symmetrised(
         What leaves its density.
     known
         Group that leaves the density, between whose copies other chains have not moved; by default,
-        that of the symmetries between whose copies these chains do not move.
+        or if it is none of these draws, that of the symmetries between whose copies these chains do
+        not move.
     seed
         Seed of the choice among copies.
     """
@@ -126,28 +124,25 @@ def symmetrised(
         made = _spread_over(model, fit, known, seed, before=True)
         if made is not None:
             return made
-    made, changes = _spread_by(model, fit, symmetries, seed), symmetries.changes
-    if made is None and changes:
-        # There may be draws where some of them, which held at a few others, do not.
-        holding = replace(symmetries, changes=_holding(model, fit, changes))
-        if len(holding.changes) < len(changes):
-            return _spread_by(model, fit, holding, seed)
-    return made
-
-
-def _spread_by(model: Model, fit: Fit, symmetries: Symmetries, seed: int) -> Symmetrised | None:
-    """Spread draws over the copies of some changes between which the chains do not move."""
-    draws = all_drawn(fit, density_of(model))
-    group = _needed_group(symmetries, draws, doubts_about_draws(fit), seed)
-    return None if group is None else _spread_over(model, fit, group, seed, before=False)
+    draws, doubts = all_drawn(fit, density_of(model)), doubts_about_draws(fit)
+    needed = _needed(symmetries, draws, doubts, seed)
+    made = _spread_over(model, fit, needed.group, seed)
+    if made is not None or not needed.changes:
+        return made
+    # There may be draws where some changes, which held at a few others, do not.
+    holding = _holding(model, fit, symmetries.changes)
+    if len(holding) == len(symmetries.changes):
+        return None
+    needed = _needed(replace(symmetries, changes=holding), draws, doubts, seed)
+    return _spread_over(model, fit, needed.group, seed)
 
 
 def _spread_over(
-    model: Model, fit: Fit, group: Group, seed: int, *, before: bool
+    model: Model, fit: Fit, group: Group | None, seed: int, *, before: bool = False
 ) -> Symmetrised | None:
     """Spread draws over the copies that a group makes; None if they are no such copies."""
-    one = brought_to_one_copy(model, fit, group)
-    if one is None:
+    one = None if group is None else brought_to_one_copy(model, fit, group)
+    if group is None or one is None:
         return None
     raw, drawn = all_raw(fit, one.density), parameters_of(fit)
     rows, shape = group.rows(flattened(raw)), shape_of(raw)
@@ -182,9 +177,7 @@ class _Copies:
 def _holding(model: Model, fit: Fit, changes: Sequence[Symmetry]) -> tuple[Symmetry, ...]:
     """Return the changes that leave the density at many raw draws, as far as there is time."""
     until = time.monotonic() + _HOLDING_SECONDS
-    raw = all_raw(fit, density_of(model))
-    every = max(1, math.prod(shape_of(raw)) // _MANY_POINTS)
-    some = {name: each[::every] for name, each in flattened(raw).items()}
+    some = _some(all_raw(fit, density_of(model)), _MANY_POINTS)
     copies, holding = _Copies(model, fit, some), []
     for each in changes:
         if time.monotonic() > until:
@@ -194,10 +187,21 @@ def _holding(model: Model, fit: Fit, changes: Sequence[Symmetry]) -> tuple[Symme
     return tuple(holding)
 
 
-def _needed_group(
-    symmetries: Symmetries, draws: Values, doubts: Sequence[Finding], seed: int
-) -> Group | None:
-    """Return the group of the changes between whose copies the chains do not move.
+def _some(draws: Values, count: int) -> dict[str, FloatArray]:
+    """Return so many of the draws (chains, draws, ...), or a few more, one after the other."""
+    every = max(1, math.prod(shape_of(draws)) // count)
+    return {name: each[::every] for name, each in flattened(draws).items()}
+
+
+class _Needed(NamedTuple):
+    """Changes between whose copies chains do not move, and their group; None if it is too large."""
+
+    changes: tuple[Symmetry, ...] = ()
+    group: Group | None = None
+
+
+def _needed(symmetries: Symmetries, draws: Values, doubts: Sequence[Finding], seed: int) -> _Needed:
+    """Return the changes between whose copies the chains do not move.
 
     Others of its kind count with each of them at once, unless the group becomes too large: chains
     that rarely swap two components rarely swap any.  What draws in all these copies do not need is
@@ -205,21 +209,22 @@ def _needed_group(
     """
     every = max(1, shape_of(draws)[1] // _DRAWS)
     thin = {name: each[:, ::every] for name, each in draws.items()}
-    group: Group | None = None
-    needed: tuple[Symmetry, ...] = ()
+    needed = _Needed()
     for each in symmetries.changes:
-        most = R_HAT_WARNING if doubts or needed else _MIXED
-        if not _is_mixed(each, thin, most):
-            alike = (*needed, *(one for one in symmetries.changes if _kind(one) == _kind(each)))
-            for more in (alike, (*needed, each)):
-                needed, group = more, generated_group(replace(symmetries, changes=more))
-                if group is not None:
-                    break
-            else:
-                return None
-            spread = spread_rows(group, group.rows(flattened(thin)), shape_of(thin), seed)
-            thin = {name: spread[name].reshape(drawn.shape) for name, drawn in thin.items()}
-    return group
+        most = R_HAT_WARNING if doubts or needed.changes else _MIXED
+        if _is_mixed(each, thin, most):
+            continue
+        alike = (one for one in symmetries.changes if _kind(one) == _kind(each))
+        for more in ((*needed.changes, *alike), (*needed.changes, each)):
+            group = generated_group(replace(symmetries, changes=more))
+            if group is not None:
+                break
+        needed = _Needed(more, group)
+        if group is None:
+            break
+        spread = spread_rows(group, group.rows(flattened(thin)), shape_of(thin), seed)
+        thin = {name: spread[name].reshape(drawn.shape) for name, drawn in thin.items()}
+    return needed
 
 
 def _kind(change: Symmetry) -> tuple[object, ...]:
