@@ -431,6 +431,33 @@ def test_a_pilot_that_would_be_late_takes_longer_steps(monkeypatch: pytest.Monke
         assert abs(each.log_evidence.value - exact) < 4 * each.log_evidence.mcse < 2
 
 
+def test_a_pilot_that_would_be_late_makes_few_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between far modes particles seem never to have moved enough, so that moves would go on."""
+    evaluated = 0
+
+    def far_apart(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nonlocal evaluated
+        evaluated += len(points)
+        distance = points - 30 * np.sign(points)
+        return -0.5 * np.square(distance).sum(axis=1), -distance
+
+    monkeypatch.setattr(time, "monotonic", lambda: float(evaluated))
+    base = gaussian_base(np.zeros(3), 900 * np.eye(3))
+    a_rung, settings = [], PilotSettings(particles=256, most_moves=12)
+    for in_seconds in (np.inf, 1.0):  # by this clock it is late once it has begun
+        evaluated = 0
+        made = replace(settings, in_seconds=in_seconds)
+        found = pilot_of_density(far_apart, base, settings=made, seed=4)
+        a_rung.append(evaluated / (256 * (len(found.inv_temp) - 1)))
+        # Each of three coordinates has two modes of mass sqrt(2 pi).
+        exact = 3 * np.log(2 * np.sqrt(2 * np.pi))
+        assert abs(found.log_evidence.value - exact) < 4 * found.log_evidence.mcse < 2
+    usual, late = a_rung
+    fewest = 3 * 8  # leapfrog steps
+    assert fewest <= late < 1.3 * fewest
+    assert usual > 2 * late
+
+
 def test_each_rung_makes_all_its_moves_one_after_the_other() -> None:
     """More moves take the particles further from where the rung before left them."""
 

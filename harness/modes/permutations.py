@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, combinations, islice, product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -12,15 +13,32 @@ from scipy.spatial.distance import cdist
 
 from harness.arrays import FloatArray
 
-_MOST_CHOICES = 64
+MOST_CHOICES = 64
 """Sets of axes that are tried for each length of an index."""
-_LONGEST_INDEX = 50
+LONGEST_INDEX = 50
 """Longer indices are left out: which order suits them best takes too long to find."""
-_MOST_SWAPS = 15
+MOST_SWAPS = 15
 """Swaps of two entries that are tried for each such set."""
 Values = Mapping[str, FloatArray]
 # Names of parameters, and which of their axes an index runs along.
 Axes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Part(NamedTuple):
+    """Where an index runs along an axis that is longer.
+
+    Attributes
+    ----------
+    parameter, axis
+        The axis, from 0, of a parameter.
+    places
+        Entries of the axis, from 0, that are those of the index; several rows if it runs along
+        several parts of the axis.
+    """
+
+    parameter: str
+    axis: int
+    places: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -33,15 +51,18 @@ class Permutation:
         The parameters, and their axes that the index runs along, from 0.
     order
         The k-th entry of the copy is entry ``order[k]`` of the other mode, from 0.
+    parts
+        Longer axes, along parts of which it runs.
     """
 
     axes: Axes
     order: tuple[int, ...]
+    parts: tuple[Part, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the parameters that it changes."""
-        return tuple(name for name, _ in self.axes)
+        return *(name for name, _ in self.axes), *(each.parameter for each in self.parts)
 
     @property
     def swapped(self) -> tuple[int, ...]:
@@ -54,6 +75,11 @@ class Permutation:
         for name, axes in self.axes:
             for axis in axes:
                 changed[name] = np.take(changed[name], self.order, axis=axis + 1)
+        for name, axis, places in self.parts:
+            order = np.arange(values[name].shape[axis + 1])
+            for row in places:
+                order[list(row)] = np.take(row, self.order)
+            changed[name] = np.take(changed[name], order, axis=axis + 1)
         return changed
 
 
@@ -88,7 +114,7 @@ def shared_indices(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Axes]:
     Which parameters share an index is not known, since sizes may be equal by chance.
     """
     sizes = {size for shape in shapes.values() for size in shape}
-    lengths = sorted(size for size in sizes if 1 < size <= _LONGEST_INDEX)
+    lengths = sorted(size for size in sizes if 1 < size <= LONGEST_INDEX)
     for length in lengths:
         choices = []
         for name, shape in shapes.items():
@@ -100,10 +126,10 @@ def shared_indices(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Axes]:
                 choices.append([(name, axes) for axes in some] + [None])
         sets = (tuple(each for each in chosen if each is not None) for chosen in product(*choices))
         wanted = sorted(
-            islice(sets, 8 * _MOST_CHOICES),
+            islice(sets, 8 * MOST_CHOICES),
             key=lambda axes: -sum(len(along) for _, along in axes),
         )
-        yield from (axes for axes in wanted[:_MOST_CHOICES] if axes)
+        yield from (axes for axes in wanted[:MOST_CHOICES] if axes)
 
 
 def swaps(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Permutation]:
@@ -111,7 +137,7 @@ def swaps(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Permutation]:
     for axes in shared_indices(shapes):
         name, along = axes[0]
         length = shapes[name][along[0]]
-        for one, other in islice(combinations(range(length), 2), _MOST_SWAPS):
+        for one, other in islice(combinations(range(length), 2), MOST_SWAPS):
             order = list(range(length))
             order[one], order[other] = other, one
             yield Permutation(axes, tuple(order))

@@ -11,6 +11,7 @@ import numpy as np
 
 from harness.arrays import FloatArray, values_of
 from harness.errors import DataError
+from harness.modes.parts import swaps_of_parts, swaps_with_exchanges
 from harness.modes.permutations import Exchange, Permutation, Values, exchanges, swaps
 from harness.modes.reflections import (
     Reflection,
@@ -29,20 +30,24 @@ _FEW = 2
 """Points that decide first, before all are looked at."""
 _BESIDES = 2
 """Parameters at most that are mirrored while others change places."""
-_MOST_EXCHANGES, _MOST_BOTH = 300, 500
-"""Exchanges of parameters, and changes of places with others mirrored, that are tried at most."""
+_MOST_EXCHANGES, _MOST_BOTH, _MOST_PARTS = 300, 500, 500
+"""Exchanges of parameters, changes of places with others mirrored, and those of an index along
+parts of axes, that are tried at most."""
 
 
 @dataclass(frozen=True)
 class Both:
-    """Parameters change places while others are mirrored, as the share of a first component is."""
+    """Parameters change places while others are mirrored, as the share of a first component is.
+
+    Or while entries of others change places, too.
+    """
 
     places: Permutation | Exchange
-    mirrored: Reflection
+    besides: Reflection | Permutation
 
     def __call__(self, values: Values) -> dict[str, FloatArray]:
         """Return values, shape (n, *shape) by parameter, changed."""
-        return self.mirrored(self.places(values))
+        return self.besides(self.places(values))
 
 
 Symmetry = Permutation | Exchange | Reflection | Both
@@ -164,6 +169,8 @@ def _candidates(target: Target, mirrored: Values) -> Iterator[Symmetry]:
     yield from whole_reflections(mirrored)
     yield from reflections_of_entries(target.shapes, mirrored)
     yield from islice(_both(places, mirrored), _MOST_BOTH)
+    yield from islice(swaps_of_parts(target.shapes), _MOST_PARTS)
+    yield from (Both(*each) for each in islice(swaps_with_exchanges(target.shapes), _MOST_PARTS))
 
 
 def _both(places: Sequence[Permutation | Exchange], mirrored: Values) -> Iterator[Both]:

@@ -51,9 +51,12 @@ _SMALLEST_STEP = 1e-300
 _HURRIED = 0.5
 """Conditional effective sample size of a pilot that would be late: its steps are 2.6 times as long
 as those with 0.9."""
-_PACE, _LATE = 4, 1.25
-"""Rungs that show a pilot's pace, and multiple of the time from which it counts as late: what else
-the machine does for a moment should change nothing."""
+_PACE, _PACE_SHARE, _LATE = 4, 0.2, 1.25
+"""Rungs that show a pilot's pace, or share of the time that does where a rung takes long, and
+multiple of the time from which it counts as late: what else the machine does for a moment should
+change nothing."""
+_RUNG_SHARE = 0.1
+"""Share of the time after which a rung makes no more moves than it has to."""
 _CORRELATION = 0.5
 """Correlation with their places at the start of a rung below which particles have moved enough."""
 _FEWEST = 100
@@ -90,7 +93,8 @@ class PilotSettings:
         Number of rungs after which the pilot gives up.
     in_seconds
         Seconds of wall time in which it should arrive.  While it would not at its pace so far, it
-        takes longer steps, with a conditional effective sample size of 1/2.
+        takes longer steps, with a conditional effective sample size of 1/2, and makes no more than
+        ``moves`` transitions at a rung; nor does it at a rung that takes a tenth of the time.
     most_seconds
         Seconds of wall time after which it gives up, at the end of a move.
     """
@@ -304,7 +308,9 @@ def pilot_of_density(
         step = _next_step(log_ratio, share, 1 - ladder[-1], settings.conditional_ess)
         made, taken = len(ladder) - 1, time.monotonic() - began
         arrives = taken + _rungs_left(ladder[-1], step) * taken / max(made, 1)
-        if made >= _PACE and arrives > _LATE * settings.in_seconds:
+        paced = made >= _PACE or taken > _PACE_SHARE * settings.in_seconds
+        late = paced and arrives > _LATE * settings.in_seconds
+        if late:
             hurried = min(_HURRIED, settings.conditional_ess)
             step = _next_step(log_ratio, share, 1 - ladder[-1], hurried)
         beta = 1.0 if step >= 1 - ladder[-1] else ladder[-1] + step
@@ -321,7 +327,10 @@ def pilot_of_density(
         points = points[chosen.ravel()]
         particle_share = np.repeat(normalised_weights(log_z[-1]) / each, each)
         moves.adapt_to(points, particle_share)
-        points, rate = _moved(moves, path.at(beta), points, settings, rng, refuse_to_be_late)
+        until = began + taken + (0.0 if late else _RUNG_SHARE * settings.in_seconds)
+        points, rate = _moved(
+            moves, path.at(beta), points, settings, rng, refuse_to_be_late, until=until
+        )
         acceptance.append(rate)
     return _summary(path, points, np.array(ladder), log_z, overlap, acceptance, rng)
 
@@ -498,13 +507,22 @@ def _moved(
     settings: PilotSettings,
     rng: np.random.Generator,
     before_each: Callable[[], None],
+    *,
+    until: float,
 ) -> tuple[FloatArray, float]:
-    """Move particles as often as the settings ask; return them and the mean acceptance rate."""
+    """Move particles as often as the settings ask; return them and the mean acceptance rate.
+
+    No further moves begin after a time, but those that it makes in any case.
+    """
+
+    def has_time() -> bool:
+        return time.monotonic() < until
+
     began = points
     rates: list[float] = []
     correlations: list[float] = []
     while len(rates) < settings.moves or (
-        len(rates) < settings.most_moves and _still_leaving(correlations)
+        len(rates) < settings.most_moves and _still_leaving(correlations) and has_time()
     ):
         before_each()
         made = moves.move(log_density, points, rng)
@@ -514,8 +532,10 @@ def _moved(
     rate = float(np.mean(rates))
     if settings.most_moves and correlations[-1] > _CORRELATION:
         correlations, guides = [], points
-        while len(correlations) < settings.most_moves and (
-            not correlations or _still_leaving(correlations)
+        while (
+            len(correlations) < settings.most_moves
+            and has_time()
+            and (not correlations or _still_leaving(correlations))
         ):
             before_each()
             points = slice_along_differences(log_density, points, guides, settings.populations, rng)

@@ -31,7 +31,8 @@ from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
 from harness.modes.group import Group, generated_group
-from harness.modes.permutations import Exchange, Values
+from harness.modes.permutations import Exchange, Permutation, Values
+from harness.modes.reflections import Reflection
 from harness.modes.symmetries import Both, Symmetries, Symmetry, equal, find_symmetries
 from harness.user.compare import parameters_of
 from harness.user.one_copy import (
@@ -229,9 +230,15 @@ def _needed(symmetries: Symmetries, draws: Values, doubts: Sequence[Finding], se
 
 def _kind(change: Symmetry) -> tuple[object, ...]:
     """Return what changes of one kind have in common: what they do, and to which parameters."""
-    if isinstance(change, Both):
-        return _kind(change.places), _kind(change.mirrored)
-    return type(change), change.parameters if isinstance(change, Exchange) else change.axes
+    match change:
+        case Both():
+            return _kind(change.places), _kind(change.besides)
+        case Exchange():
+            return type(change), change.parameters
+        case Permutation():
+            return type(change), change.axes, change.parts
+        case Reflection():
+            return type(change), change.axes
 
 
 def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray], most: float) -> bool:
