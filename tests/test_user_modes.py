@@ -14,9 +14,10 @@ from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
 from harness.fit import Fit
-from harness.modes import Mode, ModeTable
+from harness.modes import Mode, ModeTable, Visits, find_modes
 from harness.modes.permutations import Permutation
 from harness.modes.symmetries import changed_points, leaves_density
+from harness.path import PilotSettings, gaussian_base, pilot_of_density
 from harness.report.fit_page import build_fit_page, render_fit_page
 from harness.user import sample
 from harness.user.modes import missed_by_nuts, mode_findings, search_saw, unweighed_modes
@@ -278,3 +279,41 @@ def test_what_more_would_buy() -> None:
     stuck = prospect(drawn(apart=10.0), {"nuts": 8.0}, "nuts", None)
     assert stuck.effective_twice is None
     assert "has hardly grown with the draws" in prospect_sentence(stuck)
+
+
+NETWORK = """
+data { array[8, 8] int<lower=0, upper=1> linked; }
+parameters {
+  array[8] vector[2] position;
+  real intercept;
+}
+model {
+  intercept ~ normal(0, 2);
+  for (n in 1 : 8) {
+    position[n] ~ normal(0, 2);
+    for (m in 1 : n - 1) {
+      real apart = sqrt(dot_self(position[n] - position[m]) + 1e-6);
+      linked[n, m] ~ bernoulli_logit(intercept - apart);
+    }
+  }
+}
+"""
+
+
+def test_a_copy_in_which_draws_are_is_no_unseen_mode(tmp_path: Path) -> None:
+    """The two coordinates may be swapped, but positions may be rotated: all is in one piece."""
+    path = tmp_path / "network.stan"
+    path.write_text(NETWORK)
+    linked = np.zeros((8, 8), dtype=int)
+    for n, m in [(0, 2), (3, 4), (3, 5), (4, 5), (6, 7)]:
+        linked[n, m] = linked[m, n] = 1
+    density = BatchedDensity(StanProgram(path), {"linked": linked}, threads=2)
+    settings = PilotSettings(particles=800, moves=6)
+    base = gaussian_base(np.zeros(17), 4 * np.eye(17))
+    made = pilot_of_density(density, base, settings=settings, seed=1)
+    points = made.points.reshape(4, -1, 17)
+    swap = Permutation((("position", (1,)),), (1, 0))
+    assert leaves_density(swap, points[0, :20], density)
+    visits = [Visits("nuts", points, np.zeros(points.shape[:2]))]
+    table = find_modes(visits, density, effective=400, seed=1).table
+    assert (len(table.modes), table.unseen) == (1, "")

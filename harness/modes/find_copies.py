@@ -8,13 +8,14 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial import KDTree
 
-from harness.arrays import FloatArray
-from harness.modes.barriers import lowest_by_paths
+from harness.arrays import FloatArray, values_of
+from harness.modes.barriers import BARRIER, lowest_between, lowest_by_paths
 from harness.modes.climb import Box
 from harness.modes.copies import Copy, copies_by_order, copy_by_group
 from harness.modes.group import Group, generated_group
-from harness.modes.permutations import swaps
+from harness.modes.permutations import Permutation, swaps
 from harness.modes.regions import Region
 from harness.modes.symmetries import changed_points, find_symmetries, leaves_density
 from harness.modes.table import Mode
@@ -29,6 +30,9 @@ _POINTS_FOR_GROUP, _GROUP_SHARE = 20, 0.2
 """The same for changes that are looked for anywhere, and share of the time for these."""
 _MOST_COPIED = 24
 """Modes among which copies are looked for, the most probable ones."""
+_IMAGES, _NEAREST = 20, 8
+"""Images of draws of which most are joined to one of the draws nearest to them if chains have been
+in a copy."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +98,26 @@ class CopiesAmong:
             heights = np.array([each.height for each in self.regions])
             height = np.full(len(peaks), self.target(made)[0][0])
             ends = np.repeat(made, len(peaks), axis=0), peaks
-            if not self._joined_anyhow(*ends, (height, heights)).any():
+            joined = self._joined_anyhow(*ends, (height, heights)).any()
+            if not joined and not self._draws_are_where(permutation):
                 one, other = (k + 1 for k in permutation.swapped)
                 return f"entries {one} and {other} of {listed(permutation.parameters)} swapped"
         return ""
+
+    def _draws_are_where(self, permutation: Permutation) -> bool:
+        """Whether draws are where it brings those of the first mode.
+
+        Between two places on a curved ridge, as where a model may be rotated, the paths that are
+        looked at may all leave it.
+        """
+        images = changed_points(permutation, self.inside[0][:_IMAGES], self.target)
+        count = min(_NEAREST, len(self.points))
+        near = KDTree(self.points / self.scale).query(images / self.scale, k=count)[1]
+        one, other = np.repeat(images, count, axis=0), self.points[near.ravel()]
+        values = values_of(self.target)
+        enough = np.minimum(values(one), values(other)) - BARRIER
+        joined = lowest_between(one, other, enough, self.target) >= enough
+        return bool(np.mean(joined.reshape(len(images), count).any(axis=1)) > 0.5)
 
     def _differ(self, one: int, other: int) -> bool:
         """Whether two modes have peaks of different heights, so that neither is a copy."""
