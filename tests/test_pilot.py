@@ -11,7 +11,7 @@ import pytest
 from calibration import few_and_many
 from log_gaussian import log_gaussian
 from scipy.integrate import quad
-from scipy.stats import norm
+from scipy.stats import ks_2samp, norm
 
 from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError, SamplingError
@@ -271,6 +271,35 @@ def test_moves_that_diverge_end_there() -> None:
     assert asked <= 4 * 400
     assert made.acceptance == 0
     assert np.array_equal(made.points, points)
+
+
+def test_moves_end_before_a_step_that_leads_far_and_leave_the_target_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Further on, a differential equation may never end.
+
+    Here a normal momentum often leads too far, so that a difference would show.
+    """
+    monkeypatch.setattr("harness.path.moves.FARTHEST", 3.0)
+    farthest = 0.0
+
+    def target(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nonlocal farthest
+        farthest = max(farthest, float(np.abs(points).max()))
+        value = -(np.abs(points) ** 1.2).sum(axis=1)
+        return value, -1.2 * np.sign(points) * np.abs(points) ** 0.2
+
+    rng = np.random.default_rng(21)
+    size = rng.gamma(1 / 1.2, size=40_000) ** (1 / 1.2)  # |x|^1.2 has a gamma distribution
+    points = (size * rng.choice([-1, 1], size=size.size))[:, None]
+    moves = HmcMoves(1, 4, 4, step_size=2.6)
+    moves.adapt_to(points, np.full(len(points), 1 / len(points)))
+    made = moves.move(target, points, rng)
+    assert farthest <= np.abs(points).max() + 4 * 3 * points.std()
+    moved = made.points != points
+    assert 0.2 < moved.mean() < 0.8
+    fresh = rng.gamma(1 / 1.2, size=40_000) ** (1 / 1.2)
+    assert ks_2samp(np.abs(made.points[:, 0]), fresh).pvalue > 0.01
 
 
 @pytest.mark.parametrize("dimension", [3, 201])

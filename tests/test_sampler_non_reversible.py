@@ -168,6 +168,7 @@ def test_moves_leave_each_rung_as_it_is(kind: str, name: str) -> None:
                 powers,
                 step_size=np.full(count, 0.5),
                 scale=np.full((count, 1), 1.2),
+                spread=np.full((count, 1), 2.0),
                 leapfrog_steps=rng.integers(1, 5, size=3).repeat(each),
                 rng=rng,
             )
@@ -197,7 +198,8 @@ def test_trajectories_that_diverge_end_there_and_leave_the_target_as_it_is() -> 
 
     rng = np.random.default_rng(8)
     densities = Densities(target, [gaussian(WIDE)])
-    for step, most, moves in ((0.5, 50, True), (3.5, 5, False), (2.05, 50, True)):
+    usual = ((0.5, 50, 1.0, True), (3.5, 5, 1e3, False), (2.05, 50, 5.0, True))
+    for step, most, spread, moves in (*usual, (0.5, 50, 0.06, True)):
         start = rng.standard_normal((4000, 1))
         places = densities(start)
         asked = 0
@@ -207,6 +209,7 @@ def test_trajectories_that_diverge_end_there_and_leave_the_target_as_it_is() -> 
             np.tile([1.0, 0.0], (4000, 1)),
             step_size=np.full(4000, step),
             scale=np.ones((4000, 1)),
+            spread=np.full((4000, 1), spread),
             leapfrog_steps=np.full(4000, 50),
             rng=rng,
         )
@@ -215,8 +218,10 @@ def test_trajectories_that_diverge_end_there_and_leave_the_target_as_it_is() -> 
         assert bool(moved.mean() > 0.2) is moves
         assert made.divergent.mean() > 0.5 or step != 3.5
         assert not np.any(made.divergent & moved)
+        # With the small spread, steps of more than 0.6 are too long: where momenta exceed 1.2.
+        assert moved.mean() < 0.8 or spread != 0.06
         exact = rng.standard_normal(4000)
-        assert ks_2samp(made.places.points[:, 0], exact).pvalue > 0.01 / 3
+        assert ks_2samp(made.places.points[:, 0], exact).pvalue > 0.01 / 4
 
 
 def run(

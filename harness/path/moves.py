@@ -15,6 +15,14 @@ They take five particles a dimension, and then each leapfrog step takes time in 
 """
 DIVERGENT = 1000.0
 """Error of the energy from which a trajectory counts as divergent, as for Stan's NUTS."""
+FARTHEST = 10.0
+"""Standard deviations of all that is moved, in a coordinate, that a leapfrog step leads at most.
+
+A trajectory with a longer step goes astray, and its next place would be far from everything: where
+a rate is e^20, a differential equation takes seconds, or never ends.  A step is as long in either
+direction of time, so that ending there changes no density.  Steps of a Gaussian are up to two
+standard deviations times a normal momentum.
+"""
 _TARGET_ACCEPTANCE = 0.8
 _LARGEST_CHANGE = 0.5  # of the log of the step size, per move
 
@@ -119,7 +127,8 @@ class HmcMoves:
         """Make one transition of every particle (n, D), then adapt the step size.
 
         Each particle has its own step size, drawn around the common one, so that no trajectory
-        length is a period of the target.  Trajectories end at :func:`lowest_height`.
+        length is a period of the target.  Trajectories end at :func:`lowest_height`, and before a
+        step that is longer than :data:`FARTHEST`.
         """
         count, dimension = points.shape
         step = np.exp(self._log_step) * rng.uniform(0.5, 1.5, size=(count, 1))
@@ -134,6 +143,7 @@ class HmcMoves:
             for _ in range(self._leapfrog_steps):
                 momentum = momentum + 0.5 * step * self._whitened(gradient)
                 place = place + step * self._scaled(momentum)
+                going &= np.abs(step * momentum).max(axis=1) <= FARTHEST
                 if going.all():
                     value, gradient = log_density(place)
                 elif going.any():

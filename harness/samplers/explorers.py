@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
-from harness.path.moves import DIVERGENT, lowest_height
+from harness.path.moves import DIVERGENT, FARTHEST, lowest_height
 from harness.path.slices import Flags, slice_along_lines
 from harness.samplers.rung_path import Densities, Places, Rows, log_height, slope
 
@@ -55,7 +55,8 @@ class Moved(NamedTuple):
         Acceptance probabilities, shape (n,).
     divergent
         Whether the trajectory went astray, shape (n,): its energy is off by :data:`DIVERGENT` or
-        more.  One that ends where there is no density does not count.
+        more, or its kinetic energy is where a step would be longer than :data:`FARTHEST`.  One that
+        ends where there is no density does not count.
     """
 
     places: Places
@@ -77,12 +78,14 @@ def hmc(
     *,
     step_size: FloatArray,
     scale: FloatArray,
+    spread: FloatArray,
     leapfrog_steps: npt.NDArray[np.intp],
     rng: np.random.Generator,
 ) -> Moved:
     """Move each of n points by a trajectory of its own length, and accept it or stay.
 
-    Trajectories end at :func:`~harness.path.moves.lowest_height`.
+    Trajectories end at :func:`~harness.path.moves.lowest_height`, and before a step that is longer
+    than :data:`~harness.path.moves.FARTHEST`.
 
     Parameters
     ----------
@@ -96,6 +99,8 @@ def hmc(
         Shape (n,), in units of ``scale``; jittered, so that no length is a period of the target.
     scale
         Square roots of a diagonal inverse mass matrix, shape (n, D).
+    spread
+        Standard deviations of the density that is moved along, shape (n, D).
     leapfrog_steps
         Number of each, shape (n,), 1 or more.
     rng
@@ -108,23 +113,29 @@ def hmc(
     before = log_height(places.values, powers) - 0.5 * np.square(momentum).sum(axis=1)
     drawn = rng.random(count)
     lowest = lowest_height(before, drawn)
-    end, astray = places.copy(), np.zeros(count, dtype=np.bool_)
+    end, astray, stopped = places.copy(), *np.zeros((2, count), dtype=np.bool_)
     # A trajectory that has gone astray overflows, and is refused.
     with np.errstate(over="ignore", invalid="ignore"):
         momentum += 0.5 * reach * slope(end.gradients, powers)
         for done in range(int(leapfrog_steps.max())):
-            rows = np.flatnonzero((leapfrog_steps > done) & ~astray)
+            rows = np.flatnonzero((leapfrog_steps > done) & ~astray & ~stopped)
+            step = reach[rows] * momentum[rows]
+            near = (np.abs(step) <= FARTHEST * spread[rows]).all(axis=1)
+            stopped[rows[~near]] = True
+            rows, step = rows[near], step[near]
             if not rows.size:
                 break
-            there = densities(end.points[rows] + reach[rows] * momentum[rows])
+            there = densities(end.points[rows] + step)
             end.put(rows, there)
             push = reach[rows] * slope(there.gradients, powers[rows])
             kinetic = 0.5 * np.square(momentum[rows] + 0.5 * push).sum(axis=1)
             height = log_height(there.values, powers[rows]) - kinetic
             astray[rows] = np.isfinite(height) & (height < lowest[rows])
             momentum[rows] += np.where(leapfrog_steps[rows] == done + 1, 0.5, 1.0)[:, None] * push
-        after = log_height(end.values, powers) - 0.5 * np.square(momentum).sum(axis=1)
-        change = np.where(astray, -2 * DIVERGENT, after - before)
+        kinetic = 0.5 * np.square(momentum).sum(axis=1)
+        astray |= stopped & (kinetic > DIVERGENT)
+        change = np.where(astray, -2 * DIVERGENT, log_height(end.values, powers) - kinetic - before)
+        change[stopped & ~astray] = -np.inf
         acceptance = np.exp(np.minimum(0.0, np.where(np.isnan(change), -np.inf, change)))
     accepted = drawn < acceptance
     moved = places.copy()

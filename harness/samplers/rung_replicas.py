@@ -192,6 +192,7 @@ class Replicas:
             tuned.rungs.powers[rung],
             step_size=tuned.step_size[rung],
             scale=tuned.scale[rung],
+            spread=tuned.spread[rung],
             leapfrog_steps=np.clip(steps, 1, self._most).astype(np.intp),
             rng=self._rng,
         )
