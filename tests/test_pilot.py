@@ -292,7 +292,7 @@ def test_moves_end_before_a_step_that_leads_far_and_leave_the_target_as_it_is(
     rng = np.random.default_rng(21)
     size = rng.gamma(1 / 1.2, size=40_000) ** (1 / 1.2)  # |x|^1.2 has a gamma distribution
     points = (size * rng.choice([-1, 1], size=size.size))[:, None]
-    moves = HmcMoves(1, 4, 4, step_size=2.6)
+    moves = HmcMoves(1, 4, 4, step_size=1.3)
     moves.adapt_to(points, np.full(len(points), 1 / len(points)))
     made = moves.move(target, points, rng)
     assert farthest <= np.abs(points).max() + 4 * 3 * points.std()
