@@ -14,7 +14,7 @@ from scipy.stats import ks_2samp, norm, truncnorm
 
 from harness import evidence
 from harness.arrays import Counted, FloatArray
-from harness.errors import DataError
+from harness.errors import DataError, SamplingError
 from harness.path import GaussianBase, gaussian_base
 from harness.samplers import non_reversible
 from harness.samplers.explorers import hmc, slice_sweep
@@ -425,6 +425,24 @@ def test_nothing_diverges_where_nothing_is_sharp(name: str) -> None:
     made = run(target, [base], seed=2, draws=400, warmup=200)
     assert made.divergent == 0
     assert not made.ladders[0].also_sliced.any()
+
+
+def test_scans_that_take_all_the_time_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that counts evaluations, of which a scan takes about 28."""
+    now = 0.0
+
+    def slow(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nonlocal now
+        now += len(points)
+        return norm.logpdf(points[:, 0]), -points
+
+    monkeypatch.setattr("harness.samplers.non_reversible.time.perf_counter", lambda: now)
+    with pytest.raises(SamplingError, match="for each draw of a chain, and there are 400 s for"):
+        run(slow, [WIDE], seed=1, draws=100, warmup=100, most_seconds=400)
+    assert now < 700
+    now = 0.0
+    made = run(slow, [WIDE], seed=1, draws=100, warmup=100, most_seconds=30_000)
+    assert made.points.shape == (4, 100, 1)
 
 
 def test_same_seed_same_draws_and_rounds_double() -> None:

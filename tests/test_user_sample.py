@@ -442,7 +442,6 @@ def test_settings_of_nuts_reach_it(bimodal: tuple[Path, Path]) -> None:
         ("nuts", 0.99, 0.99),
         ("pseudo_extended", None, 0.95),
         ("collapsed_tempering", None, 0.95),
-        ("joint_tempering", None, 0.95),
         ("joint_tempering", 0.7, 0.7),
     ]
     for method, given, expected in cases:

@@ -17,13 +17,14 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
+from harness.engine.patient_rows import NeverReturned
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import SamplingError
 from harness.evidence import LogEvidence, combined_log_evidence, largest_r_hat
 from harness.model import Model
 from harness.path import Pilot, PilotSettings, gaussian_base, pilot_of_density
 from harness.temper import tempered_model
-from harness.user import legs, scout
+from harness.user import legs, one_copy, scout
 from harness.user.compare import Comparison, Region
 from harness.user.evidence import pilots_evidence
 from harness.user.legs import Leg, run_leg
@@ -47,6 +48,40 @@ def draws(schools: Model) -> Mapping[str, FloatArray]:
     settings = NutsSettings(chains=4, warmup=300, draws=500)
     run = run_short_nuts(schools.program("target"), SCHOOLS, settings, 2)
     return {name: run.variables[name] for name in schools.parameters}
+
+
+def test_a_density_that_never_returned_to_the_search_costs_no_bridge(
+    schools: Model, draws: Mapping[str, FloatArray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is stuck far out, where a solver circles, is left behind; near the draws nothing is."""
+    stuck: list[BatchedDensity] = []
+
+    def run(*arguments: Any, origin: str, **options: Any) -> Leg:
+        if not stuck:
+            stuck.append(made[-1])
+            raise NeverReturned(NO_TIME)
+        return run_leg(*arguments, origin=origin, **options)
+
+    def density_of(model: Model) -> BatchedDensity:
+        made.append(one_copy.density_of(model))
+        return made[-1]
+
+    made: list[BatchedDensity] = []
+    evaluate = BatchedDensity._evaluate
+
+    def unless_stuck(self: BatchedDensity, *arguments: Any) -> None:
+        if self in stuck:
+            raise NeverReturned(NO_TIME)
+        evaluate(self, *arguments)
+
+    monkeypatch.setattr(BatchedDensity, "_evaluate", unless_stuck)
+    monkeypatch.setattr(scout, "density_of", density_of)
+    monkeypatch.setattr(scout, "run_leg", run)
+    scouted = scout_program(schools, draws=draws, divergent=False, seed=3)
+    assert scouted.failures == {"search": NO_TIME}
+    assert scouted.by_bridge is not None
+    exact = schools_log_evidence() - np.log(2)  # tau's prior is written for both signs
+    assert abs(scouted.by_bridge.value - exact) < 4 * scouted.by_bridge.mcse < 0.2
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from harness.engine.stan_library import StanInstance
 from harness.engine.stan_rows import RowEvaluator
 from harness.errors import SamplingError
 
-PATIENCE = 20.0
+PATIENCE = 10.0
 """Seconds after which an evaluation is given up.  A point that takes as long is of no use."""
-_SECONDS_A_CALL = 0.25
+_SECONDS_A_CALL = 0.1
 """Seconds that a thread shall work, so that a few slow points do not make it look stuck."""
 _ITERATIVE = re.compile(
     r"\b(while|(solve_newton|solve_powell|algebra_solver|ode|integrate|dae|laplace)(_\w+)?)\b"

@@ -114,6 +114,8 @@ def non_reversible_tempering(
     ------
     DataError
         If the target's density is zero at all candidates of a reference.
+    SamplingError
+        If a scan takes so long that there is no time for a few draws.
     """
     tempering = _Tempering(
         target, references, settings or TemperingSettings(), fitted, begin_round, seed
@@ -147,7 +149,9 @@ class _Tempering:
         scans, lengths = 0, settings.rounds()
         for done, length in enumerate(lengths, 1):
             self._begin(f"tuning: {length} scans of {len(replicas.tuned.rungs)} rungs")
+            began = self._elapsed
             made = self._tuning_round(replicas, length)
+            self._refuse_if_hopeless((self._elapsed - began) / len(made.scans))
             self._try_hops(replicas, made)
             scans += len(made.scans)
             if done > _ROUNDS_TO_FIT and self._second_is_longer(made):
@@ -194,6 +198,16 @@ class _Tempering:
         """Whether there is reason to make a round anew, with rungs placed anew, and time for it."""
         twice = self._elapsed + 2 * (self._elapsed - began)
         return found.few_trips and number < _MOST_EVERY and twice <= self._settings.most_seconds
+
+    def _refuse_if_hopeless(self, scan: float) -> None:
+        """Raise an error if the fewest draws alone would take all the time, by seconds a scan."""
+        most = self._settings.most_seconds
+        if _FEWEST_DRAWS * scan > most:
+            raise SamplingError(
+                f"parallel tempering takes {scan:.1f} s for each draw of a chain, and there are "
+                f"{most:.0f} s for it: the density is slow, if only in some places. Give it more "
+                "time (--budget), or less vague priors"
+            )
 
     @property
     def _elapsed(self) -> float:

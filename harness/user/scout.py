@@ -22,8 +22,7 @@ import numpy as np
 from harness import evidence
 from harness.arrays import Counted, FloatArray
 from harness.diagnosis import R_HAT_WARNING
-from harness.engine.batched import BatchedDensity
-from harness.engine.cores import cores
+from harness.engine.patient_rows import NeverReturned
 from harness.errors import FAILURES, SamplingError, one_line
 from harness.evidence import NORMALISED, WHOLE_BASE, LogEvidence, LogMass
 from harness.model import Model
@@ -34,7 +33,7 @@ from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
 from harness.user.legs import CLOSE, Leg, fitted_gaussian, run_leg
-from harness.user.one_copy import InOneCopy
+from harness.user.one_copy import InOneCopy, density_of
 from harness.user.prior import PriorDraws, known_integral, over_prior
 from harness.user.settled import settles
 from harness.user.short import ShortRuns
@@ -284,14 +283,7 @@ class _Scout:
         self._model, self._draws, self._budget = model, draws, budget
         self._in_one_copy, self._divergent = in_one_copy, divergent
         self._seeds = derived_seeds(6, seed, 2)
-        self._density = BatchedDensity(model.program("target"), model.data, threads=cores())
-        self._short = ShortRuns(
-            model,
-            self._density,
-            most_seconds=_OTHER * budget,
-            seed=self._seeds[2],
-            far_seed=self._seeds[5],
-        )
+        self._use_new_density()
         self._began = time.perf_counter()
         self._gradients = 0
         self._drifts = False
@@ -299,6 +291,17 @@ class _Scout:
         self._estimates: dict[str, tuple[LogEvidence, ...]] = {}
         self._prior: PriorDraws | None = None
         self._settled = False
+
+    def _use_new_density(self) -> None:
+        """Take a density that has not been evaluated yet, at the beginning or if one is stuck."""
+        self._density = density_of(self._model)
+        self._short = ShortRuns(
+            self._model,
+            self._density,
+            most_seconds=_OTHER * self._budget,
+            seed=self._seeds[2],
+            far_seed=self._seeds[5],
+        )
 
     def scouted(self) -> Scouted:
         search: Leg | None = None
@@ -329,6 +332,9 @@ class _Scout:
                 path = FoundPath(search.pilots[0], base, positive, prior, self._log_factor)
         except FAILURES as error:
             self._failures["search"] = one_line(error).rstrip(".")
+            if isinstance(error, NeverReturned):
+                self._gradients += self._short.gradients
+                self._use_new_density()
         base_integral = self._base_integral
         bridge = self._bridge  # before the near leg, which would leave it no time
         near = None if self._settled else self._near()
