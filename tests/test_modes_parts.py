@@ -99,6 +99,8 @@ def test_what_numbers_name() -> None:
     assert list(swaps_with_exchanges(lettered)) == [(Exchange((("mu_a", "mu_b"),)), swap)]
     # Names with other letters, from zero, or beyond the vector's end name no entries.
     assert not list(swaps_with_exchanges({"mux": (), "muy": (), "share": (3,)}))
+    for names in (("a", "alpha"), ("rho", "tau1"), ("mu12", "mu34"), ("b", "a_b")):
+        assert not list(swaps_with_exchanges({**dict.fromkeys(names, ()), "share": (3,)}))
     assert not list(swaps_with_exchanges({"mu0": (), "mu1": (), "share": (3,)}))
     assert not list(swaps_with_exchanges({"mu3": (), "mu4": (), "share": (3,)}))
 

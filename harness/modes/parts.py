@@ -19,6 +19,7 @@ from harness.modes.permutations import (
     Exchange,
     Part,
     Permutation,
+    differing,
     exchanges,
 )
 
@@ -99,9 +100,9 @@ def _swapped(length: int, one: int, other: int) -> tuple[int, ...]:
 
 def _numbers(exchange: Exchange) -> tuple[int, int] | None:
     """Return the entries, from 0, that the differing characters of the names stand for, if any."""
-    one, other = exchange.pairs[0]
-    a, b = next((a, b) for a, b in zip(one, other, strict=False) if a != b)
+    apart = differing(*exchange.pairs[0])
     for characters in ("123456789", "abcdefgh"):
-        if a in characters and b in characters:
-            return characters.index(a), characters.index(b)
+        if apart is not None and set(apart) <= set(characters):
+            one, other = (characters.index(each) for each in apart)
+            return one, other
     return None

@@ -152,7 +152,7 @@ def exchanges(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Exchange]:
     alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
     pairs = [(one, other) for one, other in combinations(shapes, 2) if shapes[one] == shapes[other]]
     for one, other in pairs:
-        differing = _differing(one, other)
+        differing = differing(one, other)
         if differing is not None:
             alike.setdefault(differing, []).append((one, other))
     together = [tuple(each) for each in alike.values()]
@@ -160,7 +160,7 @@ def exchanges(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Exchange]:
     yield from (Exchange((each,)) for each in pairs if (each,) not in together)
 
 
-def _differing(one: str, other: str) -> tuple[str, str] | None:
+def differing(one: str, other: str) -> tuple[str, str] | None:
     """Return the characters in which two names differ, if all others are the same."""
     if len(one) != len(other):
         return None
