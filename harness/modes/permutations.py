@@ -152,9 +152,9 @@ def exchanges(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Exchange]:
     alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
     pairs = [(one, other) for one, other in combinations(shapes, 2) if shapes[one] == shapes[other]]
     for one, other in pairs:
-        differing = differing(one, other)
-        if differing is not None:
-            alike.setdefault(differing, []).append((one, other))
+        apart = differing(one, other)
+        if apart is not None:
+            alike.setdefault(apart, []).append((one, other))
     together = [tuple(each) for each in alike.values()]
     yield from (Exchange(each) for each in together if len(set(chain(*each))) == 2 * len(each))
     yield from (Exchange((each,)) for each in pairs if (each,) not in together)
