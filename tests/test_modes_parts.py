@@ -12,7 +12,7 @@ from harness.arrays import FloatArray
 from harness.modes.group import generated_group
 from harness.modes.parts import swaps_of_parts, swaps_with_exchanges
 from harness.modes.permutations import Exchange, Part, Permutation
-from harness.modes.symmetries import find_symmetries, leaves_density
+from harness.modes.symmetries import Both, find_symmetries, leaves_density
 
 SWAP = (1, 0)
 
@@ -108,3 +108,22 @@ def test_what_numbers_name() -> None:
 def test_where_no_index_has_its_own_axis_there_is_none() -> None:
     assert not list(swaps_of_parts({"a": (3,), "b": (5,)}))
     assert not list(swaps_of_parts({"a": (4,), "b": ()}))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_names_and_shapes_are_entries_only_change_places(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = {"".join(rng.choice(list("ab12_"), size=rng.integers(1, 4))) for _ in range(6)}
+    sizes = [(), (1,), (2,), (3,), (4,), (2, 3), (6, 2)]
+    shapes = {name: sizes[rng.integers(len(sizes))] for name in sorted(names)}
+    values = {name: rng.normal(size=(1, *shape)) for name, shape in shapes.items()}
+    every = np.sort(np.concatenate([np.ravel(each) for each in values.values()]))
+    changes = [*swaps_of_parts(shapes), *(Both(*each) for each in swaps_with_exchanges(shapes))]
+    for change in changes:
+        changed = change(values)
+        assert {name: each.shape[1:] for name, each in changed.items()} == shapes
+        after = np.concatenate([np.ravel(each) for each in changed.values()])
+        assert np.array_equal(np.sort(after), every)
+        # Twice, a swap changes nothing.
+        for name, again in change(changed).items():
+            assert np.array_equal(again, values[name])
