@@ -118,7 +118,8 @@ def test_whatever_names_and_shapes_are_entries_only_change_places(seed: int) -> 
     shapes = {name: sizes[rng.integers(len(sizes))] for name in sorted(names)}
     values = {name: rng.normal(size=(1, *shape)) for name, shape in shapes.items()}
     every = np.sort(np.concatenate([np.ravel(each) for each in values.values()]))
-    changes = [*swaps_of_parts(shapes), *(Both(*each) for each in swaps_with_exchanges(shapes))]
+    changes: list[Permutation | Both] = [*swaps_of_parts(shapes)]
+    changes += [Both(*each) for each in swaps_with_exchanges(shapes)]
     for change in changes:
         changed = change(values)
         assert {name: each.shape[1:] for name, each in changed.items()} == shapes
