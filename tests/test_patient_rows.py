@@ -12,7 +12,8 @@ from stan_density import stanli
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
-from harness.engine.patient_rows import NeverReturned, PatientRows, may_not_return
+from harness.engine.patience import NeverReturned, may_not_return
+from harness.engine.patient_rows import PatientRows
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import StanInstance
 

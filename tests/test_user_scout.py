@@ -17,7 +17,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
-from harness.engine.patient_rows import NeverReturned
+from harness.engine.patience import NeverReturned
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import SamplingError
 from harness.evidence import LogEvidence, combined_log_evidence, largest_r_hat

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.engine.bounds import Bounds, fixed_bounds
-from harness.engine.patient_rows import NeverReturned, PatientRows, may_not_return
+from harness.engine.patience import NeverReturned, may_not_return
+from harness.engine.patient_rows import PatientRows
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import (
     DATA_SEED,

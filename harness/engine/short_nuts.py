@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.compile import compile_programs
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
+from harness.engine.patience import LATE, may_not_return, within
 from harness.engine.program import StanProgram
 from harness.engine.restarts import started_anew
 from harness.engine.stan_source import compiling_helps
@@ -24,6 +26,8 @@ from harness.errors import DataError, SamplingError
 _RADIUS = 2.0  # of Stan's starting points
 _TIMED = 8
 _OVER = 2.0
+_USUAL_SECONDS = 20.0
+"""Seconds that a run takes at most, if nothing else is known."""
 
 
 def run_short_nuts(
@@ -33,10 +37,13 @@ def run_short_nuts(
     seed: int,
     *,
     inits: Sequence[Mapping[str, Any]] | float | None = None,
+    most_seconds: float = _USUAL_SECONDS,
 ) -> NutsRun:
     """Run NUTS; the program is compiled only if stanli is missing or cannot read it.
 
-    The parameters are those of :func:`harness.engine.nuts.run_nuts`.  If some chains do not get on
+    The parameters are those of :func:`harness.engine.nuts.run_nuts`, but for ``most_seconds``: the
+    seconds that the run probably takes at most.  Where the program has a solver or a loop that may
+    never end, a run that takes several times as long is given up.  If some chains do not get on
     from where they start, and they start at random, all start anew.
 
     Raises
@@ -46,10 +53,13 @@ def run_short_nuts(
     DataError, SamplingError
         If the program or its data are refused, or the run does not finish.
     """
+    limit = LATE * most_seconds if may_not_return(program) else None
     settings = replace(settings, parallel_chains=min(settings.parallel_chains, cores()))
     if inits is None or isinstance(inits, float):
-        return started_anew(lambda seed: _run(program, data, settings, seed, inits), seed).made
-    return _run(program, data, settings, seed, inits)
+        return started_anew(
+            lambda seed: _run(program, data, settings, seed, inits, limit), seed
+        ).made
+    return _run(program, data, settings, seed, inits, limit)
 
 
 def _run(
@@ -58,15 +68,17 @@ def _run(
     settings: NutsSettings,
     seed: int,
     inits: Sequence[Mapping[str, Any]] | float | None,
+    limit: float | None,
 ) -> NutsRun:
     if stanli_is_installed():
+        run = partial(run_stanli_nuts, program, data, settings, seed, inits=inits)
         try:
-            return run_stanli_nuts(program, data, settings, seed, inits=inits)
+            return run() if limit is None else within(limit, run, "a short run of NUTS")
         except (DataError, SamplingError) as error:
             if not compiling_helps(error):
                 raise
     compiled = compile_programs([program], require_cmdstan())[program]
-    return run_nuts(compiled, data, settings, seed, inits=inits)
+    return run_nuts(compiled, data, replace(settings, time_limit=limit), seed, inits=inits)
 
 
 def affordable(

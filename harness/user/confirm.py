@@ -52,6 +52,7 @@ def nuts_stays(model: Model, region: Region, particles: Population, seed: int) -
             affordable(_SETTINGS, density, _MOST_SECONDS),
             seed,
             inits=starting_values(starts, chains=_CHAINS),
+            most_seconds=_MOST_SECONDS,
         )
     except SamplingError:
         return False

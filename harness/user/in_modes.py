@@ -396,6 +396,7 @@ class _Runs:
             settings,
             seed,
             inits=starting_values(self.density.constrain(start), chains=settings.chains),
+            most_seconds=most_seconds,
         )
 
     def _shares(self, points: FloatArray, numbers: Sequence[int]) -> dict[int, tuple[float, float]]:

@@ -276,6 +276,7 @@ def walks(
         affordable(settings, density, most_seconds),
         seed,
         inits=starting_values(density.constrain(chosen), chains=settings.chains),
+        most_seconds=most_seconds,
     )
     values = {name: run.variables[name] for name in density.shapes}
     return Walks(values, int(run.gradients.sum()))

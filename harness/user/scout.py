@@ -22,7 +22,7 @@ import numpy as np
 from harness import evidence
 from harness.arrays import Counted, FloatArray
 from harness.diagnosis import R_HAT_WARNING
-from harness.engine.patient_rows import NeverReturned
+from harness.engine.patience import NeverReturned
 from harness.errors import FAILURES, SamplingError, one_line
 from harness.evidence import NORMALISED, WHOLE_BASE, LogEvidence, LogMass
 from harness.model import Model

@@ -100,9 +100,15 @@ class ShortRuns:
         return found
 
     def _run(self, seed: int, radius: float | None, share: float = 1.0) -> NutsRun:
-        settings = affordable(_SETTINGS, self._density, share * self._most_seconds)
-        program = self._model.program("target")
-        run = run_short_nuts(program, self._model.data, settings, seed, inits=radius)
+        seconds = share * self._most_seconds
+        run = run_short_nuts(
+            self._model.program("target"),
+            self._model.data,
+            affordable(_SETTINGS, self._density, seconds),
+            seed,
+            inits=radius,
+            most_seconds=seconds,
+        )
         self.gradients += int(run.gradients.sum())
         return run
 

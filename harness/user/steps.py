@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from harness.arrays import FloatArray
@@ -12,7 +14,9 @@ from harness.diagnosis import R_HAT_WARNING, Finding, give_options, remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import source_digest
 from harness.engine.cores import cores
+from harness.engine.iterations import Follow
 from harness.engine.nuts import NutsSettings
+from harness.engine.patience import LATE, may_not_return, within
 from harness.errors import ToolchainError
 from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.modes import FoundModes
@@ -253,7 +257,8 @@ class Steps:
             with self.clock.step("the tempered run", "sampling"):
                 nuts = self._for_path
                 nuts = nuts if alone else form.affordable(nuts, _FIRST_SHARE * left)
-                fit = form.run(starts, nuts, self.seed, self.clock.share)
+                seconds = math.inf if alone else _FIRST_SHARE * left
+                fit = self._in_time(seconds, partial(form.run, starts, nuts, self.seed))
             deepest = int(fit.sample_stats["tree_depth"].max())
             remember(fit, shortened(nuts, self._for_path, deepest))
             return fit
@@ -278,6 +283,20 @@ class Steps:
         program.compile(originals, self.clock)
         return self._completed(fit, copies=rounds and form.has_copies)
 
+    def _in_time(self, seconds: float, run: Callable[[Follow | None], Fit]) -> Fit:
+        """Run NUTS on a path, with so much time planned; do not wait for what may never end.
+
+        That is where stanli, which cannot be stopped, runs a program with a solver.  It does not
+        show how far it is then, because it would still print after it has been left behind.
+        """
+        program = self.program
+        stoppable = program.engine != "stanli" or not may_not_return(
+            program.model.program("target")
+        )
+        if stoppable or seconds == math.inf:
+            return run(self.clock.share)
+        return within(LATE * seconds, partial(run, None), "a tempered run")
+
     @property
     def _for_path(self) -> NutsSettings:
         """Settings of NUTS whose steps suit the target's end of a path, too."""
@@ -293,7 +312,7 @@ class Steps:
                 warmup = min(warmup, _ROUND_WARMUP)
             nuts = replace(self._for_path, warmup=warmup, draws=draws)
             other = derived_seed(self.seed, 12, number)
-            return form.continued(fit, nuts, other, self.clock.share)
+            return self._in_time(most_seconds, partial(form.continued, fit, nuts, other))
 
         def spread(fit: Fit) -> tuple[Fit, float]:
             made = self._symmetrised(fit) if form.has_copies else None
