@@ -381,7 +381,6 @@ def scores_of(fit: Fit, mean: FloatArray, log_z: float) -> FloatArray:
     [
         ({"engine": "bugs"}, "the engine must be one of auto, cmdstan, stanli; got 'bugs'"),
         ({"engine": "stanli", "seed": -1}, "seed"),
-        ({"engine": "stanli", "nuts": NutsSettings(time_limit=1.0)}, "no time limit"),
         ({"engine": "stanli", "inits": {"y": 1.0}}, "initial values are refused"),
         ({"engine": "stanli", "inits": [{"x": [0.0]}]}, "4 chains need as many"),
     ],

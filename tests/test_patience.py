@@ -1,4 +1,4 @@
-"""Work that may never return is left behind, and what was finished before stays."""
+"""Work that may never return is left behind or ended, and what was finished before stays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from stan_density import stanli
 from test_user_sample import BIMODAL, BIMODAL_DATA
@@ -15,6 +16,9 @@ from harness.engine import short_nuts
 from harness.engine.nuts import NutsRun, NutsSettings
 from harness.engine.patience import NeverReturned, within
 from harness.engine.program import StanProgram
+from harness.engine.stanli_apart import run_stanli_apart
+from harness.engine.stanli_nuts import run_stanli_nuts
+from harness.errors import DataError, SamplingError
 from harness.fit import Fit
 from harness.user import sample, steps
 from harness.user.tempered_form import TemperedForm
@@ -22,6 +26,20 @@ from harness.user.tempered_form import TemperedForm
 assert stanli is not None
 
 WITH_A_LOOP = BIMODAL.replace("model {", "model { real z = 0; while (z < 1) z += 1;", 1)
+ENDLESS = "parameters { real x; } model { real z = 0; while (z < 1) z -= x > 1e300; }"
+SMALL = """
+data { int N; array[N] vector[2] y; }
+parameters { vector[2] mu; real<lower=0> sigma; }
+model { mu ~ normal(0, 1); sigma ~ exponential(1); y ~ multi_normal(mu, diag_matrix([1, sigma]')); }
+"""
+Y = [[0.5, 1.0], [-0.25, 2.0], [0.125, -1.0]]
+SHORT = NutsSettings(chains=3, warmup=60, draws=40, parallel_chains=2)
+
+
+def program(folder: Path, text: str) -> StanProgram:
+    path = folder / "target.stan"
+    path.write_text(text)
+    return StanProgram(path)
 
 
 @pytest.fixture
@@ -48,38 +66,87 @@ def test_work_that_does_not_return_is_left_behind(never: threading.Event) -> Non
         within(0.1, never.wait, "a sum")
 
 
-def test_short_runs_of_a_program_with_a_loop_end(
-    never: threading.Event, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def stuck(*_: Any, **options: Any) -> NutsRun:
-        never.wait(60)
-        raise AssertionError
+@pytest.mark.parametrize(
+    "inits",
+    [None, 0.5, {"mu": [0.1, 0.2]}, [{"mu": np.array([0.1, k]), "sigma": 1.5} for k in range(3)]],
+)
+def test_a_run_in_a_process_of_its_own_is_the_same_run(inits: Any, tmp_path: Path) -> None:
+    what = program(tmp_path, SMALL), {"N": 3, "y": np.array(Y)}
+    here = run_stanli_nuts(*what, SHORT, 7, inits=inits)
+    shares: list[float] = []
+    there = run_stanli_apart(*what, SHORT, 7, inits=inits, follow=shares.append)
+    for name in ("variables", "sample_stats"):
+        ours, theirs = getattr(here, name), getattr(there, name)
+        assert list(ours) == list(theirs)
+        for each in ours:
+            np.testing.assert_array_equal(ours[each], theirs[each])
+            assert ours[each].dtype == theirs[each].dtype
+    np.testing.assert_array_equal(here.step_size, there.step_size)
+    np.testing.assert_array_equal(here.gradients, there.gradients)
+    assert here.stan_version == there.stan_version
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
 
-    monkeypatch.setattr(short_nuts, "run_stanli_nuts", stuck)
-    (tmp_path / "target.stan").write_text(WITH_A_LOOP)
-    program, settings = StanProgram(tmp_path / "target.stan"), NutsSettings()
-    with pytest.raises(NeverReturned, match=r"a short run of NUTS did not end within 0\.3 s"):
-        short_nuts.run_short_nuts(program, BIMODAL_DATA, settings, 1, most_seconds=0.1)
+
+def test_a_run_that_never_ends_is_ended(tmp_path: Path) -> None:
+    settings = NutsSettings(chains=1, warmup=20, draws=4, time_limit=10)
+    with pytest.raises(NeverReturned, match=r"stopped at the time limit of 10 s \(seed 3\)"):
+        run_stanli_apart(program(tmp_path, ENDLESS), {}, settings, 3)
+
+
+def test_errors_of_a_process_are_those_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, data = program(tmp_path, SMALL), {"N": 3, "y": Y}
+    with pytest.raises(DataError, match="initial values are refused"):
+        run_stanli_apart(small, data, SHORT, 7, inits={"nu": 1.0})
+    with pytest.raises(DataError, match="y"):
+        run_stanli_apart(small, {"N": 3}, SHORT, 7)
+    crashing = tmp_path / "crash"
+    crashing.write_text("#!/bin/sh\necho a word before >&2\nkill -SEGV $$\n")
+    crashing.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(crashing))
+    with pytest.raises(SamplingError, match=r"crashed with status -11 .*said: a word before"):
+        run_stanli_apart(small, data, SHORT, 7)
+
+
+def test_short_runs_have_a_limit_where_they_may_never_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limits = []
+
+    def limited(_: Any, __: Any, settings: NutsSettings, *___: Any, **____: Any) -> NutsRun:
+        limits.append(settings.time_limit)
+        raise NeverReturned("stopped")
+
+    monkeypatch.setattr(short_nuts, "stanli_nuts", limited)
+    for text in (WITH_A_LOOP, BIMODAL):
+        with pytest.raises(SamplingError, match="stopped"):
+            short_nuts.run_short_nuts(
+                program(tmp_path, text), BIMODAL_DATA, NutsSettings(), 1, most_seconds=5
+            )
+    assert limits == [15, None]
 
 
 def test_a_tempered_run_that_does_not_return_costs_no_draws_of_nuts(
-    never: threading.Event, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked = []
+    limits = []
 
-    def stuck(self: TemperedForm, *arguments: Any) -> Fit:
-        asked.append(arguments[-1])
-        never.wait(300)
-        raise AssertionError
+    def stuck(self: TemperedForm, starts: Any, nuts: NutsSettings, *_: Any) -> Fit:
+        limits.append(nuts.time_limit)
+        raise NeverReturned("stopped at the time limit")
+
+    def refused(*_: Any, **__: Any) -> Fit:
+        raise SamplingError("not in this test")
 
     monkeypatch.setattr(TemperedForm, "run", stuck)
-    monkeypatch.setattr(steps, "LATE", 0.02)
+    monkeypatch.setattr(steps, "parallel_tempering", refused)
     path = tmp_path / "bimodal.stan"
     path.write_text(WITH_A_LOOP)
-    result = sample(path, BIMODAL_DATA, seed=1, engine="stanli", budget=12, progress=False)
-    assert asked == [None]  # nothing that it would print to
-    assert result.nuts is not None
-    assert result.method == "parallel_tempering"
-    told = [each.sentence for each in result.diagnosis if "did not end within" in each.sentence]
-    assert len(told) == 1
-    assert "a tempered run" in told[0]
+    result = sample(path, BIMODAL_DATA, seed=1, engine="stanli", budget=60, progress=False)
+    assert len(limits) == 1
+    assert limits[0] is not None
+    assert 30 < limits[0] < 180
+    assert result.method == "nuts_in_modes"
+    assert [each for each in result.diagnosis if "stopped at the time limit" in each.sentence]

@@ -64,7 +64,8 @@ class NutsSettings:
     parallel_chains
         Number of chains that run at once, each in a CmdStan process.
     time_limit
-        Seconds after which CmdStan is stopped; None for no limit.
+        Seconds after which the run is stopped; None for no limit.  stanli then runs in a process of
+        its own.
     """
 
     chains: int = 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.compile import compile_programs
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
-from harness.engine.patience import LATE, may_not_return, within
+from harness.engine.patience import LATE, may_not_return
 from harness.engine.program import StanProgram
 from harness.engine.restarts import started_anew
 from harness.engine.stan_source import compiling_helps
-from harness.engine.stanli_nuts import run_stanli_nuts
+from harness.engine.stanli_apart import stanli_nuts
 from harness.engine.stanli_package import stanli_is_installed
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import DataError, SamplingError
@@ -53,13 +52,12 @@ def run_short_nuts(
     DataError, SamplingError
         If the program or its data are refused, or the run does not finish.
     """
-    limit = LATE * most_seconds if may_not_return(program) else None
     settings = replace(settings, parallel_chains=min(settings.parallel_chains, cores()))
+    if may_not_return(program):
+        settings = replace(settings, time_limit=LATE * most_seconds)
     if inits is None or isinstance(inits, float):
-        return started_anew(
-            lambda seed: _run(program, data, settings, seed, inits, limit), seed
-        ).made
-    return _run(program, data, settings, seed, inits, limit)
+        return started_anew(lambda seed: _run(program, data, settings, seed, inits), seed).made
+    return _run(program, data, settings, seed, inits)
 
 
 def _run(
@@ -68,17 +66,15 @@ def _run(
     settings: NutsSettings,
     seed: int,
     inits: Sequence[Mapping[str, Any]] | float | None,
-    limit: float | None,
 ) -> NutsRun:
     if stanli_is_installed():
-        run = partial(run_stanli_nuts, program, data, settings, seed, inits=inits)
         try:
-            return run() if limit is None else within(limit, run, "a short run of NUTS")
+            return stanli_nuts(program, data, settings, seed, inits=inits)
         except (DataError, SamplingError) as error:
             if not compiling_helps(error):
                 raise
     compiled = compile_programs([program], require_cmdstan())[program]
-    return run_nuts(compiled, data, replace(settings, time_limit=limit), seed, inits=inits)
+    return run_nuts(compiled, data, settings, seed, inits=inits)
 
 
 def affordable(

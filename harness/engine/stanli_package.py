@@ -126,7 +126,7 @@ def stanli_source(program: StanProgram, data: Mapping[str, Any]) -> StanSource:
         mir = _compiled(program)
         # The library reads the program under this name, which no variable of Stan's can have.
         own = {"build_id": stanli.build_id(), "mir": mir, "name": program.path.stem}
-        document = json.dumps({**plain_data(data), "__stanli": own}, default=_plain_json)
+        document = json.dumps({**plain_data(data), "__stanli": own}, default=plain_json)
     except (RuntimeError, ValueError, TypeError) as error:
         raise DataError(f"{program.name}: {error}") from error
     library = load_library(_library(stanli))
@@ -159,7 +159,8 @@ def _compile(program: StanProgram) -> str:
     return compiled
 
 
-def _plain_json(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
+    """Return what JSON has for a value of data that is an array or one of its numbers."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     raise TypeError(f"stanli takes no data of type {type(value).__name__}")

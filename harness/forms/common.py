@@ -15,7 +15,7 @@ from harness.engine.compile import CompiledProgram, compile_programs, source_dig
 from harness.engine.iterations import Follow
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
 from harness.engine.stan_data import numbers_in
-from harness.engine.stanli_nuts import run_stanli_nuts
+from harness.engine.stanli_apart import stanli_nuts
 from harness.engine.stanli_package import stanli_is_installed
 from harness.engine.toolchain import require_cmdstan, why_no_compiler
 from harness.engine.toolchain.tools import HOW_TO_INSTALL_STANLI
@@ -152,7 +152,7 @@ def run_variant(
         if run.inv_metric is not None:
             _log.warning("The stanli engine takes no inverse metric: it adapts one.")
         program = model.program(variant)
-        made = run_stanli_nuts(program, everything, nuts, run.seed, inits=inits, follow=run.follow)
+        made = stanli_nuts(program, everything, nuts, run.seed, inits=inits, follow=run.follow)
         parameters = _parameters(model, made, names)
         made = _named_as_methods_do(made, aliases)
         return VariantRun(made, parameters, nuts, "stanli", program.name, source_digest(program))

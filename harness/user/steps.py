@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any
 
 from harness.arrays import FloatArray
@@ -14,9 +13,8 @@ from harness.diagnosis import R_HAT_WARNING, Finding, give_options, remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import source_digest
 from harness.engine.cores import cores
-from harness.engine.iterations import Follow
 from harness.engine.nuts import NutsSettings
-from harness.engine.patience import LATE, may_not_return, within
+from harness.engine.patience import LATE, may_not_return
 from harness.errors import ToolchainError
 from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.modes import FoundModes
@@ -258,7 +256,7 @@ class Steps:
                 nuts = self._for_path
                 nuts = nuts if alone else form.affordable(nuts, _FIRST_SHARE * left)
                 seconds = math.inf if alone else _FIRST_SHARE * left
-                fit = self._in_time(seconds, partial(form.run, starts, nuts, self.seed))
+                fit = form.run(starts, self._in_time(nuts, seconds), self.seed, self.clock.share)
             deepest = int(fit.sample_stats["tree_depth"].max())
             remember(fit, shortened(nuts, self._for_path, deepest))
             return fit
@@ -283,19 +281,11 @@ class Steps:
         program.compile(originals, self.clock)
         return self._completed(fit, copies=rounds and form.has_copies)
 
-    def _in_time(self, seconds: float, run: Callable[[Follow | None], Fit]) -> Fit:
-        """Run NUTS on a path, with so much time planned; do not wait for what may never end.
-
-        That is where stanli, which cannot be stopped, runs a program with a solver.  It does not
-        show how far it is then, because it would still print after it has been left behind.
-        """
-        program = self.program
-        stoppable = program.engine != "stanli" or not may_not_return(
-            program.model.program("target")
-        )
-        if stoppable or seconds == math.inf:
-            return run(self.clock.share)
-        return within(LATE * seconds, partial(run, None), "a tempered run")
+    def _in_time(self, nuts: NutsSettings, seconds: float) -> NutsSettings:
+        """Return settings with a time limit, by the seconds planned, if the run may never end."""
+        if seconds == math.inf or not may_not_return(self.program.model.program("target")):
+            return nuts
+        return replace(nuts, time_limit=LATE * seconds)
 
     @property
     def _for_path(self) -> NutsSettings:
@@ -312,7 +302,7 @@ class Steps:
                 warmup = min(warmup, _ROUND_WARMUP)
             nuts = replace(self._for_path, warmup=warmup, draws=draws)
             other = derived_seed(self.seed, 12, number)
-            return self._in_time(most_seconds, partial(form.continued, fit, nuts, other))
+            return form.continued(fit, self._in_time(nuts, most_seconds), other, self.clock.share)
 
         def spread(fit: Fit) -> tuple[Fit, float]:
             made = self._symmetrised(fit) if form.has_copies else None
