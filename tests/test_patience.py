@@ -30,7 +30,12 @@ ENDLESS = "parameters { real x; } model { real z = 0; while (z < 1) z -= x > 1e3
 SMALL = """
 data { int N; array[N] vector[2] y; }
 parameters { vector[2] mu; real<lower=0> sigma; }
-model { mu ~ normal(0, 1); sigma ~ exponential(1); y ~ multi_normal(mu, diag_matrix([1, sigma]')); }
+model {
+  print("0.5");
+  mu ~ normal(0, 1);
+  sigma ~ exponential(1);
+  y ~ multi_normal(mu, diag_matrix([1, sigma]'));
+}
 """
 Y = [[0.5, 1.0], [-0.25, 2.0], [0.125, -1.0]]
 SHORT = NutsSettings(chains=3, warmup=60, draws=40, parallel_chains=2)

@@ -31,6 +31,7 @@ from harness.engine.stanli_package import plain_json
 from harness.errors import DataError, HarnessError, SamplingError, SomeChainsError
 
 _TASK, _MADE, _FAILED, _SAID = "task.json", "made.npz", "failed.json", "said.txt"
+_SHARE = b"harness: share done "
 _KINDS: dict[str, type[HarnessError]] = {each.__name__: each for each in (DataError, SamplingError)}
 
 
@@ -133,11 +134,11 @@ def _ended(folder: Path, seconds: float | None, follow: Follow | None) -> int | 
 
 
 def _pass_on(lines: IO[bytes], follow: Follow | None) -> None:
-    """Tell how far the run is, which its process prints as shares."""
+    """Tell how far the run is, which its process prints beside what the program may print."""
     with lines:
         for line in lines:
-            if follow is not None:
-                follow(float(line))
+            if follow is not None and line.startswith(_SHARE):
+                follow(float(line.removeprefix(_SHARE)))
 
 
 def _raise(failed: dict[str, str]) -> None:
@@ -169,7 +170,7 @@ def _work(folder: Path) -> None:
             task["seed"],
             inits=task["inits"],
             # Straight to the file: Python's own output is not ours while stanli prints to it.
-            follow=lambda share: _print(f"{share}\n"),
+            follow=lambda share: _print(_SHARE + f"{share}\n".encode()),
         )
     except HarnessError as error:
         failed = {"kind": type(error).__name__, "message": str(error)}
@@ -182,8 +183,8 @@ def _work(folder: Path) -> None:
     np.savez(folder / _MADE, **arrays, **rest, stan_version=np.array(made.stan_version))
 
 
-def _print(text: str) -> None:
-    os.write(1, text.encode())
+def _print(line: bytes) -> None:
+    os.write(1, line)
 
 
 if __name__ == "__main__":
