@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from test_user_sample import BIMODAL, BIMODAL_DATA
 
 from harness.engine import short_nuts
 from harness.engine.nuts import NutsRun, NutsSettings
-from harness.engine.patience import NeverReturned, within
+from harness.engine.patience import NeverReturned, Workers
 from harness.engine.program import StanProgram
 from harness.engine.stanli_apart import run_stanli_apart
 from harness.engine.stanli_nuts import run_stanli_nuts
@@ -56,6 +58,7 @@ def never() -> Iterator[threading.Event]:
 
 
 def test_work_that_returns_is_returned() -> None:
+    within = Workers().within
     assert within(30, lambda: 3, "a sum") == 3
     assert within(30, lambda: None, "nothing") is None
 
@@ -64,11 +67,36 @@ def test_work_that_returns_is_returned() -> None:
 
     with pytest.raises(ValueError, match="for some reason"):
         within(30, fails, "a sum")
+    assert within(30, lambda: 4, "a sum") == 4
 
 
 def test_work_that_does_not_return_is_left_behind(never: threading.Event) -> None:
+    workers = Workers()
     with pytest.raises(NeverReturned, match=r"a sum did not end within 0\.1 s: a solver or a loop"):
-        within(0.1, never.wait, "a sum")
+        workers.within(0.1, never.wait, "a sum")
+    # Another thread does what comes next, and never gives what the first one was asked for.
+    assert [workers.within(30, lambda: 5, "a sum") for _ in range(3)] == [5, 5, 5]
+
+
+def test_threads_work_one_after_the_other_and_end_with_their_workers() -> None:
+    def work_for_a_while() -> None:
+        workers = Workers()
+        used = {workers.within(30, threading.current_thread, "a name") for _ in range(20)}
+        assert len(used) == 1
+        assert not used & before
+        # Of several callers each gets its own.
+        with ThreadPoolExecutor(4) as pool:
+            asked = pool.map(lambda k: workers.within(30, lambda: k**2, "a square"), range(200))
+            assert list(asked) == [k**2 for k in range(200)]
+        threads.extend(set(threading.enumerate()) - before)
+
+    before, threads = set(threading.enumerate()), list[threading.Thread]()
+    work_for_a_while()
+    assert threads
+    gc.collect()
+    for each in threads:
+        each.join(10)
+        assert not each.is_alive()
 
 
 @pytest.mark.parametrize(

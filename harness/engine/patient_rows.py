@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.engine.patience import NeverReturned, within
+from harness.engine.patience import NeverReturned, Workers
 from harness.engine.stan_library import StanInstance
 from harness.engine.stan_rows import RowEvaluator
 
@@ -37,6 +37,7 @@ class PatientRows:
         self._rows, self._patience = rows, patience
         self._at_once = 1
         self._stuck = ""
+        self._workers = Workers()
 
     def __call__(
         self,
@@ -78,7 +79,7 @@ class PatientRows:
         own = tuple(instances)  # the caller's may be another list by the time this is over
         work = partial(self._rows, own, at, to, slope)
         try:
-            within(self._patience, work, "an evaluation of the log density")
+            self._workers.within(self._patience, work, "an evaluation of the log density")
         except NeverReturned as error:
             self._stuck = str(error)
             raise
