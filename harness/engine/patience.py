@@ -9,15 +9,17 @@ import re
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
+from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
 from harness.errors import SamplingError
 
 T = TypeVar("T")
 
-LATE = 3.0
+_LATE = 3.0
 """Multiple of the time that is planned for a run of NUTS, after which it counts as stuck."""
 
 _ITERATIVE = re.compile(
@@ -33,6 +35,13 @@ def may_not_return(program: StanProgram) -> bool:
     """Whether a program's text has a loop with a condition, or a solver that iterates."""
     text = program.path.read_text(encoding="utf-8")
     return _ITERATIVE.search(text) is not None
+
+
+def in_time(settings: NutsSettings, program: StanProgram, planned: float) -> NutsSettings:
+    """Return settings of NUTS with a time limit, by the seconds planned, if it may never end."""
+    if not may_not_return(program):
+        return settings
+    return replace(settings, time_limit=_LATE * planned)
 
 
 class Workers:

@@ -14,7 +14,7 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.compile import compile_programs
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsRun, NutsSettings, run_nuts
-from harness.engine.patience import LATE, may_not_return
+from harness.engine.patience import in_time
 from harness.engine.program import StanProgram
 from harness.engine.restarts import started_anew
 from harness.engine.stan_source import compiling_helps
@@ -54,8 +54,7 @@ def run_short_nuts(
         If the program or its data are refused, or the run does not finish.
     """
     settings = replace(settings, parallel_chains=min(settings.parallel_chains, cores()))
-    if may_not_return(program):
-        settings = replace(settings, time_limit=LATE * most_seconds)
+    settings = in_time(settings, program, most_seconds)
     if inits is None or isinstance(inits, float):
         return started_anew(lambda seed: _run(program, data, settings, seed, inits), seed).made
     return _run(program, data, settings, seed, inits)

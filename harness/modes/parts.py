@@ -21,6 +21,7 @@ from harness.modes.permutations import (
     Permutation,
     differing,
     exchanges,
+    swapped_order,
 )
 
 _MOST_TIMES = 4
@@ -36,7 +37,7 @@ def swaps_of_parts(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Permutatio
     for length in sorted(size for size in sizes if 1 < size <= LONGEST_INDEX):
         for axes, parts in _sets(shapes, length):
             for one, other in islice(combinations(range(length), 2), MOST_SWAPS):
-                yield Permutation(axes, _swapped(length, one, other), parts)
+                yield Permutation(axes, swapped_order(length, one, other), parts)
 
 
 def swaps_with_exchanges(
@@ -53,7 +54,7 @@ def swaps_with_exchanges(
         one, other = numbers
         for name, shape in shapes.items():
             if name not in exchange.parameters and shape and 0 <= one < other < shape[0]:
-                order = _swapped(shape[0], one, other)
+                order = swapped_order(shape[0], one, other)
                 yield exchange, Permutation(((name, (0,)),), order)
 
 
@@ -90,12 +91,6 @@ def _places(length: int, size: int) -> list[tuple[tuple[int, ...], ...]]:
     if size % length == 0 and 1 < size // length <= _MOST_TIMES:
         found += [every.reshape(-1, length), every.reshape(length, -1).T]
     return [tuple(tuple(row) for row in each.tolist()) for each in found]
-
-
-def _swapped(length: int, one: int, other: int) -> tuple[int, ...]:
-    order = list(range(length))
-    order[one], order[other] = other, one
-    return tuple(order)
 
 
 def _numbers(exchange: Exchange) -> tuple[int, int] | None:

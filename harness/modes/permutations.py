@@ -138,9 +138,14 @@ def swaps(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Permutation]:
         name, along = axes[0]
         length = shapes[name][along[0]]
         for one, other in islice(combinations(range(length), 2), MOST_SWAPS):
-            order = list(range(length))
-            order[one], order[other] = other, one
-            yield Permutation(axes, tuple(order))
+            yield Permutation(axes, swapped_order(length, one, other))
+
+
+def swapped_order(length: int, one: int, other: int) -> tuple[int, ...]:
+    """Return the order of so many entries in which two, from 0, are swapped."""
+    order = list(range(length))
+    order[one], order[other] = other, one
+    return tuple(order)
 
 
 def exchanges(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Exchange]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -14,7 +13,7 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.compile import source_digest
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
-from harness.engine.patience import LATE, may_not_return
+from harness.engine.patience import in_time
 from harness.errors import ToolchainError
 from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.modes import FoundModes
@@ -254,9 +253,10 @@ class Steps:
                 self.refuse(form.disagreement(self.seed))
             with self.clock.step("the tempered run", "sampling"):
                 nuts = self._for_path
-                nuts = nuts if alone else form.affordable(nuts, _FIRST_SHARE * left)
-                seconds = math.inf if alone else _FIRST_SHARE * left
-                fit = form.run(starts, self._in_time(nuts, seconds), self.seed, self.clock.share)
+                planned = _FIRST_SHARE * left
+                nuts = nuts if alone else form.affordable(nuts, planned)
+                limited = nuts if alone else in_time(nuts, program.model.program("target"), planned)
+                fit = form.run(starts, limited, self.seed, self.clock.share)
             deepest = int(fit.sample_stats["tree_depth"].max())
             remember(fit, shortened(nuts, self._for_path, deepest))
             return fit
@@ -281,12 +281,6 @@ class Steps:
         program.compile(originals, self.clock)
         return self._completed(fit, copies=rounds and form.has_copies)
 
-    def _in_time(self, nuts: NutsSettings, seconds: float) -> NutsSettings:
-        """Return settings with a time limit, by the seconds planned, if the run may never end."""
-        if seconds == math.inf or not may_not_return(self.program.model.program("target")):
-            return nuts
-        return replace(nuts, time_limit=LATE * seconds)
-
     @property
     def _for_path(self) -> NutsSettings:
         """Settings of NUTS whose steps suit the target's end of a path, too."""
@@ -301,8 +295,9 @@ class Steps:
             if self.program.engine == "cmdstan":  # which keeps the metric
                 warmup = min(warmup, _ROUND_WARMUP)
             nuts = replace(self._for_path, warmup=warmup, draws=draws)
+            nuts = in_time(nuts, self.program.model.program("target"), most_seconds)
             other = derived_seed(self.seed, 12, number)
-            return form.continued(fit, self._in_time(nuts, most_seconds), other, self.clock.share)
+            return form.continued(fit, nuts, other, self.clock.share)
 
         def spread(fit: Fit) -> tuple[Fit, float]:
             made = self._symmetrised(fit) if form.has_copies else None
