@@ -28,7 +28,7 @@ from harness.user.compare import FALSE_ALARM, Population, Region, _by_chance, co
 from harness.user.evidence import pilots_evidence, search_is_rough
 from harness.user.judge import ROUGH, Judgement, judge
 from harness.user.legs import run_leg
-from harness.user.scout import BRIDGE, Scouted
+from harness.user.scouted import BRIDGE, Scouted
 
 SHAPE = 8.0
 

@@ -22,7 +22,7 @@ from harness.user.judge import (
     shortened,
 )
 from harness.user.near import points_of_search
-from harness.user.scout import BRIDGE, Scouted
+from harness.user.scouted import BRIDGE, Scouted
 
 RNG = np.random.default_rng(11)
 LEFT = -4 + RNG.normal(size=(16, 64))

@@ -22,7 +22,7 @@ from harness.user.judge import Judgement
 from harness.user.mode_alone import ModesAlone
 from harness.user.near import near_target
 from harness.user.other_modes import other_modes
-from harness.user.scout import Scouted
+from harness.user.scouted import Scouted
 
 assert stanli is not None
 

@@ -29,7 +29,9 @@ from harness.user.compare import Comparison, Region
 from harness.user.evidence import pilots_evidence
 from harness.user.legs import Leg, run_leg
 from harness.user.prior import PriorDraws
-from harness.user.scout import BRIDGE, Scouted, prior_constant, scout_program
+from harness.user.prior_constant import prior_constant
+from harness.user.scout import scout_program
+from harness.user.scouted import BRIDGE, Scouted
 from harness.user.settled import settles
 
 assert stanli is not None

@@ -15,9 +15,9 @@ from harness.seeds import derived_seeds
 from harness.temper import What
 from harness.user.clock import Clock
 from harness.user.draw_prior import prior_draws
-from harness.user.legs import fitted_gaussian
+from harness.user.legs import WIDER, fitted_gaussian
 from harness.user.prepare import prepare
-from harness.user.scout import WIDER, starts_from_prior
+from harness.user.prior import starts_from_prior
 from harness.user.short import ShortRuns
 
 from .sampled import parameters_of

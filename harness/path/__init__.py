@@ -16,7 +16,8 @@ from harness.path.approximations import (
 from harness.path.data import TemperedPath
 from harness.path.gaussian import GaussianBase, gaussian_base, symmetrised_divergence
 from harness.path.moments import matched_base, mixed_base, weighted_base, without_duplicates
-from harness.path.pilot import Pilot, PilotSettings, pilot, pilot_of_density
+from harness.path.pilot import pilot, pilot_of_density
+from harness.path.pilot_result import Pilot, PilotSettings
 from harness.path.starts import particles_by_parameter, starting_values
 
 __all__ = [

@@ -21,13 +21,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from harness.arrays import FloatArray, LogDensity, values_of
+from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError, SamplingError
 from harness.evidence import (
     LogEvidence,
@@ -38,12 +37,12 @@ from harness.evidence import (
     resample,
 )
 from harness.model import Model
-from harness.model.coordinates import Shapes
 from harness.model.numpy_density import target_density
 from harness.path.gaussian import GaussianBase
-from harness.path.moments import weighted_base
 from harness.path.moves import MOST_DENSE, HmcMoves
-from harness.path.slices import slice_along_differences
+from harness.path.pilot_moves import moved
+from harness.path.pilot_path import PilotPath
+from harness.path.pilot_result import Pilot, PilotSettings
 
 _LEAST_OVERLAP = 1e-3
 _BISECTIONS = 60
@@ -57,167 +56,8 @@ multiple of the time from which it counts as late: what else the machine does fo
 change nothing."""
 _RUNG_SHARE = 0.1
 """Share of the time after which a rung makes no more moves than it has to."""
-_CORRELATION = 0.5
-"""Correlation with their places at the start of a rung below which particles have moved enough."""
 _FEWEST = 100
 """Particles that tell variances within 14 per cent."""
-_PATIENCE, _FALLS = 4, 0.02
-"""Further moves are worth making if the correlation falls by this much within this many moves."""
-
-
-@dataclass(frozen=True)
-class PilotSettings:
-    """Settings of a pilot.
-
-    Attributes
-    ----------
-    particles
-        Number of particles, shared evenly among the populations.
-    populations
-        Number of populations.  Each is resampled on its own, so that their estimates of Z are
-        independent, except that they share the ladder and the step size, and that each moves with
-        the metric of the others.  Their spread gives the error of log Z.
-    conditional_ess
-        Conditional effective sample size from one rung of the ladder to the next, as a share of
-        the particles (Zhou et al. 2016, eq. 10); closer to 1 makes more rungs.
-    moves
-        Smallest number of HMC transitions at each rung.
-    most_moves
-        Largest number of HMC transitions at each rung.  They are repeated until the particles have
-        moved away from their places at the rung's start, which shows as a correlation below 1/2 in
-        every coordinate (as in Buchholz et al. 2021), or until the correlation no longer falls, as
-        happens with separate modes.  The default, 0, always makes ``moves`` transitions.
-    leapfrog_steps
-        Leapfrog steps of each transition.
-    most_rungs
-        Number of rungs after which the pilot gives up.
-    in_seconds
-        Seconds of wall time in which it should arrive.  While it would not at its pace so far, it
-        takes longer steps, with a conditional effective sample size of 1/2, and makes no more than
-        ``moves`` transitions at a rung; nor does it at a rung that takes a tenth of the time.
-    most_seconds
-        Seconds of wall time after which it gives up, at the end of a move.
-    """
-
-    particles: int = 1024
-    populations: int = 16
-    conditional_ess: float = 0.9
-    moves: int = 3
-    most_moves: int = 0
-    leapfrog_steps: int = 8
-    most_rungs: int = 1000
-    in_seconds: float = math.inf
-    most_seconds: float = math.inf
-
-    def __post_init__(self) -> None:
-        for name in ("moves", "leapfrog_steps", "most_rungs"):
-            if getattr(self, name) < 1:
-                raise DataError(f"a pilot needs {name} of 1 or more; got {getattr(self, name)}")
-        if self.populations < 4:
-            raise DataError(
-                f"a pilot's error comes from the spread of its populations: it needs 4 or more; "
-                f"got {self.populations}"
-            )
-        if self.particles % self.populations or self.particles < 8 * self.populations:
-            raise DataError(
-                f"a pilot shares its particles evenly among {self.populations} populations, with 8 "
-                f"or more in each; got {self.particles}"
-            )
-        if not min(self.in_seconds, self.most_seconds) > 0:
-            raise DataError(
-                f"a pilot needs more than 0 seconds; got {min(self.in_seconds, self.most_seconds)}"
-            )
-        if not 0 < self.conditional_ess < 1:
-            raise DataError(f"conditional_ess must lie between 0 and 1; got {self.conditional_ess}")
-
-
-@dataclass(frozen=True)
-class Pilot:
-    """The results of a pilot.
-
-    Attributes
-    ----------
-    base
-        The base that the path starts from, with the pilot's estimate of log Z as log zeta.
-    inv_temp
-        Ladder of inverse temperatures beta_k, ascending from 0 to 1, shape (K,).
-    log_normaliser
-        log Z(beta_k) of gamma_beta = (gamma / zeta)^beta b^(1 - beta) with this base and its
-        zeta, shape (K,).  It is 0 at beta = 1, and at beta = 0 it is the log of the base's mass
-        within the target's support.
-    points
-        Starting points: the particles at beta = 1 resampled to equal weights, in random order
-        and in base coordinates, shape (particles, D).
-    log_evidence
-        Estimate of log Z; its standard error comes from the spread of the populations.
-    particles
-        The particles at beta = 1 by population, before they are resampled to ``points``, shape
-        (populations, particles each, D).
-    population_log_weight
-        Log weight of each population's particles: its estimate of log Z up to a constant, shape
-        (populations,).
-    acceptance
-        Mean acceptance rate of the moves at each rung after the first, shape (K - 1,).
-    gradients
-        Number of evaluations of the target's density and gradient.
-    infinite
-        At how many of them the log density was +inf, because a term overflowed there or the density
-        has no upper bound.  These places count as outside the support.
-    shapes
-        Shape of each of the model's parameters, for starting values; None if the pilot was given a
-        function.
-    """
-
-    base: GaussianBase
-    inv_temp: FloatArray
-    log_normaliser: FloatArray
-    points: FloatArray
-    log_evidence: LogEvidence
-    particles: FloatArray
-    population_log_weight: FloatArray
-    acceptance: FloatArray
-    gradients: int
-    infinite: int = 0
-    shapes: Shapes | None = None
-
-    @property
-    def refined_base(self) -> GaussianBase:
-        """Gaussian with the mean and covariance of the particles at the target.
-
-        Its log zeta is that of ``base``.  The ladder does not belong to a path that starts from it.
-
-        Raises
-        ------
-        DataError
-            If there are too few particles, or their weights are too uneven, for a covariance.
-        """
-        flat = self.particles.reshape(-1, self.particles.shape[2])
-        log_weight = np.repeat(self.population_log_weight, self.particles.shape[1])
-        return weighted_base(flat, log_weight, log_zeta=self.base.log_zeta)
-
-    @property
-    def log_g(self) -> tuple[tuple[float, float], ...]:
-        """Knots (beta_k, -log Z(beta_k)) of a log g under which beta has an even marginal.
-
-        On the discrete ladder the marginal is exactly even, up to the pilot's error.  With a log g
-        that is linear between the knots it is nearly even.
-        """
-        return tuple(
-            (float(beta), -float(log_z))
-            for beta, log_z in zip(self.inv_temp, self.log_normaliser, strict=True)
-        )
-
-    @property
-    def log_g_by_rung(self) -> tuple[tuple[float, float], ...]:
-        """Knots of a log g under which beta is near each rung equally often.
-
-        Rungs are close together where the tempered density changes quickly, mostly near the base.
-        An even marginal of beta (:attr:`log_g`) puts few draws there.  But the weights of the base
-        are large there, so log Z would depend on those few draws.
-        """
-        edge = np.concatenate([[0.0], (self.inv_temp[1:] + self.inv_temp[:-1]) / 2, [1.0]])
-        log_density = -self.log_normaliser - np.log(np.diff(edge))
-        return tuple(zip(self.inv_temp.tolist(), log_density.tolist(), strict=True))
 
 
 def pilot(
@@ -283,7 +123,7 @@ def pilot_of_density(
     _refuse(base, settings, _dimension(log_density, base), "the target")
     began = time.monotonic()
     rng = np.random.default_rng(seed)
-    path = _Path(log_density, base)
+    path = PilotPath(log_density, base)
     points, overlap = _start(path, settings, rng)
     count, each = settings.populations, settings.particles // settings.populations
     moves = HmcMoves(base.mean.size, settings.leapfrog_steps, count)
@@ -328,74 +168,11 @@ def pilot_of_density(
         particle_share = np.repeat(normalised_weights(log_z[-1]) / each, each)
         moves.adapt_to(points, particle_share)
         until = began + taken + (0.0 if late else _RUNG_SHARE * settings.in_seconds)
-        points, rate = _moved(
+        points, rate = moved(
             moves, path.at(beta), points, settings, rng, refuse_to_be_late, until=until
         )
         acceptance.append(rate)
     return _summary(path, points, np.array(ladder), log_z, overlap, acceptance, rng)
-
-
-class _Path:
-    """The geometric path; it counts the evaluations of the target's density."""
-
-    def __init__(self, log_density: LogDensity, base: GaussianBase) -> None:
-        self._log_density, self._log_values = log_density, values_of(log_density)
-        self.base = base
-        self.gradients = self.infinite = 0
-
-    def target(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the target's log density and gradient; NaN counts as outside the support."""
-        self.gradients += len(points)
-        value, gradient = self._log_density(points)
-        value = self._usable(value)
-        usable = np.isfinite(value)[:, None] & np.isfinite(gradient)
-        return value, np.where(usable, gradient, 0.0)
-
-    def values(self, points: FloatArray) -> FloatArray:
-        """Return the target's log density, in less time than with its gradient."""
-        self.gradients += len(points)
-        return self._usable(self._log_values(points))
-
-    def _usable(self, value: FloatArray) -> FloatArray:
-        """Return log densities with -inf for NaN and for +inf, which is counted."""
-        self.infinite += int(np.count_nonzero(value == np.inf))
-        usable: FloatArray = np.where(value < np.inf, value, -np.inf)
-        return usable
-
-    def log_ratio(self, points: FloatArray) -> FloatArray:
-        """Return log gamma minus log zeta and log b, the path's derivative in beta."""
-        ratio: FloatArray = self.values(points) - self.base.log_zeta - self.base.log_density(points)
-        return ratio
-
-    def at(self, beta: float) -> _Rung:
-        """Return the log density and gradient at an inverse temperature."""
-        return _Rung(self, beta)
-
-
-class _Rung:
-    """The path's log density and gradient at one inverse temperature."""
-
-    def __init__(self, path: _Path, beta: float) -> None:
-        self._path, self._beta = path, beta
-
-    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        value, gradient = self._path.target(points)
-        base, slope = self._path.base.log_density_and_gradient(points)
-        tempered, inside = self._tempered(value, base)
-        slope = np.where(inside[:, None], slope, 0.0)
-        return tempered, self._beta * gradient + (1 - self._beta) * slope
-
-    def values(self, points: FloatArray) -> FloatArray:
-        """Return the log density without its gradient."""
-        return self._tempered(self._path.values(points), self._path.base.log_density(points))[0]
-
-    def _tempered(
-        self, value: FloatArray, base: FloatArray
-    ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """Return the log density, by those of target and base, and whether the base has any."""
-        inside = np.isfinite(base)  # elsewhere every density of the path is zero
-        weighted = np.where(inside, (1 - self._beta) * np.where(inside, base, 0.0), -np.inf)
-        return self._beta * (value - self._path.base.log_zeta) + weighted, inside
 
 
 def _refuse(base: GaussianBase, settings: PilotSettings, dimension: int, name: str) -> None:
@@ -436,7 +213,7 @@ def _dimension(log_density: LogDensity, base: GaussianBase) -> int:
 
 
 def _start(
-    path: _Path, settings: PilotSettings, rng: np.random.Generator
+    path: PilotPath, settings: PilotSettings, rng: np.random.Generator
 ) -> tuple[FloatArray, LogMass]:
     """Draw particles of the base within the target's support, and estimate its mass there."""
     accepted: list[FloatArray] = []
@@ -500,65 +277,8 @@ def _rungs_left(beta: float, step: float) -> float:
     return math.log(1 / beta) / math.log1p(step / beta)
 
 
-def _moved(
-    moves: HmcMoves,
-    log_density: LogDensity,
-    points: FloatArray,
-    settings: PilotSettings,
-    rng: np.random.Generator,
-    before_each: Callable[[], None],
-    *,
-    until: float,
-) -> tuple[FloatArray, float]:
-    """Move particles as often as the settings ask; return them and the mean acceptance rate.
-
-    No further moves begin after a time, but those that it makes in any case.
-    """
-
-    def has_time() -> bool:
-        return time.monotonic() < until
-
-    began = points
-    rates: list[float] = []
-    correlations: list[float] = []
-    while len(rates) < settings.moves or (
-        len(rates) < settings.most_moves and _still_leaving(correlations) and has_time()
-    ):
-        before_each()
-        made = moves.move(log_density, points, rng)
-        points = made.points
-        rates.append(made.acceptance)
-        correlations.append(_largest_correlation(began, points))
-    rate = float(np.mean(rates))
-    if settings.most_moves and correlations[-1] > _CORRELATION:
-        correlations, guides = [], points
-        while (
-            len(correlations) < settings.most_moves
-            and has_time()
-            and (not correlations or _still_leaving(correlations))
-        ):
-            before_each()
-            points = slice_along_differences(log_density, points, guides, settings.populations, rng)
-            correlations.append(_largest_correlation(began, points))
-    return points, rate
-
-
-def _still_leaving(correlations: list[float]) -> bool:
-    """Whether the correlation with the places at a rung's start is large and still falling."""
-    if correlations[-1] <= _CORRELATION:
-        return False
-    return len(correlations) < _PATIENCE or correlations[-_PATIENCE] - correlations[-1] > _FALLS
-
-
-def _largest_correlation(began: FloatArray, points: FloatArray) -> float:
-    """Return the largest correlation over coordinates between two places of the same particles."""
-    one, other = began - began.mean(axis=0), points - points.mean(axis=0)
-    scale = np.sqrt(np.square(one).sum(axis=0) * np.square(other).sum(axis=0))
-    return float(np.max((one * other).sum(axis=0) / np.where(scale > 0, scale, np.inf)))
-
-
 def _summary(
-    path: _Path,
+    path: PilotPath,
     points: FloatArray,
     ladder: FloatArray,
     log_z: FloatArray,

@@ -11,7 +11,7 @@ from harness.arrays import FloatArray
 from harness.errors import DataError
 from harness.model import Model
 from harness.model.coordinates import unflatten
-from harness.path.pilot import Pilot
+from harness.path.pilot_result import Pilot
 
 
 def particles_by_parameter(model: Model, scouted: Pilot) -> dict[str, FloatArray]:

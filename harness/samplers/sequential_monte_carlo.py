@@ -21,7 +21,8 @@ from harness.forms.method import python_method
 from harness.model import Model
 from harness.model.python_target import Target, target_of
 from harness.path.gaussian import GaussianBase
-from harness.path.pilot import PilotSettings, pilot_of_density
+from harness.path.pilot import pilot_of_density
+from harness.path.pilot_result import PilotSettings
 from harness.samplers.geometric_path import GeometricPath
 from harness.samplers.result import weighted_fit
 
@@ -45,7 +46,7 @@ def sequential_monte_carlo(
         Base from which particles start.
     settings
         Number of particles and of populations, and how particles move; see
-        :class:`~harness.path.pilot.PilotSettings`.
+        :class:`~harness.path.pilot_result.PilotSettings`.
     seed
         Seed; the same seed gives the same fit.
 

@@ -68,7 +68,8 @@ from harness.user.near import near_target
 from harness.user.nuts_again import improved
 from harness.user.result import UserFit
 from harness.user.rounds import doubt, has_enough_draws, severities
-from harness.user.scout import Scouted, scout_program
+from harness.user.scout import scout_program
+from harness.user.scouted import Scouted
 from harness.user.steps import ERROR_ENOUGH, IN_MODES_SHARE, LEAST_SHARE, Steps
 from harness.user.tempered_form import Tempered
 from harness.user.undefined import about_overflow

@@ -11,7 +11,7 @@ from harness.model import Model
 from harness.path.moves import MOST_DENSE
 from harness.path.normalisation import written_integral
 from harness.user.prior import PriorDraws, over_prior
-from harness.user.scout import BRIDGE, Scouted
+from harness.user.scouted import BRIDGE, Scouted
 from harness.user.two_estimates import agree, explaining
 
 _DISAGREE = 1e-3

@@ -39,9 +39,10 @@ from harness.user.one_copy import InOneCopy, brought_to_one_copy
 from harness.user.other_modes import described, no_other_mode, other_modes
 from harness.user.prepare import prepare
 from harness.user.prior import PriorDraws
+from harness.user.prior_constant import prior_constant
 from harness.user.program import UserProgram
 from harness.user.sample import sample
-from harness.user.scout import BUDGET, prior_constant
+from harness.user.scout import BUDGET
 from harness.user.symmetrise import moves_freely, symmetries_of, symmetrised
 from harness.user.undefined import about_undefined, undefined_near
 

@@ -21,7 +21,7 @@ from harness.fit import Fit
 from harness.user.arbitrate import Dispute, Side
 from harness.user.compare import LEAST_SHARE, Comparison, Region, largest_r_hat
 from harness.user.evidence import search_is_rough
-from harness.user.scout import Scouted
+from harness.user.scouted import Scouted
 
 ROUGH = 1.0
 """Error of the search's log Z, in nats, above which agreement with its particles means little."""

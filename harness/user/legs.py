@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -41,6 +41,12 @@ _TIMED, _TIMES = 16, 2
 _MOST_MOVES = 12
 _RIDGE = 1e-9
 """Share of each variance that is added to it, in case all draws lie in a plane."""
+WIDER, NEAR = (2.0, 3.0), (1.2, 2.0)
+"""How much wider than draws of NUTS the Gaussian bases are, for the search and for the near leg.
+
+The pilots of a leg have bases of two widths, and so two ladders.  Their spread then includes the
+errors that depend on base and ladder.
+"""
 
 
 @dataclass(frozen=True)
@@ -218,3 +224,8 @@ def fitted_gaussian(points: FloatArray, *, widened: float) -> GaussianBase:
         raise SamplingError("a Gaussian cannot be fitted to draws that do not move")
     covariance = covariance + np.diag(_RIDGE * spread)
     return gaussian_base(flat.mean(axis=0), widened**2 * 0.5 * (covariance + covariance.T))
+
+
+def fitted_gaussians(points: FloatArray, widths: Iterable[float]) -> list[GaussianBase]:
+    """Return such Gaussians of several widths."""
+    return [fitted_gaussian(points, widened=width) for width in widths]

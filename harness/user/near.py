@@ -21,7 +21,7 @@ from harness.user.judge import Judgement, from_both
 from harness.user.mode_alone import walks
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.other_modes import OtherMode
-from harness.user.scout import Scouted
+from harness.user.scouted import Scouted
 
 _WALKS = NutsSettings(chains=8, warmup=150, draws=100, parallel_chains=2)
 

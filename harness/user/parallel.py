@@ -41,16 +41,10 @@ from harness.user.evidence import (
     unknown_integral,
     written_prior,
 )
-from harness.user.legs import fitted_gaussian
-from harness.user.prior import PriorDraws, prior_attributes
+from harness.user.legs import NEAR, WIDER, fitted_gaussian
+from harness.user.prior import PriorDraws, own_base, prior_attributes, starts_from_prior
+from harness.user.prior_constant import prior_constant
 from harness.user.references import Dealt, drawn_from, fitted_base, reference, refitted_base
-from harness.user.scout import (
-    NEAR,
-    WIDER,
-    own_base,
-    prior_constant,
-    starts_from_prior,
-)
 from harness.user.short import ShortRuns
 
 References = Literal[1, 2]

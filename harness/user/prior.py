@@ -129,6 +129,17 @@ class PriorDraws:
         return PriorBase(flat.mean(axis=0), np.diag(spread), 0.0, self.density, points)
 
 
+def starts_from_prior(model: Model) -> bool:
+    """Whether a path starts from the program's own prior, and not from a wide Gaussian."""
+    flat_box = model.own_base == "flat" and model.no_gaussian_base is not None
+    return model.own_base == "prior" or flat_box
+
+
+def own_base(model: Model) -> str:
+    """Return in words what such a path starts from: without a likelihood there is no prior."""
+    return "the flat density between the bounds" if model.tempered_whole else "the prior"
+
+
 def prior_attributes(log_integral: LogEvidence | None) -> dict[str, float]:
     """Return the attributes in which a fit keeps the log of its prior's integral, if it is known.
 

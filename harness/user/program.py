@@ -49,8 +49,7 @@ from harness.user.generated import (
     program_without_generated,
     with_generated,
 )
-from harness.user.prior import PRIOR
-from harness.user.scout import starts_from_prior
+from harness.user.prior import PRIOR, starts_from_prior
 from harness.user.simulated import can_be_simulated
 from harness.user.unfinished import identity
 

@@ -11,9 +11,8 @@ was divergent, and takes the near leg's place if that does not reach the posteri
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,27 +22,23 @@ from harness import evidence
 from harness.arrays import Counted, FloatArray
 from harness.diagnosis import R_HAT_WARNING
 from harness.engine.patience import NeverReturned
-from harness.errors import FAILURES, SamplingError, one_line
-from harness.evidence import NORMALISED, WHOLE_BASE, LogEvidence, LogMass
+from harness.errors import FAILURES, one_line
+from harness.evidence import WHOLE_BASE, LogEvidence
 from harness.model import Model
-from harness.path import GaussianBase, Pilot
+from harness.path import GaussianBase
 from harness.path.normalisation import divisor, log_factor, written_integral
 from harness.seeds import derived_seeds
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import Population, compare
 from harness.user.draw_prior import PRIOR_SHARE, DriftingPriorError, prior_draws
-from harness.user.legs import CLOSE, Leg, fitted_gaussian, run_leg
+from harness.user.legs import CLOSE, NEAR, WIDER, Leg, fitted_gaussians, run_leg
 from harness.user.one_copy import InOneCopy, density_of
-from harness.user.prior import PriorDraws, known_integral, over_prior
+from harness.user.prior import PriorDraws, over_prior, own_base, starts_from_prior
+from harness.user.prior_constant import prior_constant
+from harness.user.scouted import BRIDGE, FoundPath, Scouted
 from harness.user.settled import settles
 from harness.user.short import ShortRuns
 
-WIDER, NEAR = (2.0, 3.0), (1.2, 2.0)
-"""How much wider than draws of NUTS the Gaussian bases are, for the search and for the near leg.
-
-The pilots of a leg have bases of two widths, and so two ladders.  Their spread then includes the
-errors that depend on base and ladder.
-"""
 BUDGET = 120.0
 """Seconds that the pilots of a program may take by default."""
 _SEARCH, _SEARCH_ALONE, _OTHER = 0.35, 0.6, 0.2
@@ -56,119 +51,7 @@ _NO_BRIDGE = 1.05
 usual, it tells what log Z is at least."""
 _FEWEST_EACH = 100
 """Effective draws of each chain, in its slowest coordinate, from which on R-hat may be chance."""
-_FEWEST_POPULATIONS = 1.5
-"""Populations of equal weight that the search's are worth, below which one of them is all."""
 _NEAR = "a Gaussian fitted to draws of NUTS"
-BRIDGE = "draws of NUTS themselves"
-"""Origin of an estimate by bridge sampling, beside the near leg or in its place."""
-
-
-@dataclass(frozen=True)
-class FoundPath:
-    """What a tempered run along the search's path needs.
-
-    Attributes
-    ----------
-    found
-        The pilot whose ladder it follows.
-    base
-        Gaussian base; None if the path starts from the prior.
-    positive
-        Share of the base where the likelihood is above zero: the part that a path reaches if all
-        its inverse temperatures are above 0.
-    prior
-        Draws of the prior; None if the path does not start from it.
-    log_factor
-        As :attr:`harness.path.data.TemperedPath.log_factor` has it.
-    """
-
-    found: Pilot
-    base: GaussianBase | None
-    positive: LogMass = WHOLE_BASE
-    prior: PriorDraws | None = None
-    log_factor: LogEvidence | None = NORMALISED
-
-    @property
-    def zero_likelihood(self) -> bool:
-        """Whether the likelihood is zero on a share of the base that matters."""
-        return not self.positive.nearly_whole
-
-
-@dataclass(frozen=True)
-class Scouted:
-    """What the pilots of a program found.
-
-    Attributes
-    ----------
-    search
-        Particles of the search at the posterior, by parameter; None if it failed.
-    near
-        Particles of the near leg.
-    path
-        What tempered runs follow; None if there is no path.
-    origin
-        Where the search started, in words.
-    estimates
-        Each leg's own estimates of log Z, by where it started; :data:`BRIDGE` is no leg.
-    constant
-        Log of what an integral of the program's density is divided by to give Z
-        (:func:`harness.path.normalisation.divisor`); None if it is not known.
-    prior
-        Draws of the prior; None if the search did not start from it.
-    drifts
-        Whether draws of the prior drift to infinity, so that the search started from a wide
-        Gaussian instead.
-    failures
-        Why a leg or the bridge failed, or is not reliable, by name: ``search``, ``near``,
-        ``constant``, ``bridge``.
-    gradients, seconds
-        Gradient evaluations and wall time.
-    infinite
-        Share of the points visited by the search at which the log density is +inf.
-    base_integral
-        Log of the integral of the prior as the program writes it, or of a flat base that takes its
-        place; None if it is not known.
-    at_least
-        Log Z by a bridge that is no estimate, because transitions of NUTS were divergent, or its
-        chains do not quite agree: the draws may lack a part of the posterior, and the whole is no
-        less than what they have seen.
-    """
-
-    search: Population | None
-    near: Population | None
-    path: FoundPath | None
-    origin: str
-    estimates: Mapping[str, tuple[LogEvidence, ...]]
-    constant: LogEvidence | None
-    prior: PriorDraws | None
-    failures: Mapping[str, str]
-    gradients: int
-    seconds: float
-    starts: Mapping[str, FloatArray]
-    drifts: bool = False
-    infinite: float = 0.0
-    base_integral: LogEvidence | None = NORMALISED
-    at_least: LogEvidence | None = None
-
-    @property
-    def by_bridge(self) -> LogEvidence | None:
-        """Log Z by a bridge from the draws of NUTS; None if there is none."""
-        return next(iter(self.estimates.get(BRIDGE, ())), None)
-
-    @property
-    def search_has_weight(self) -> bool:
-        """Whether the search's weight is in more than one of its populations.
-
-        By their spread the error of log Z is 1 otherwise, however far it is from the truth.
-        """
-        return self.search is not None and self.search.worth >= _FEWEST_POPULATIONS
-
-    @property
-    def prior_and_integral(self) -> PriorDraws | None:
-        """The draws of the prior, with its integral if a leg has told it."""
-        if self.prior is None or self.base_integral is None:
-            return self.prior
-        return replace(self.prior, log_integral=self.base_integral)
 
 
 def scout_program(
@@ -206,60 +89,6 @@ def scout_program(
         If stanli is not installed, which evaluates the densities.
     """
     return _Scout(model, draws, in_one_copy, divergent, budget, seed).scouted()
-
-
-def starts_from_prior(model: Model) -> bool:
-    """Whether a path starts from the program's own prior, and not from a wide Gaussian."""
-    flat_box = model.own_base == "flat" and model.no_gaussian_base is not None
-    return model.own_base == "prior" or flat_box
-
-
-def own_base(model: Model) -> str:
-    """Return in words what such a path starts from: without a likelihood there is no prior."""
-    return "the flat density between the bounds" if model.tempered_whole else "the prior"
-
-
-class PriorConstant(NamedTuple):
-    """Log of the integral of a prior as the program writes it, and the gradients that it took."""
-
-    log_integral: LogEvidence
-    gradients: int
-
-
-def prior_constant(
-    model: Model, prior: PriorDraws, *, most_seconds: float, seed: int
-) -> PriorConstant:
-    """Return the integral of the prior that the program or its simulation shows, or run pilots.
-
-    Raises
-    ------
-    DataError, SamplingError
-        As :func:`harness.user.legs.run_leg`, or if draws of the prior disagree with each other, or
-        with the pilots' particles.
-    """
-    known = known_integral(model, prior)
-    if known is not None:
-        return PriorConstant(known, 0)
-    if not prior.reliable:
-        raise SamplingError(f"draws of the prior disagree (R-hat {prior.r_hat:.2f})")
-    flat = prior.points.reshape(-1, prior.points.shape[2])
-    leg = run_leg(
-        prior.density,
-        _fitted(flat, NEAR),
-        origin="a Gaussian fitted to draws of the prior",
-        most_seconds=most_seconds,
-        seed=seed,
-        gradients=CLOSE,
-    )
-    # On the unconstrained space, so that all coordinates are compared alike.
-    compared = compare({"x": prior.points}, Population({"x": leg.particles}, leg.log_weight))
-    apart = compared.missed_by_other or compared.missed_by_nuts or compared.differs
-    if apart is not None:
-        raise SamplingError(
-            "pilots from a Gaussian to the prior, which may have a funnel, give a part of it "
-            f"probability {apart.other:.2f}, and draws of it {apart.nuts:.2f}"
-        )
-    return PriorConstant(evidence.combined_log_evidence(leg.estimates).estimate, leg.gradients)
 
 
 class _Bridge(NamedTuple):
@@ -316,7 +145,7 @@ class _Scout:
                 bases: Sequence[GaussianBase] = [prior.base(half) for half in halves]
             else:
                 origin, positive = "a wide Gaussian", WHOLE_BASE
-                bases = _fitted(self._short.wide, WIDER)
+                bases = fitted_gaussians(self._short.wide, WIDER)
             with self._counted() as density:
                 search = run_leg(
                     density,
@@ -428,7 +257,7 @@ class _Scout:
             with self._counted() as density:
                 leg = run_leg(
                     density,
-                    _fitted(points, NEAR),
+                    fitted_gaussians(points, NEAR),
                     origin=_NEAR,
                     most_seconds=self._for_another,
                     seed=self._seeds[4],
@@ -544,7 +373,3 @@ def _largest_r_hat_by_chance(points: FloatArray) -> float:
         return R_HAT_WARNING
     by_chance = evidence.r_hat_by_chance(chains, min(int(each), draws), dimension)
     return max(R_HAT_WARNING, by_chance)
-
-
-def _fitted(points: FloatArray, widths: Iterable[float]) -> list[GaussianBase]:
-    return [fitted_gaussian(points, widened=width) for width in widths]

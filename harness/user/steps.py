@@ -40,7 +40,7 @@ from harness.user.prior import PRIOR, PriorDraws, log_prior_integral, prior_attr
 from harness.user.program import UserProgram
 from harness.user.result import UserFit
 from harness.user.rounds import in_rounds
-from harness.user.scout import FoundPath, Scouted
+from harness.user.scouted import FoundPath, Scouted
 from harness.user.symmetrise import Symmetrised, symmetries_of, symmetrised
 from harness.user.tempered_form import Tempered, TemperedForm
 from harness.user.undefined import about_overflow, about_undefined, undefined_near

@@ -35,7 +35,7 @@ from harness.path.data import TemperedPath
 from harness.temper.edited import UNEDITED
 from harness.user.agreement import difference_by_editing, disagreement
 from harness.user.program import UserProgram, chains_failed
-from harness.user.scout import FoundPath
+from harness.user.scouted import FoundPath
 
 _COST = 2.0
 """Cost of a gradient of a tempered form, over that of the target."""
