@@ -17,16 +17,10 @@ from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError
 from harness.model.python_target import function_target
 from harness.path import gaussian_base
-from harness.samplers.nested_moves import (
-    MOVES,
-    AxisSlices,
-    NestedExplorer,
-    ReflectingHmc,
-    SliceMoves,
-    _Differences,
-    default_steps,
-)
+from harness.samplers.nested_directions import Differences
+from harness.samplers.nested_moves import MOVES, NestedExplorer, default_steps
 from harness.samplers.nested_particles import Floor, Particles, PriorAndLikelihood, Rows, no_floor
+from harness.samplers.nested_reflections import ReflectingHmc
 from harness.samplers.nested_run import (
     NestedRun,
     NestedSettings,
@@ -36,6 +30,7 @@ from harness.samplers.nested_run import (
     summary,
 )
 from harness.samplers.nested_sampling import nested_sampling
+from harness.samplers.nested_slices import AxisSlices, SliceMoves
 from harness.samplers.nested_volumes import (
     Removed,
     integrate,
@@ -433,7 +428,7 @@ def test_moves_never_start_from_directions_of_the_particle_itself() -> None:
     parent = rng.integers(12, size=4000)
     for near in (True, False):
         wanted = np.full((4000, 2), near)
-        deal = _Differences([points], np.zeros(4000, dtype=np.intp), parent, wanted, rng)
+        deal = Differences([points], np.zeros(4000, dtype=np.intp), parent, wanted, rng)
         for slots in (2 * np.arange(4000), 2 * np.arange(4000) + 1):
             direction = deal(slots)
             assert (direction[np.arange(4000), parent] == 0).all()
