@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
 
 from harness.arrays import FloatArray, values_of
 from harness.errors import DataError
+from harness.modes.mirrored import MirroredEntries, Span, mirrored_together
 from harness.modes.parts import swaps_of_parts, swaps_with_exchanges
 from harness.modes.permutations import Exchange, Permutation, Values, exchanges, swaps
 from harness.modes.reflections import (
@@ -50,7 +51,7 @@ class Both:
         return self.besides(self.places(values))
 
 
-Symmetry = Permutation | Exchange | Reflection | Both
+Symmetry = Permutation | Exchange | Reflection | Both | MirroredEntries
 """A change of parameters that may leave a density as it is."""
 
 
@@ -61,7 +62,8 @@ class Symmetries:
     Attributes
     ----------
     changes
-        Swaps of two entries of an index, exchanges, reflections, and both at once.
+        Swaps of two entries of an index, exchanges, reflections, and both at once; then entries
+        that are mirrored together without an index, if they are no product of these reflections.
     centres
         By parameter, of its shape; 0 for those that cannot be mirrored.
     places
@@ -156,7 +158,40 @@ def find_symmetries(target: Target, points: FloatArray, *, most_seconds: float) 
         if few.stay_after(symmetry) and rest.stay_after(symmetry):
             found.append(symmetry)
     zero = {name: np.zeros(shape) for name, shape in target.shapes.items()}
-    return Symmetries(tuple(found), zero | mirrored, few.values)
+    known = Symmetries(tuple(found), zero | mirrored, few.values)
+    return _with_mirrored(known, mirrored_together(target, points[:_FEW]), (few, rest), ends)
+
+
+def _with_mirrored(
+    known: Symmetries,
+    candidates: Iterator[MirroredEntries],
+    places: Sequence[_Places],
+    ends: float,
+) -> Symmetries:
+    """Add entries that are mirrored together, if known reflections do not generate them."""
+    found, centres = list(known.changes), dict(known.centres)
+    span = Span()
+    for each in found:
+        if isinstance(each, Reflection):
+            span.add(_mirrored_entries(each, centres))
+    while time.perf_counter() < ends and (change := next(candidates, None)) is not None:
+        at = dict(centres)
+        for name, here in change.mirrored.items():
+            at[name] = np.where(here, change.centres[name], centres[name])
+        entries = _mirrored_entries(change, at)
+        if entries not in span and all(some.stay_after(change) for some in places):
+            span.add(entries)
+            found.append(change)
+            centres = at
+    return replace(known, changes=tuple(found), centres=centres)
+
+
+def _mirrored_entries(change: Reflection | MirroredEntries, centres: Values) -> int:
+    """Return as bits which entries of all parameters are mirrored."""
+    beside = {name: centre[None] + 1.0 for name, centre in centres.items()}
+    after = change(beside)
+    signs = np.concatenate([np.ravel(after[name][0] - centres[name]) for name in centres])
+    return sum(1 << i for i in np.flatnonzero(signs < 0).tolist())
 
 
 def _candidates(target: Target, mirrored: Values) -> Iterator[Symmetry]:

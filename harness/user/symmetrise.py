@@ -31,6 +31,7 @@ from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
 from harness.modes.group import Group, generated_group
+from harness.modes.mirrored import MirroredEntries
 from harness.modes.permutations import Exchange, Permutation, Values
 from harness.modes.reflections import Reflection
 from harness.modes.symmetries import Both, Symmetries, Symmetry, equal, find_symmetries
@@ -239,6 +240,8 @@ def _kind(change: Symmetry) -> tuple[object, ...]:
             return type(change), change.axes, change.parts
         case Reflection():
             return type(change), change.axes
+        case MirroredEntries():
+            return (type(change),)
 
 
 def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray], most: float) -> bool:
