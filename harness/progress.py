@@ -14,15 +14,26 @@ from typing import Any, Never, Self
 from tqdm import tqdm
 
 _SECONDS_BETWEEN_LINES = 15.0
+_COUNTED, _OF_TOTAL = (
+    "{n_fmt} | {elapsed} {desc}",
+    "{n_fmt}/{total_fmt} |{bar:20}| {elapsed} {desc}",
+)
+"""What a bar shows without and with a number of steps that is known."""
 
 
 class Steps:
     """Progress of a job of ``total`` steps, shown on standard error.
 
     Use it as a context manager; :meth:`begin` starts a step and thereby ends the one before.
+
+    Parameters
+    ----------
+    total
+        Number of steps; None if what one finds decides what follows, so that steps are only
+        counted.
     """
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int | None) -> None:
         self._total = total
         self._begun = 0
         self._bar: tqdm[Any] | None = None
@@ -51,12 +62,13 @@ class Steps:
                 self._bar = tqdm(
                     total=self._total,
                     file=sys.stderr,
-                    bar_format="{n_fmt}/{total_fmt} |{bar:20}| {elapsed} {desc}",
+                    bar_format=_COUNTED if self._total is None else _OF_TOTAL,
                 )
             self._bar.update(self._begun - self._bar.n)
             self._bar.set_description_str(text)
         else:
-            self.say(f"[{self._begun + 1}/{self._total}] {text}")
+            of_total = "" if self._total is None else f"/{self._total}"
+            self.say(f"[{self._begun + 1}{of_total}] {text}")
         self._begun += 1
 
     def describe(self, text: str) -> None:

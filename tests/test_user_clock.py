@@ -19,6 +19,17 @@ def test_steps_that_fail_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert clock.seconds == {"modes": 5.0}
 
 
+def test_steps_are_counted_where_their_number_is_not_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A share of some largest number would stay at a third of it in most calls."""
+    with Clock(None, show=True) as clock:
+        for text in ("plain NUTS", "another"):
+            with clock.step(text, text):
+                pass
+    assert capsys.readouterr().err.splitlines() == ["[1] plain NUTS", "[2] another"]
+
+
 def test_long_runs_say_how_far_they_are(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,9 +21,9 @@ def quiet() -> Iterator[None]:
 
 
 class Clock:
-    """Steps of the job: shown on standard error, and timed."""
+    """Steps of the job, so many or as they turn out: shown on standard error, and timed."""
 
-    def __init__(self, total: int, *, show: bool) -> None:
+    def __init__(self, total: int | None, *, show: bool) -> None:
         self._steps = Steps(total) if show else None
         self.seconds: dict[str, float] = {}
 

@@ -45,13 +45,14 @@ METHODS: tuple[Method, ...] = (
 )
 
 _MOST_PSEUDO_SAMPLES = 1000
-_STEPS: Mapping[Method, int] = {
-    "auto": 25,
+_STEPS: Mapping[Method, int | None] = {
+    "auto": None,
     "nuts": 3,
     "parallel_tempering": 8,
     "nested_sampling": 7,
 }
-"""The largest number of steps, 8 for a form; those that turn out not to be needed are skipped."""
+"""The largest number of steps, 8 for a form; those that turn out not to be needed are skipped.  For
+``auto`` it is not known, since what one step finds decides on the next."""
 
 
 @children_end_with_us()
