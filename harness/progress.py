@@ -14,11 +14,9 @@ from typing import Any, Never, Self
 from tqdm import tqdm
 
 _SECONDS_BETWEEN_LINES = 15.0
-_COUNTED, _OF_TOTAL = (
-    "{n_fmt} | {elapsed} {desc}",
-    "{n_fmt}/{total_fmt} |{bar:20}| {elapsed} {desc}",
-)
-"""What a bar shows without and with a number of steps that is known."""
+_COUNTED = "{elapsed} {desc}"
+_OF_TOTAL = "{n_fmt}/{total_fmt} |{bar:20}| {elapsed} {desc}"
+"""What is shown on a terminal without and with a number of steps that is known."""
 
 
 class Steps:
