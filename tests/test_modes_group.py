@@ -237,3 +237,23 @@ def test_a_change_that_a_constraint_forbids_is_no_symmetry() -> None:
     mirrored = Reflection((("x", (0,)),), {"x": np.zeros(2)}, 1)
     assert target.unconstrain_draws(mirrored(target.constrain(points))).tolist() == points.tolist()
     assert not leaves_density(mirrored, points, target)
+
+
+def test_places_and_signs_of_the_same_parameters() -> None:
+    """Sensitivities become one less the specificities if the infected and the others change places.
+
+    On an unconstrained scale these are numbers of the opposite sign.
+    """
+    strength = np.array([1.0, 2.0])
+
+    def two_tests(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        share, one, other = points[:, 0], points[:, 1:3] @ strength, points[:, 3:5] @ strength
+        parts = np.array([one - np.logaddexp(0, -share), -other - np.logaddexp(0, share)])
+        value = np.logaddexp.reduce(parts) - 0.5 * np.square(points[:, 1:]).sum(axis=1)
+        return value - np.square(share), np.zeros(points.shape)
+
+    shapes: dict[str, tuple[int, ...]] = {"share": (), "se": (2,), "sp": (2,)}
+    assert elements(group_of(Plain(two_tests, shapes), 5)) == {
+        (1, 2, 3, 4, 5),
+        (-1, -4, -5, -2, -3),
+    }

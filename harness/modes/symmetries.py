@@ -31,7 +31,7 @@ _FEW = 2
 """Points that decide first, before all are looked at."""
 _BESIDES = 2
 """Parameters at most that are mirrored while others change places."""
-_MOST_EXCHANGES, _MOST_BOTH, _MOST_PARTS = 300, 500, 500
+_MOST_EXCHANGES, _MOST_BOTH, _MOST_PARTS = 300, 1000, 500
 """Exchanges of parameters, changes of places with others mirrored, and those of an index along
 parts of axes, that are tried at most."""
 
@@ -40,7 +40,7 @@ parts of axes, that are tried at most."""
 class Both:
     """Parameters change places while others are mirrored, as the share of a first component is.
 
-    Or while entries of others change places, too.
+    Or while they are mirrored as well, or entries of others change places, too.
     """
 
     places: Permutation | Exchange
@@ -209,7 +209,19 @@ def _candidates(target: Target, mirrored: Values) -> Iterator[Symmetry]:
 
 
 def _both(places: Sequence[Permutation | Exchange], mirrored: Values) -> Iterator[Both]:
+    """Yield changes of places with others mirrored, and then with those that change places, too.
+
+    The sensitivity of a test and its specificity change places as well as sides if the infected
+    and the others do.
+    """
     for each in places:
         others = {name: mirrored[name] for name in mirrored if name not in each.parameters}
         for besides in whole_reflections(others, min(_BESIDES, len(others))):
             yield Both(each, besides)
+    for each in places:
+        if all(name in mirrored for name in each.parameters):
+            own = tuple((name, ()) for name in each.parameters)
+            others = {name: mirrored[name] for name in mirrored if name not in each.parameters}
+            yield Both(each, Reflection(own, mirrored))
+            for besides in whole_reflections(others, min(_BESIDES, len(others))):
+                yield Both(each, Reflection(own + besides.axes, mirrored))
