@@ -63,7 +63,9 @@ def test_an_index_along_a_part_of_an_axis(
     index, longer = shapes
     change = Permutation(((index, (0,)),), SWAP, (Part(longer, 0, places),))
     found = find_symmetries(target, points, most_seconds=60)
-    assert found.changes == (change,)
+    assert found.changes[0] == change
+    # A wave also stays as it is if its frequency and the coefficient of its sine change sign.
+    assert len(found.changes) == 1 + (2 if index == "frequency" else 0)
     assert change.parameters == (index, longer)
     for other in swaps_of_parts(shapes):
         assert leaves_density(other, points, target) == (other == change)
