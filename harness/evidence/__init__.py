@@ -52,6 +52,7 @@ from harness.evidence.diagnostics import (
     slowest,
     z_scores,
 )
+from harness.evidence.entropy import log_mass_at_most
 from harness.evidence.estimates import (
     Estimate,
     apart,
@@ -148,6 +149,7 @@ __all__ = [
     "log_evidence_by_chib",
     "log_evidence_by_harmonic_mean",
     "log_evidence_by_parts",
+    "log_mass_at_most",
     "log_mean_weight",
     "log_path_weight",
     "model_odds",

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.arrays import FloatArray
-from harness.evidence import LogEvidence
+from harness.arrays import FloatArray, values_of
+from harness.evidence import LogEvidence, log_mass_at_most
 from harness.modes.limited import Limited
 from harness.modes.local_mass import local_gaussian, local_log_mass, mass_around, reach_of
 from harness.modes.regions import Region
@@ -26,6 +26,11 @@ _LARGE = 0.05
 """
 _LEAST_AROUND = 0.02
 """Share of the final draws that must be around a peak to tell what they stand for."""
+_HARDLY, _ERRORS = float(np.log(1e-4)), 4.0
+"""Log mass of a mode at most, relative to the final draws, with which it hardly counts, and
+standard errors of log Z that are allowed for."""
+_A_DRAW = 10.0
+"""Points in a mode that are taken for one independent draw."""
 _MATTERS = float(np.log(1e-3))
 """Log mass of a mode, relative to the final draws, from which it is sampled by itself."""
 
@@ -80,8 +85,14 @@ def weigh_lacking(
         if (by_peaks[k].value > _MATTERS if k in by_peaks else modes[k].copy_of is None)
     ]
     alone: dict[int, LogEvidence] = {}
-    if masses is not None and doubtful:
-        alone = _by_themselves({k: inside[k] for k in doubtful}, masses, target)
+    hardly: dict[int, float] = {}
+    whole = masses.of_draws() if masses is not None and doubtful else None
+    if masses is not None and whole is not None:
+        unknown = [k for k in doubtful if k not in by_peaks]
+        peaks = {k: regions[k].peak for k in unknown if modes[k].closed}
+        hardly = _that_hardly_count(peaks, inside, whole, rows, target)
+        rest = {k: inside[k] for k in doubtful if k not in hardly}
+        alone = _by_themselves(rest, whole, masses, target)
     left = {
         k
         for k, ratio in alone.items()
@@ -96,6 +107,9 @@ def weigh_lacking(
     for k, ratio in ratios.items():
         share = float(np.exp(ratio.value)) / total
         marked[k] = replace(modes[k], local=(share, share * float(ratio.mcse)))
+    for k, most in hardly.items():
+        if k not in ratios:
+            marked[k] = replace(modes[k], local=(most, most))
     left |= {k for k, each in enumerate(modes) if (each.copy_of or 0) - 1 in left}
     return Weighed(marked, left)
 
@@ -141,13 +155,38 @@ def _whole(peak: FloatArray, rows: Rows, target: Limited, seed: int) -> LogEvide
     return mass.minus(LogEvidence(float(np.log(share)), error / share))
 
 
+def _that_hardly_count(
+    peaks: Mapping[int, FloatArray],
+    inside: Sequence[FloatArray],
+    whole: LogEvidence,
+    rows: Rows,
+    target: Limited,
+) -> dict[int, float]:
+    """Return modes with hardly any mass, by number, with what they have at most relative to all.
+
+    A chain that starts in a mode far below the others stays there, and it may look like no
+    Gaussian.  Both the height of the density at points in it, with how far they spread, and the
+    height and the curvature at its peak must tell that it hardly counts.
+    """
+    values = values_of(target)
+    found = {}
+    for k, peak in peaks.items():
+        local = local_gaussian(peak, target, scale=rows.scale)
+        if local is None:
+            continue
+        points = inside[k]
+        different = len(np.unique(points, axis=0))
+        spread = log_mass_at_most(values(points), points, different / _A_DRAW)
+        most = max(spread, local.log_mass) - whole.value
+        if most + _ERRORS * float(whole.mcse) < _HARDLY:
+            found[k] = float(np.exp(most))
+    return found
+
+
 def _by_themselves(
-    inside: Mapping[int, FloatArray], masses: Masses, target: Limited
+    inside: Mapping[int, FloatArray], whole: LogEvidence, masses: Masses, target: Limited
 ) -> dict[int, LogEvidence]:
-    """Return the same by sampling each mode alone, from points in it; -inf if chains leave it."""
-    whole = masses.of_draws()
-    if whole is None:
-        return {}
+    """Return log masses relative to all by sampling each mode alone; -inf if chains leave it."""
     ratios = {}
     for count, (k, points) in enumerate(inside.items()):
         if count >= _MOST_ALONE and target.is_late():

@@ -13,7 +13,8 @@ from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.diagnosis.replicas import replicas
 from harness.diagnosis.sampler import sampler
 from harness.engine.signals import is_from_signal
-from harness.errors import FAILURES, one_line
+from harness.errors import FAILURES, DataError, one_line
+from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
@@ -71,6 +72,7 @@ from harness.user.rounds import doubt, has_enough_draws, severities
 from harness.user.scout import scout_program
 from harness.user.scouted import Scouted
 from harness.user.steps import ERROR_ENOUGH, IN_MODES_SHARE, LEAST_SHARE, Steps
+from harness.user.stuck import about_stuck, stuck_chains
 from harness.user.tempered_form import Tempered
 from harness.user.undefined import about_overflow
 
@@ -118,6 +120,8 @@ class _Auto:
         self._steps, self._explorer = steps, explorer
         self._seen: Finding | None = None
         """What parallel tempering has shown that NUTS missed."""
+        self._stuck: Finding | None = None
+        """That chains of NUTS are stuck where hardly any probability is."""
 
     def result(self, plain: Fit) -> UserFit:
         reason = self._steps.program.why_not_tempered
@@ -282,14 +286,14 @@ class _Auto:
             fit = self._steps.replicas(self._explorer, left, near=near, prior=prior)
         except FAILURES as error:
             return found.adding(no_relief(str(error), reasons[0].severity))
-        compared = self._compared(plain, fit)
+        compared, stuck = self._compared(plain, fit, scouted)
         tempered = found.fit if found.method == _FORM else found.tempered
         missed = self._missed(
             compared, scouted, UserFit(fit, METHOD, nuts=plain, tempered=tempered)
         )
         if judged.dispute is not None and missed is None:
             judged = judged.settled(*arbitrate(judged.dispute, parameters_of(fit)))
-        told = [*judged.findings, *([] if missed is None else [missed])]
+        told = [*judged.findings, *stuck, *([] if missed is None else [missed])]
         other = UserFit(self._steps.finished(fit, told, scouted), METHOD)
         others = other.troubles([*lasting, *about_program(self._steps.program, fit)])
         sound = all(each.severity < Severity.PROBLEM for each in others)
@@ -358,9 +362,48 @@ class _Auto:
     def _judged(self, draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
         if scouted.search is None:
             return judge_alone(draws, scouted)
-        compared = compare(draws, scouted.search)
+        log_z = scouted.by_search
+        compared, stuck = self._without_stuck(draws, scouted.search, log_z, scouted)
         stays = self._nuts_stays(compared.missed_by_nuts, scouted.search)
-        return judge(compared, scouted, nuts_stays=stays)
+        judged = judge(compared, scouted, nuts_stays=stays)
+        return judged.adding(*stuck)
+
+    def _without_stuck(
+        self,
+        draws: Mapping[str, FloatArray],
+        other: Population,
+        log_z: LogEvidence | None,
+        scouted: Scouted,
+    ) -> tuple[Comparison, list[Finding]]:
+        """Compare NUTS with other draws, which do not miss a region if it has no probability.
+
+        Parameters
+        ----------
+        draws
+            NUTS's, by parameter.
+        other
+            What they are compared with.
+        log_z
+            Log Z by the others' method; None if it tells none.
+
+        Returns
+        -------
+        Comparison, list
+            The comparison, and what is new about chains that are stuck.
+        """
+        compared = compare(draws, other)
+        if compared.missed_by_other is None or log_z is None or scouted.constant is None:
+            return compared, []
+        model = self._steps.program.model
+        stuck = stuck_chains(model, draws, log_z.plus(scouted.constant))
+        if stuck is None:
+            return compared, []
+        chains = len(next(iter(draws.values())))
+        counts = [each for each in range(chains) if each not in stuck.chains]
+        rest = {name: each[counts] for name, each in draws.items()}
+        missed = compare(rest, other).missed_by_other if counts else None
+        before, self._stuck = self._stuck, about_stuck(stuck, chains)
+        return replace(compared, missed_by_other=missed), [] if before else [self._stuck]
 
     def _nuts_stays(self, region: Region | None, seen: Population) -> bool:
         """Whether NUTS stays in a region that it missed, if there is one, when it starts there."""
@@ -388,12 +431,14 @@ class _Auto:
     ) -> tuple[UserFit, Judgement]:
         """Compare NUTS once more, with the tempered draws, and return the better of the two."""
         result = UserFit(fit, _FORM, nuts=plain)
-        missed = self._missed(self._compared(plain, fit), scouted, result)
+        compared, stuck = self._compared(plain, fit, scouted)
+        missed = self._missed(compared, scouted, result)
         keep = missed is not None and not judged.nuts_misses
         if judged.dispute is not None and missed is None:
             side, settled = arbitrate(judged.dispute, parameters_of(fit))
             judged = judged.settled(side, settled)
             keep = side in ("nuts", "open")
+        judged = judged.adding(*stuck)
         said = judged if missed is None else judged.adding(missed)
         pilots = self._pilots_evidence(scouted, judged)
         if keep:
@@ -416,10 +461,13 @@ class _Auto:
             return missed
         return None
 
-    @staticmethod
-    def _compared(plain: Fit, fit: Fit) -> Comparison:
-        """Compare NUTS's draws with those of a tempered fit."""
-        return compare(parameters_of(plain), _population(fit))
+    def _compared(self, plain: Fit, fit: Fit, scouted: Scouted) -> tuple[Comparison, list[Finding]]:
+        """Compare NUTS's draws with those of a tempered fit, as :meth:`_without_stuck` does."""
+        try:
+            log_z = fit.log_evidence
+        except DataError:  # a fit without one
+            log_z = None
+        return self._without_stuck(parameters_of(plain), _population(fit), log_z, scouted)
 
     def _pilots_evidence(self, scouted: Scouted, judged: Judgement) -> PilotsEvidence:
         return pilots_evidence(

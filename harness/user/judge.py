@@ -62,9 +62,9 @@ class Judgement:
     about_nuts: tuple[Finding, ...] = ()
     doubted: bool = False
 
-    def adding(self, finding: Finding) -> Judgement:
-        """Return the same with one more finding."""
-        return replace(self, findings=(*self.findings, finding))
+    def adding(self, *findings: Finding) -> Judgement:
+        """Return the same with more findings."""
+        return replace(self, findings=(*self.findings, *findings))
 
     def lacking(self, modes: Iterable[Finding], *, search_is_sound: bool) -> Judgement:
         """Return that NUTS misses modes, whatever the comparison of single coordinates says.

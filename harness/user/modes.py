@@ -476,9 +476,12 @@ def right_by_masses(table: ModeTable | None) -> bool:
     """
     agreed = 0.0
     for mode in [] if table is None else table.modes:
-        if mode.probability == 0 or mode.local is None:
+        if mode.local is None:
             continue
         share, error = mode.local
+        if mode.probability == 0:  # a chain may be stuck in a mode that hardly counts
+            agreed += mode.seen_by.get("nuts", 0.0) if share + 3 * error < NEGLIGIBLE else 0.0
+            continue
         # However rough the draws' own share may be.
         if abs(mode.probability - share) > max(_APART * error, OFF):
             return False

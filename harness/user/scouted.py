@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from harness.arrays import FloatArray
-from harness.evidence import NORMALISED, WHOLE_BASE, LogEvidence, LogMass
+from harness.evidence import (
+    NORMALISED,
+    WHOLE_BASE,
+    LogEvidence,
+    LogMass,
+    combined_log_evidence,
+)
 from harness.path import GaussianBase, Pilot
 from harness.user.compare import Population
 from harness.user.prior import PriorDraws
@@ -108,6 +114,12 @@ class Scouted:
     def by_bridge(self) -> LogEvidence | None:
         """Log Z by a bridge from the draws of NUTS; None if there is none."""
         return next(iter(self.estimates.get(BRIDGE, ())), None)
+
+    @property
+    def by_search(self) -> LogEvidence | None:
+        """Log Z by the search alone; None if it tells none."""
+        found = self.estimates.get(self.origin, ())
+        return combined_log_evidence(found).estimate if found else None
 
     @property
     def search_has_weight(self) -> bool:
