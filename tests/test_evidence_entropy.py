@@ -1,0 +1,85 @@
+"""The most that a density integrates to where its draws are, against integrals in closed form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from harness.arrays import FloatArray
+from harness.evidence import log_mass_at_most
+
+
+def gaussian_draws(rng: np.random.Generator, count: int, dimension: int) -> FloatArray:
+    """Correlated, with covariance A A'."""
+    mixing = np.eye(dimension) + 0.3 * np.ones((dimension, dimension))
+    return rng.normal(size=(count, dimension)) @ mixing.T
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 12])
+def test_for_a_gaussian_it_is_the_integral(dimension: int) -> None:
+    """The entropy is that of the Gaussian itself.
+
+    The mean of log gamma over n draws has variance D / (2 n), and half the log determinant of their
+    covariance about D / (2 n) as well, of the same sign in each draw; the allowance for n draws is
+    at most D (D + 1) / (2 n) above.
+    """
+    rng = np.random.default_rng([31, dimension])
+    count = 4000
+    points = gaussian_draws(rng, count, dimension)
+    mixing = np.eye(dimension) + 0.3 * np.ones((dimension, dimension))
+    standard = np.linalg.solve(mixing, points.T).T
+    log_gamma = 7.0 - 0.5 * np.square(standard).sum(axis=1)
+    log_z = 7.0 + 0.5 * dimension * math.log(2 * math.pi) + math.log(np.linalg.det(mixing))
+    bound = log_mass_at_most(log_gamma, points, worth=count)
+    error = 2 * math.sqrt(dimension / (2 * count))
+    assert -4 * error < bound - log_z < 4 * error + dimension * (dimension + 1) / (2 * count)
+    # By variances alone, it is larger by what correlations tell, and never smaller.
+    rough = log_mass_at_most(log_gamma, points, worth=20)
+    assert rough >= bound - 1e-9
+
+
+@pytest.mark.parametrize("kind", ["exponential", "two modes", "uniform", "heavy"])
+def test_for_others_it_is_more(kind: str) -> None:
+    """Known entropies below that of a Gaussian: the bound exceeds log Z = 0 by the difference."""
+    rng = np.random.default_rng(32)
+    count = 20_000
+    if kind == "exponential":
+        x = rng.exponential(size=count)
+        log_p = -x
+        excess = 0.5 * math.log(2 * math.pi * math.e) - 1
+    elif kind == "uniform":
+        x = rng.random(count)
+        log_p = np.zeros(count)
+        excess = 0.5 * math.log(2 * math.pi * math.e / 12)
+    elif kind == "heavy":  # Laplace
+        x = rng.laplace(size=count)
+        log_p = -np.abs(x) - math.log(2)
+        excess = 0.5 * math.log(4 * math.pi * math.e) - 1 - math.log(2)
+    else:  # so far apart that the entropy is that of one and log 2
+        x = rng.normal(size=count) + np.where(rng.random(count) < 0.5, -20.0, 20.0)
+        log_p = np.logaddexp(-0.5 * (x + 20) ** 2, -0.5 * (x - 20) ** 2) - math.log(
+            2 * math.sqrt(2 * math.pi)
+        )
+        excess = 0.5 * math.log(401) - math.log(2)
+    # Of the mean of log p (a variance of about 1) and of half the log of a variance, whose relative
+    # error is sqrt((kurtosis - 1) / n), with a kurtosis of 9 at most.
+    error = math.sqrt(1 / count) + 0.5 * math.sqrt(8 / count)
+    bound = log_mass_at_most(log_p, x[:, None], worth=count)
+    assert bound == pytest.approx(excess, abs=4 * error)
+    assert excess > 0
+
+
+def test_what_does_not_tell() -> None:
+    """A chain that does not move or has moved slowly, a few draws, a density of zero."""
+    points = gaussian_draws(np.random.default_rng(33), 100, 2)
+    log_gamma = -0.5 * np.square(points).sum(axis=1)
+    assert math.isfinite(log_mass_at_most(log_gamma, points, worth=50))
+    assert log_mass_at_most(log_gamma, points, worth=5) == math.inf
+    assert log_mass_at_most(log_gamma, points, worth=math.nan) == math.inf
+    stands = points.copy()
+    stands[:, 1] = 0.5
+    assert log_mass_at_most(log_gamma, stands, worth=50) == math.inf
+    log_gamma[3] = -math.inf
+    assert log_mass_at_most(log_gamma, points, worth=50) == math.inf
