@@ -29,8 +29,10 @@ _LEAST_AROUND = 0.02
 _HARDLY, _ERRORS = float(np.log(1e-4)), 4.0
 """Log mass of a mode at most, relative to the final draws, with which it hardly counts, and
 standard errors of log Z that are allowed for."""
-_A_DRAW = 10.0
+_A_DRAW = 3.0
 """Points in a mode that are taken for one independent draw."""
+_BY_FAR, _BY_FAR_EACH = 20.0, 3.0
+"""Nats, and nats for each dimension, by which a mode may have more mass than its peak tells."""
 _MATTERS = float(np.log(1e-3))
 """Log mass of a mode, relative to the final draws, from which it is sampled by itself."""
 
@@ -166,7 +168,8 @@ def _that_hardly_count(
 
     A chain that starts in a mode far below the others stays there, and it may look like no
     Gaussian.  Both the height of the density at points in it, with how far they spread, and the
-    height and the curvature at its peak must tell that it hardly counts.
+    height and the curvature at its peak must tell that it hardly counts; or the peak alone must
+    tell it by far.
     """
     values = values_of(target)
     found = {}
@@ -175,8 +178,10 @@ def _that_hardly_count(
         if local is None:
             continue
         points = inside[k]
-        different = len(np.unique(points, axis=0))
-        spread = log_mass_at_most(values(points), points, different / _A_DRAW)
+        worth = len(np.unique(points, axis=0)) / _A_DRAW
+        spread = log_mass_at_most(values(points), points, worth)
+        if not np.isfinite(spread):
+            spread = local.log_mass + _BY_FAR + _BY_FAR_EACH * len(peak)
         most = max(spread, local.log_mass) - whole.value
         if most + _ERRORS * float(whole.mcse) < _HARDLY:
             found[k] = float(np.exp(most))
