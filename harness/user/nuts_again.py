@@ -1,4 +1,4 @@
-"""Run plain NUTS once more, as one would by hand: with smaller steps, or for longer.
+"""Run plain NUTS once more, as one would by hand: elsewhere, with smaller steps, or for longer.
 
 Divergent transitions show that draws lack a sharp part of the posterior, such as the neck of a
 funnel.  Smaller steps often reach it, and then bridge sampling can be trusted, too.  Chains that do
@@ -12,22 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from harness.diagnosis import (
     DIVERGENT_PROBLEM,
     R_HAT_PROBLEM,
     R_HAT_WARNING,
-    Finding,
-    Severity,
     diagnose,
     remember,
 )
 from harness.engine.nuts import NutsSettings
 from harness.errors import FAILURES, one_line
 from harness.fit import Fit
-from harness.user.compare import largest_r_hat, parameters_of
-from harness.user.one_copy import InOneCopy
+from harness.user.best_chain import from_best_chain
+from harness.user.nuts_draws import NutsDraws, saying, seconds_of_nuts
 from harness.user.rounds import doubts_about_draws, severities
 from harness.user.steps import LEAST_SHARE, Steps
 
@@ -43,34 +40,6 @@ _TIMES = (8, 4, 2)
 time that parallel tempering would have, which takes over if there are too few draws."""
 _MOST_NUMBERS = 20_000_000
 """Numbers in the draws of a longer run, in double precision."""
-
-
-class NutsDraws(NamedTuple):
-    """Draws of plain NUTS.
-
-    Attributes
-    ----------
-    fit
-        In all copies of the posterior.
-    in_one_copy
-        The same draws in one copy, if they had to be spread.
-    seconds
-        Wall time of the run that made them.
-    said
-        What is to be said about further runs.
-    """
-
-    fit: Fit
-    in_one_copy: InOneCopy | None = None
-    seconds: float = 0.0
-    said: tuple[Finding, ...] = ()
-
-    @property
-    def r_hat(self) -> float:
-        """R-hat of the parameter where it is largest, in one copy if there are several."""
-        if self.in_one_copy is not None:
-            return self.in_one_copy.r_hat
-        return largest_r_hat(parameters_of(self.fit))[0]
 
 
 @dataclass(frozen=True)
@@ -108,7 +77,8 @@ def improved(steps: Steps, plain: Fit) -> NutsDraws:
     plain
         The first run.
     """
-    draws = NutsDraws(*steps.in_all_copies(plain), seconds=_seconds(steps))
+    draws = NutsDraws(*steps.in_all_copies(plain), seconds=seconds_of_nuts(steps))
+    draws = from_best_chain(steps, draws)
     draws = for_longer(steps, with_smaller_steps(steps, draws))
     remember(draws.fit, draws.said)
     return draws
@@ -192,28 +162,18 @@ def for_longer(steps: Steps, plain: NutsDraws) -> NutsDraws:
 def _better(steps: Steps, plain: NutsDraws, attempt: _Attempt) -> NutsDraws:
     """Make another run, and return the better of the two, which says so."""
     ran = f"Plain NUTS ran once more {attempt.how}, because {attempt.because}"
-    before = _seconds(steps)
+    before = seconds_of_nuts(steps)
     try:
         made = steps.plain_again(attempt.nuts, attempt.how)
     except FAILURES as error:
-        return _saying(plain, plain, f"{ran}. That did not help: {one_line(error).rstrip('.')}.")
-    again = NutsDraws(*steps.in_all_copies(made), seconds=_seconds(steps) - before)
+        return saying(plain, plain, f"{ran}. That did not help: {one_line(error).rstrip('.')}.")
+    again = NutsDraws(*steps.in_all_copies(made), seconds=seconds_of_nuts(steps) - before)
     outcome = attempt.outcome(again)
     if attempt.doubts(again.fit) >= attempt.doubts(plain.fit):
         plain.fit.count_as_warmup(made)
-        return _saying(plain, plain, f"{ran}. That did not help: {outcome}.")
+        return saying(plain, plain, f"{ran}. That did not help: {outcome}.")
     again.fit.count_as_warmup(plain.fit)
-    return _saying(again, plain, f"{ran}. That helped: {outcome}.")
-
-
-def _saying(draws: NutsDraws, before: NutsDraws, sentence: str) -> NutsDraws:
-    """Return draws with what is said of the runs before, and a sentence more."""
-    return draws._replace(said=(*before.said, Finding(Severity.FINE, sentence)))
-
-
-def _seconds(steps: Steps) -> float:
-    """Return the wall time of all runs of plain NUTS so far."""
-    return steps.clock.seconds.get("nuts", 0.0)
+    return saying(again, plain, f"{ran}. That helped: {outcome}.")
 
 
 def _divergent(fit: Fit) -> int:

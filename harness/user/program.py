@@ -29,6 +29,7 @@ from harness.errors import (
 from harness.fit import Fit, build_fit
 from harness.forms.common import (
     Engine,
+    Inits,
     Run,
     VariantRun,
     run_attributes,
@@ -220,13 +221,14 @@ class UserProgram:
         given = self.model.data if data is None else data
         return identity(digest, given, nuts, seed, self.engine, options)
 
-    def plain(self, nuts: NutsSettings, seed: int, clock: Clock) -> Fit:
+    def plain(self, nuts: NutsSettings, seed: int, clock: Clock, inits: Inits = None) -> Fit:
         """Run NUTS on the original program; generated quantities cannot disturb its draws.
 
         If some chains do not get on from where they start, all start anew, and a finding says so.
-        ``clock`` is told how far the run is.
+        ``clock`` is told how far the run is, and ``inits`` has starting points, which are random
+        otherwise.
         """
-        ran, failed = started_anew(lambda each: self._plain(nuts, each, clock), seed)
+        ran, failed = started_anew(lambda each: self._plain(nuts, each, clock, inits), seed)
         later = [name for name in self.names if name in ran.run.variables]
         # Parameters without values, such as a vector of length 0, are in no results.
         parameters = [name for name in self.model.parameters if name in ran.run.variables]
@@ -245,18 +247,18 @@ class UserProgram:
             remember(fit, [chains_failed(failed)])
         return fit
 
-    def _plain(self, nuts: NutsSettings, seed: int, clock: Clock) -> VariantRun:
+    def _plain(self, nuts: NutsSettings, seed: int, clock: Clock, inits: Inits) -> VariantRun:
         if self.engine == "stanli" and self.generates:
             # stanli gives no parameters either where a generated quantity is rejected.
-            return self._apart(nuts, seed, clock)
+            return self._apart(nuts, seed, clock, inits)
         try:
-            return self._ran(ORIGINAL, self.compiled.get(ORIGINAL), nuts, seed, clock)
+            return self._ran(ORIGINAL, self.compiled.get(ORIGINAL), nuts, seed, clock, inits)
         except SamplingError:
             # CmdStan ends at errors of generated quantities that are no rejections, such as an
             # index out of range.  An error of the other blocks shows again, and is raised.
             if not self.generates:
                 raise
-            return self._apart(nuts, seed, clock)
+            return self._apart(nuts, seed, clock, inits)
 
     def _ran(
         self,
@@ -265,24 +267,32 @@ class UserProgram:
         nuts: NutsSettings,
         seed: int,
         clock: Clock,
+        inits: Inits,
     ) -> VariantRun:
-        run = Run(seed=seed, nuts=nuts, compiled=compiled, engine=self.engine, follow=clock.share)
+        run = Run(
+            seed=seed,
+            nuts=nuts,
+            compiled=compiled,
+            engine=self.engine,
+            follow=clock.share,
+            inits=inits,
+        )
         return run_variant(self.model, variant, {}, run)
 
-    def _apart(self, nuts: NutsSettings, seed: int, clock: Clock) -> VariantRun:
+    def _apart(self, nuts: NutsSettings, seed: int, clock: Clock, inits: Inits) -> VariantRun:
         """Run the program without its generated quantities, and then these for each draw.
 
         Parameters
         ----------
-        nuts, seed, clock
-            Settings and seed of the run, which counts as a run of the original, and what is told
-            how far it is.
+        nuts, seed, clock, inits
+            Settings, seed and starting points of the run, which counts as a run of the original,
+            and what is told how far it is.
         """
         program = program_without_generated(self.model)
         compiled = None
         if self.engine == "cmdstan":
             compiled = compile_programs([program], require_cmdstan())[program]
-        ran = self._ran(WITHOUT_GENERATED, compiled, nuts, seed, clock)
+        ran = self._ran(WITHOUT_GENERATED, compiled, nuts, seed, clock, inits)
         found = ran.run.variables
         clock.say("plain NUTS: generated quantities")
         made = generate(self.model, found, compiled=None, seed=seed, follow=clock.share)

@@ -19,6 +19,7 @@ from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.modes import FoundModes
 from harness.modes.group import Group
 from harness.modes.symmetries import Symmetries
+from harness.path import starting_values
 from harness.samplers.nested_run import NestedSettings
 from harness.samplers.rung_replicas import Explorer
 from harness.samplers.tempering_run import Enough, TemperingSettings
@@ -125,6 +126,11 @@ class Steps:
         seconds = self.clock.seconds
         return sum(seconds[name] for name in seconds if name not in _OUTSIDE)
 
+    @property
+    def symmetries(self) -> Symmetries | None:
+        """What leaves the density as it is; None if that has not been looked for."""
+        return self._symmetries
+
     def plain(self) -> Fit:
         """Run plain NUTS on the program itself; a run that an earlier call has finished counts."""
         program = self.program
@@ -135,6 +141,24 @@ class Steps:
                 return program.plain(self.nuts, self.seed, self.clock)
 
         return self._once("nuts", "nuts", program.identity(self.nuts, self.seed), run)
+
+    def plain_restarted(self, fit: Fit, chain: int, how: str) -> Fit:
+        """Run plain NUTS once more, from draws of one chain, by its number from 0, of a fit."""
+        program = self.program
+        chains = self.nuts.chains
+        own = {name: draws[chain] for name, draws in parameters_of(fit).items()}
+        every = max(1, fit.posterior.sizes["draw"] // chains)
+        apart = {name: draws[every - 1 :: every] for name, draws in own.items()}
+        inits = starting_values(apart, chains=chains)
+        seed = derived_seed(self.seed, 31)
+
+        def run() -> Fit:
+            self.clock.say(f"plain NUTS {how}")
+            with self.clock.timed("nuts"):
+                return program.plain(self.nuts, seed, self.clock, inits)
+
+        made_by = program.identity(self.nuts, self.seed, from_chain=chain)
+        return self._once("nuts-restarted", "nuts", made_by, run)
 
     def plain_again(self, nuts: NutsSettings, how: str) -> Fit:
         """Run plain NUTS once more, with other settings; ``how`` says which in words."""

@@ -8,6 +8,7 @@ what that region has at most.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,13 +21,85 @@ from harness.modes.words import listed
 from harness.user.compare import unconstrained
 from harness.user.one_copy import density_of
 
-_NEGLIGIBLE = float(np.log(1e-4))
-"""Log of the probability that a stuck chain's part of the posterior has at most.  The chain need
-not have seen all of that part, so it is less than what matters."""
+_NEGLIGIBLE = 1e-4
+"""Probability that a stuck chain's part of the posterior has at most.  The chain need not have seen
+all of that part, so it is less than what matters."""
 _DRAWS = 500
 """Draws of each chain that are looked at."""
 _ERRORS = 4.0
 """Standard errors by which log Z may be too high."""
+_RIDGE = 1e-9
+"""Share of each variance that is added to it, in case all draws lie in a plane."""
+
+
+class ChainsOfNuts:
+    """Draws of chains of NUTS, and what the density integrates to at most where each chain is.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    draws
+        By parameter, shape (chains, draws, ...).
+    """
+
+    def __init__(self, model: Model, draws: Mapping[str, FloatArray]) -> None:
+        every = max(1, next(iter(draws.values())).shape[1] // _DRAWS)
+        density = density_of(model)
+        some = {name: each[:, ::every] for name, each in draws.items()}
+        self.points = unconstrained(some, 2, density)
+        """Some of the draws on the unconstrained space, shape (chains, n, D)."""
+        flat = self.points.reshape(-1, self.points.shape[2])
+        self._heights = density.values(flat).reshape(self.points.shape[:2])
+
+    @cached_property
+    def _worth(self) -> list[float]:
+        """Independent draws that those of each chain are worth, in any coordinate.
+
+        A chain that has hardly moved does not tell how wide the place is where it is.
+        """
+        equal = np.zeros((1, self.points.shape[1]))
+        return [
+            float(min(np.min(effective_draws(each[None], equal)), len(each)))
+            for each in self.points
+        ]
+
+    def log_mass_at_most(
+        self, at: FloatArray | None = None, like: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the log of what the density integrates to at most where each chain is, (chains,).
+
+        Parameters
+        ----------
+        at
+            Images of the points, of the same shape, in copies with the same density; by default the
+            points themselves.
+        like
+            Points (n, D) that spread as those of the chains probably do.  In coordinates in which
+            they do not correlate the bound is closer, if there are few draws.
+        """
+        points = self.points if at is None else at
+        own = self._at_most(points)
+        if like is None:
+            return own
+        covariance = np.atleast_2d(np.cov(like, rowvar=False))
+        covariance = covariance + np.diag(_RIDGE * np.diag(covariance))
+        try:
+            root = np.linalg.cholesky(covariance)
+        except np.linalg.LinAlgError:
+            return own
+        whitened = np.linalg.solve(root, points.reshape(-1, len(root)).T).T
+        scale = float(np.log(np.diag(root)).sum())
+        closer = self._at_most(whitened.reshape(points.shape)) + scale
+        return np.asarray(np.minimum(own, closer))
+
+    def _at_most(self, points: FloatArray) -> FloatArray:
+        return np.array(
+            [
+                log_mass_at_most(height, each, worth)
+                for height, each, worth in zip(self._heights, points, self._worth, strict=True)
+            ]
+        )
 
 
 class Stuck(NamedTuple):
@@ -42,6 +115,13 @@ class Stuck(NamedTuple):
 
     chains: tuple[int, ...]
     share: float
+
+
+def shares_at_most(log_mass: FloatArray, log_integral: LogEvidence) -> FloatArray:
+    """Return the probabilities that parts of the posterior have at most, by their masses."""
+    least = log_integral.value - _ERRORS * float(log_integral.mcse)
+    shares: FloatArray = np.exp(np.minimum(log_mass - least, 0.0))
+    return shares
 
 
 def stuck_chains(
@@ -61,43 +141,29 @@ def stuck_chains(
     """
     if not np.isfinite(log_integral.value):
         return None
-    every = max(1, next(iter(draws.values())).shape[1] // _DRAWS)
-    density = density_of(model)
-    points = unconstrained({name: each[:, ::every] for name, each in draws.items()}, 2, density)
-    heights = density.values(points.reshape(-1, points.shape[2])).reshape(points.shape[:2])
-    least = log_integral.value - _ERRORS * float(log_integral.mcse)
-    most = np.array(
-        [
-            log_mass_at_most(height, each, _worth(each))
-            for height, each in zip(heights, points, strict=True)
-        ]
-    )
-    chains = np.flatnonzero(most - least < _NEGLIGIBLE)
+    shares = shares_at_most(ChainsOfNuts(model, draws).log_mass_at_most(), log_integral)
+    chains = np.flatnonzero(shares < _NEGLIGIBLE)
     if not chains.size:
         return None
-    share = float(np.exp(np.logaddexp.reduce(most[chains]) - least))
-    return Stuck(tuple(chains.tolist()), share)
-
-
-def _worth(points: FloatArray) -> float:
-    """Return the independent draws that those of a chain (n, D) are worth, in any coordinate.
-
-    A chain that has hardly moved does not tell how wide the place is where it is.
-    """
-    equal = np.zeros((1, len(points)))
-    return float(min(np.min(effective_draws(points[None], equal)), len(points)))
+    return Stuck(tuple(chains.tolist()), float(shares[chains].sum()))
 
 
 def about_stuck(stuck: Stuck, chains: int) -> Finding:
     """Say which of so many chains are stuck, and that they do not count."""
-    numbers = [each + 1 for each in stuck.chains]
-    which = "All chains" if len(numbers) == chains else f"Chain{'s'[: len(numbers) > 1]} "
-    if len(numbers) < chains:
-        which += listed(numbers)
-    are, they = ("are", "they are") if len(numbers) > 1 else ("is", "it is")
+    who, are, they = in_words(stuck.chains, chains)
     return Finding(
         Severity.FINE,
-        f"{which} of plain NUTS {are} stuck where the posterior has hardly any probability: at "
+        f"{who} of plain NUTS {are} stuck where the posterior has hardly any probability: at "
         f"most {stuck.share:.1g}, by the height of the density there. That other methods have no "
         f"draws where {they} is no reason to doubt them.",
     )
+
+
+def in_words(chains: tuple[int, ...], every: int) -> tuple[str, str, str]:
+    """Return which of so many chains they are, by their numbers from 0, with two verbs."""
+    if len(chains) == every:
+        return "All chains", "are", "they are"
+    numbers = listed(each + 1 for each in chains)
+    if len(chains) == 1:
+        return f"Chain {numbers}", "is", "it is"
+    return f"Chains {numbers}", "are", "they are"

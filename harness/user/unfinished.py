@@ -25,13 +25,21 @@ from harness.fit import Fit, is_fit
 from harness.forms.common import PACKAGE
 
 Stage = Literal[
-    "nuts", "nuts-again", "nuts-longer", "tempered", "parallel", "parallel-near", "nested"
+    "nuts",
+    "nuts-restarted",
+    "nuts-again",
+    "nuts-longer",
+    "tempered",
+    "parallel",
+    "parallel-near",
+    "nested",
 ]
-"""A run that a call makes: plain NUTS, the same with smaller steps or for longer, a tempered form,
-parallel tempering from the prior or with points near the target to start from, or nested
-sampling."""
+"""A run that a call makes: plain NUTS, the same from the draws of one chain, with smaller steps or
+for longer, a tempered form, parallel tempering from the prior or with points near the target to
+start from, or nested sampling."""
 _WORDS: Mapping[Stage, str] = {
     "nuts": "plain NUTS",
+    "nuts-restarted": "plain NUTS from the draws of one chain",
     "nuts-again": "plain NUTS with smaller steps",
     "nuts-longer": "a longer run of plain NUTS",
     "tempered": "the tempered run",
