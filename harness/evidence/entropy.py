@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import digamma
 
 from harness.arrays import FloatArray
 
@@ -46,13 +47,14 @@ def log_mass_at_most(log_density: FloatArray, points: FloatArray, worth: float) 
     if not worth >= _FEWEST or not np.all(np.isfinite(log_density)) or not np.all(variance > 0):
         return math.inf
     dimension = len(variance)
-    # The mean of the log of a variance by m draws is about 1 / m too low.
-    log_determinant = float(np.sum(np.log(variance))) + dimension / worth
-    if worth >= _FOR_COVARIANCE * dimension:
-        sign, value = np.linalg.slogdet(covariance)
-        # That of a determinant is too low by the sum of such terms for m, m - 1, ... draws.
-        bias = float(np.sum(1 / (worth - np.arange(dimension))))
-        if sign > 0:
-            log_determinant = min(log_determinant, float(value) + bias)
+    # With m draws a variance has m - 1 degrees of freedom, and a determinant is a product of
+    # chi-squared numbers with m - 1, m - 2, ... of them, each over m - 1.
+    several = worth >= _FOR_COVARIANCE * dimension
+    free = worth - 1 - (np.arange(dimension) if several else np.zeros(dimension))
+    too_low = float(np.sum(np.log((worth - 1) / 2) - digamma(free / 2)))
+    sign, value = np.linalg.slogdet(covariance) if several else (1.0, np.sum(np.log(variance)))
+    if not sign > 0:
+        return math.inf
+    log_determinant = float(value) + too_low
     entropy = 0.5 * (dimension * math.log(2 * math.pi * math.e) + log_determinant)
     return float(np.mean(log_density)) + entropy

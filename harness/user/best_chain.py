@@ -15,7 +15,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.errors import FAILURES, one_line
 from harness.evidence import LogEvidence
-from harness.modes.group import copy_around, generated_group
+from harness.modes.group import copy_around
 from harness.modes.permutations import Values
 from harness.modes.symmetries import Symmetries
 from harness.user.compare import largest_r_hat, parameters_of
@@ -25,6 +25,7 @@ from harness.user.nuts_draws import NutsDraws, saying, seconds_of_nuts
 from harness.user.one_copy import density_of, flattened, shape_of
 from harness.user.steps import LEAST_SHARE, Steps
 from harness.user.stuck import ChainsOfNuts, in_words, shares_at_most
+from harness.user.symmetrise import group_between
 
 _BELOW = -float(np.log(MATTERS))
 """Nats by which the mass of a chain's mode is below the best one's if it is probably stuck."""
@@ -53,7 +54,7 @@ def from_best_chain(steps: Steps, plain: NutsDraws) -> NutsDraws:
     best = int(known.argmax())
     below = np.isfinite(most) & (most < most[best] - _BELOW)
     others = {name: each[~below] for name, each in draws.items()}
-    if not np.any(below) or not _agree_in_one_copy(others, steps.symmetries):
+    if not np.any(below) or not _agree_in_one_copy(others, steps.symmetries, steps.seed):
         return plain
     how = f"from the draws of chain {best + 1}"
     before = seconds_of_nuts(steps)
@@ -88,12 +89,12 @@ def _agree(points: FloatArray) -> bool:
     return len(points) < 2 or bool(evidence.largest_r_hat(points) <= R_HAT_PROBLEM)
 
 
-def _agree_in_one_copy(draws: Values, symmetries: Symmetries | None) -> bool:
+def _agree_in_one_copy(draws: Values, symmetries: Symmetries | None, seed: int) -> bool:
     """Whether chains agree, each parameter (chains, n, ...), if all draws are in one copy."""
     flat, shape = flattened(draws), shape_of(draws)
     if shape[0] < 2:
         return True
-    group = None if symmetries is None else generated_group(symmetries)
+    group = None if symmetries is None else group_between(symmetries, draws, seed)
     if group is None:
         return largest_r_hat(draws)[0] <= R_HAT_PROBLEM
     rows = group.rows(flat)

@@ -126,8 +126,8 @@ def symmetrised(
         made = _spread_over(model, fit, known, seed, before=True)
         if made is not None:
             return made
-    draws, doubts = all_drawn(fit, density_of(model)), doubts_about_draws(fit)
-    needed = _needed(symmetries, draws, doubts, seed)
+    draws, in_doubt = all_drawn(fit, density_of(model)), bool(doubts_about_draws(fit))
+    needed = _needed(symmetries, draws, seed, in_doubt=in_doubt)
     made = _spread_over(model, fit, needed.group, seed)
     if made is not None or not needed.changes:
         return made
@@ -135,7 +135,7 @@ def symmetrised(
     holding = _holding(model, fit, symmetries.changes)
     if len(holding) == len(symmetries.changes):
         return None
-    needed = _needed(replace(symmetries, changes=holding), draws, doubts, seed)
+    needed = _needed(replace(symmetries, changes=holding), draws, seed, in_doubt=in_doubt)
     return _spread_over(model, fit, needed.group, seed)
 
 
@@ -202,7 +202,24 @@ class _Needed(NamedTuple):
     group: Group | None = None
 
 
-def _needed(symmetries: Symmetries, draws: Values, doubts: Sequence[Finding], seed: int) -> _Needed:
+def group_between(symmetries: Symmetries, draws: Values, seed: int) -> Group | None:
+    """Return the group between whose copies chains that disagree do not move.
+
+    None if it is too large.
+
+    Parameters
+    ----------
+    symmetries
+        What leaves the density.
+    draws
+        By parameter, shape (chains, draws, ...).
+    seed
+        Seed of the choice among copies on the way.
+    """
+    return _needed(symmetries, draws, seed, in_doubt=True).group
+
+
+def _needed(symmetries: Symmetries, draws: Values, seed: int, *, in_doubt: bool) -> _Needed:
     """Return the changes between whose copies the chains do not move.
 
     Others of its kind count with each of them at once, unless the group becomes too large: chains
@@ -213,7 +230,7 @@ def _needed(symmetries: Symmetries, draws: Values, doubts: Sequence[Finding], se
     thin = {name: each[:, ::every] for name, each in draws.items()}
     needed = _Needed()
     for each in symmetries.changes:
-        most = R_HAT_WARNING if doubts or needed.changes else _MIXED
+        most = R_HAT_WARNING if in_doubt or needed.changes else _MIXED
         if _is_mixed(each, thin, most):
             continue
         alike = (one for one in symmetries.changes if _kind(one) == _kind(each))
