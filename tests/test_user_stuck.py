@@ -16,7 +16,7 @@ from harness.diagnosis import Severity
 from harness.evidence import LogEvidence
 from harness.temper import tempered_model
 from harness.user.sample import sample
-from harness.user.stuck import Stuck, about_stuck, stuck_chains
+from harness.user.stuck import Stuck, about_stuck, seems_stuck, stuck_chains
 
 assert stanli is not None
 
@@ -94,6 +94,22 @@ def test_what_may_belong_to_the_posterior_is_not_stuck(program: Path) -> None:
     assert stuck_chains(model, {"x": slow}, known) is None
     still: Mapping[str, FloatArray] = {"x": np.full((1, 400, 3), FAR)}
     assert stuck_chains(model, still, known) is None
+
+
+def test_chains_of_a_given_fit_that_seem_stuck_are_named(program: Path) -> None:
+    """The ratio of the two modes' masses is known; its error is that of the bounds above."""
+    model = tempered_model(program, {"far": FAR, "below": -30.0})
+    exact = float(np.exp(SMALL - 30.0 - LARGE))
+    (said,) = seems_stuck(model, chains("large", "small", "large"))
+    assert said.sentence.startswith("Chain 2 probably is stuck")
+    ratio = float(said.sentence.partition("about ")[2].split()[0])
+    assert np.log(ratio / exact) == pytest.approx(0, abs=0.6)
+    (both,) = seems_stuck(model, chains("small", "small", "large"))
+    assert both.sentence.startswith("Chains 1 and 2 probably are stuck")
+    assert not seems_stuck(model, chains("large", "large"))
+    # Two modes of about the same mass: neither is stuck.
+    even = tempered_model(program, {"far": FAR, "below": LARGE - SMALL})
+    assert not seems_stuck(even, chains("large", "small"))
 
 
 def test_it_is_said_which_chains() -> None:

@@ -24,11 +24,9 @@ from harness.user.modes import MATTERS, NEGLIGIBLE
 from harness.user.nuts_draws import NutsDraws, saying, seconds_of_nuts
 from harness.user.one_copy import density_of, flattened, shape_of
 from harness.user.steps import LEAST_SHARE, Steps
-from harness.user.stuck import ChainsOfNuts, in_words, shares_at_most
+from harness.user.stuck import ChainsOfNuts, far_below, in_words, shares_at_most
 from harness.user.symmetrise import group_between
 
-_BELOW = -float(np.log(MATTERS))
-"""Nats by which the mass of a chain's mode is below the best one's if it is probably stuck."""
 _BRIDGE_SHARE = 0.1
 """Share of the budget for a bridge."""
 
@@ -50,9 +48,8 @@ def from_best_chain(steps: Steps, plain: NutsDraws) -> NutsDraws:
     draws = parameters_of(plain.fit)
     chains = ChainsOfNuts(steps.program.model, draws)
     most = chains.log_mass_at_most()
-    known = np.where(np.isfinite(most), most, -np.inf)
-    best = int(known.argmax())
-    below = np.isfinite(most) & (most < most[best] - _BELOW)
+    best = int(np.where(np.isfinite(most), most, -np.inf).argmax())
+    below = far_below(most)
     others = {name: each[~below] for name, each in draws.items()}
     if not np.any(below) or not _agree_in_one_copy(others, steps.symmetries, steps.seed):
         return plain

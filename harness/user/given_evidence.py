@@ -43,6 +43,7 @@ from harness.user.prior_constant import prior_constant
 from harness.user.program import UserProgram
 from harness.user.sample import sample
 from harness.user.scout import BUDGET
+from harness.user.stuck import seems_stuck
 from harness.user.symmetrise import moves_freely, symmetries_of, symmetrised
 from harness.user.undefined import about_undefined, undefined_near
 
@@ -203,6 +204,8 @@ class _Estimation:
                 self._take(each, each.sentence)
         fit, in_one_copy = self._in_all_copies(given.as_fit(list(draws), model.data))
         self._diagnose(fit)
+        if self._refusals and fit.posterior.sizes["chain"] > 1:
+            self._findings += seems_stuck(model, parameters_of(fit))
         bridges = None
         with self._clock.step("bridges", "bridge"):
             try:

@@ -12,13 +12,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity
+from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.evidence import LogEvidence, effective_draws, log_mass_at_most
 from harness.model import Model
 from harness.modes.words import listed
-from harness.user.compare import unconstrained
+from harness.user.compare import largest_r_hat, unconstrained
 from harness.user.one_copy import density_of
 
 _NEGLIGIBLE = 1e-4
@@ -28,6 +29,8 @@ _DRAWS = 500
 """Draws of each chain that are looked at."""
 _ERRORS = 4.0
 """Standard errors by which log Z may be too high."""
+_FAR_BELOW = 0.01
+"""Ratio of masses by which a chain is far below another."""
 _RIDGE = 1e-9
 """Share of each variance that is added to it, in case all draws lie in a plane."""
 
@@ -157,6 +160,45 @@ def about_stuck(stuck: Stuck, chains: int) -> Finding:
         f"most {stuck.share:.1g}, by the height of the density there. That other methods have no "
         f"draws where {they} is no reason to doubt them.",
     )
+
+
+def far_below(log_mass: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether chains are where the density integrates to much less than where the best one is."""
+    known = np.isfinite(log_mass)
+    below: npt.NDArray[np.bool_] = known & (
+        log_mass < np.where(known, log_mass, -np.inf).max() + np.log(_FAR_BELOW)
+    )
+    return below
+
+
+def seems_stuck(model: Model, draws: Mapping[str, FloatArray]) -> list[Finding]:
+    """Say which chains are far below others, if these agree; nothing if there are none.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    draws
+        By parameter, shape (chains, draws, ...).
+    """
+    most = ChainsOfNuts(model, draws).log_mass_at_most()
+    below = far_below(most)
+    others = {name: each[~below] for name, each in draws.items()}
+    if not np.any(below) or ((~below).sum() > 1 and largest_r_hat(others)[0] > R_HAT_PROBLEM):
+        return []
+    chains = tuple(np.flatnonzero(below).tolist())
+    who, are, they = in_words(chains, len(most))
+    ratio = float(np.exp(np.logaddexp.reduce(most[below]) - most[~below].max()))
+    return [
+        Finding(
+            Severity.WARNING,
+            f"{who} probably {are} stuck: by the height of the density, the part of the posterior "
+            f"where {they} has about {ratio:.1g} times the probability of the other chains' part.",
+            "If so, leave them out, or sample them again from draws of another chain."
+            if len(chains) > 1
+            else "If so, leave it out, or sample it again from a draw of another chain.",
+        )
+    ]
 
 
 def in_words(chains: tuple[int, ...], every: int) -> tuple[str, str, str]:
