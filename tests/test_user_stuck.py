@@ -101,11 +101,11 @@ def test_chains_of_a_given_fit_that_seem_stuck_are_named(program: Path) -> None:
     model = tempered_model(program, {"far": FAR, "below": -30.0})
     exact = float(np.exp(SMALL - 30.0 - LARGE))
     (said,) = seems_stuck(model, chains("large", "small", "large"))
-    assert said.sentence.startswith("Chain 2 probably is stuck")
+    assert said.sentence.startswith("Chain 2 is probably stuck")
     ratio = float(said.sentence.partition("about ")[2].split()[0])
     assert np.log(ratio / exact) == pytest.approx(0, abs=0.6)
     (both,) = seems_stuck(model, chains("small", "small", "large"))
-    assert both.sentence.startswith("Chains 1 and 2 probably are stuck")
+    assert both.sentence.startswith("Chains 1 and 2 are probably stuck")
     assert not seems_stuck(model, chains("large", "large"))
     # Two modes of about the same mass: neither is stuck.
     even = tempered_model(program, {"far": FAR, "below": LARGE - SMALL})

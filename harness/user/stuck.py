@@ -192,7 +192,7 @@ def seems_stuck(model: Model, draws: Mapping[str, FloatArray]) -> list[Finding]:
     return [
         Finding(
             Severity.WARNING,
-            f"{who} probably {are} stuck: by the height of the density, the part of the posterior "
+            f"{who} {are} probably stuck: by the height of the density, the part of the posterior "
             f"where {they} has about {ratio:.1g} times the probability of the other chains' part.",
             "If so, leave them out, or sample them again from draws of another chain."
             if len(chains) > 1
