@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
+from harness.engine.blocks import Blocks, blocks
 from harness.engine.bounds import Bounds, fixed_bounds
 from harness.engine.patience import NeverReturned, may_not_return
 from harness.engine.patient_rows import PatientRows
@@ -94,7 +95,7 @@ class BatchedDensity:
         self._parameters = first.variables()
         # Instances are taken from the end and put back there; for other threads each is one step.
         self._idle = [first]
-        self._bounds: Bounds | Literal["unknown"] | None = "unknown"
+        self._transforms: Bounds | Blocks | Literal["unknown"] | None = "unknown"
 
     @property
     def engine(self) -> str:
@@ -201,12 +202,12 @@ class BatchedDensity:
             If a parameter is missing, has another shape, or lies outside its support.
         """
         columns = to_columns(values, self._parameters, self.name)
-        bounds = self._fixed_bounds() if len(columns) >= _FEW else None
-        if bounds is None:
+        known = self._known_transforms() if len(columns) >= _FEW else None
+        if known is None:
             points = self._unconstrained(columns)
             return points if lengths == "one" else with_lengths(points, self.unit_vectors)
-        points = bounds.unconstrain(columns)
-        other = ~bounds.explain(columns, points, self._constrained)
+        points = known.unconstrain(columns)
+        other = ~known.explain(columns, points, self._constrained)
         points[other] = self._unconstrained(columns[other])
         return points
 
@@ -229,12 +230,16 @@ class BatchedDensity:
         """The unconstrained coordinates behind each unit vector."""
         return unit_vectors(lambda points: self.constrain(points, rejected="nan"), self.dimension)
 
-    def _fixed_bounds(self) -> Bounds | None:
-        """Return the bounds of the parameters if these are their only constraints."""
-        if isinstance(self._bounds, str):
+    def _known_transforms(self) -> Bounds | Blocks | None:
+        """Return the transforms of the parameters if all are of a known kind.
+
+        Those of unit vectors are not: they do not tell the lengths of what is behind them.
+        """
+        if isinstance(self._transforms, str):
             same = sum(int(np.prod(shape)) for shape in self.shapes.values()) == self.dimension
-            self._bounds = fixed_bounds(self._constrained, self.dimension) if same else None
-        return self._bounds
+            found = fixed_bounds(self._constrained, self.dimension) if same else None
+            self._transforms = found or blocks(self._constrained, self.dimension)
+        return self._transforms
 
     def _constrained(self, points: FloatArray) -> FloatArray:
         """Return values (n, columns) at points (n, D), NaN where the program rejects one."""

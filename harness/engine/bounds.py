@@ -3,7 +3,8 @@
 stanli takes about a microsecond for each value that it unconstrains, sixty times as long as the
 other way, so the draws of a program with 2,000 parameters would take 8 seconds.  Most parameters of
 such programs have no constraint, or a fixed bound.  Which bounds these are is read off the library:
-nothing here parses a program, and what does not have this form is left to the library.
+nothing here parses a program, and what does not have this form is left to
+:mod:`harness.engine.blocks` or to the library.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from harness.arrays import FloatArray
 Constrain = Callable[[FloatArray], FloatArray]
 """Constrained values at unconstrained points, both (n, D); NaN in a row that is rejected."""
 
-_FAR = 800.0
+FAR = 800.0
 """Where exp and the logistic function have their limits in double precision."""
-_PROBES = 8
-_CLOSE = 1e-10
+PROBES = 8
+CLOSE = 1e-10
 """Relative difference that rounding explains."""
 
 
@@ -61,12 +62,17 @@ class Bounds:
         points[:, self.place] = free
         return points
 
+    @property
+    def size(self) -> FloatArray:
+        """Size of each column's bounds, shape (D,), which its values are rounded to."""
+        return _size(self.lower) + _size(self.upper)
+
     def explain(
         self, values: FloatArray, points: FloatArray, constrain: Constrain
     ) -> npt.NDArray[np.bool_]:
         """Whether each point is that of its values by the library as well, shape (n,)."""
-        size = np.abs(values) + _size(self.lower) + _size(self.upper)
-        agree = np.abs(constrain(points) - values) <= _CLOSE * size
+        size = np.abs(values) + self.size
+        agree = np.abs(constrain(points) - values) <= CLOSE * size
         rows: npt.NDArray[np.bool_] = np.all(agree, axis=1)
         return rows
 
@@ -86,8 +92,8 @@ def fixed_bounds(constrain: Constrain, dimension: int) -> Bounds | None:
     Bounds or None
         None if some constraint has another form, as a simplex has, or depends on parameters.
     """
-    low, high = constrain(np.array([[-_FAR], [_FAR]]) * np.ones(dimension))
-    free = (low == -_FAR) & (high == _FAR)
+    low, high = constrain(np.array([[-FAR], [FAR]]) * np.ones(dimension))
+    free = (low == -FAR) & (high == FAR)
     # A lone upper bound is the limit at -800, too: x = upper - exp(u).
     upside_down = high == -np.inf
     place = _places(constrain, dimension, upside_down)
@@ -98,7 +104,7 @@ def fixed_bounds(constrain: Constrain, dimension: int) -> Bounds | None:
         lower=np.where(free | upside_down, -np.inf, low),
         upper=np.where(free, np.inf, np.where(upside_down, low, high)),
     )
-    points = np.random.default_rng(0).standard_normal((_PROBES, dimension))
+    points = np.random.default_rng(0).standard_normal((PROBES, dimension))
     values = constrain(points)
     found = bounds.unconstrain(values)
     near = np.abs(found - points) <= 1e-6 * (1 + np.abs(points))
