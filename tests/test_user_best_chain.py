@@ -26,7 +26,7 @@ model {
 """
 ONE = float(40 * (0.5 * np.log(2 * np.pi) + norm.logpdf(3, 0, np.sqrt(101))))
 """Log of the integral of one mode, but for what it is below."""
-HELPED = "stuck in other modes, which have a probability of at most"
+HELPED = "NUTS ran once more with all chains from"
 
 
 def found(

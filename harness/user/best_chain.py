@@ -139,11 +139,12 @@ def _helped(elsewhere: list[int], shares: FloatArray, every: int, best: int) -> 
     """Say which of so many chains were stuck, and how much of the posterior may be there."""
     who, _, _ = in_words(tuple(elsewhere), every)
     share = float(shares[elsewhere].sum())
-    were = "was" if len(elsewhere) == 1 else "were"
+    stuck = "were stuck in other modes, which have"
+    if len(elsewhere) == 1:
+        stuck = "was stuck in another mode, which has"
     return Finding(
         Severity.FINE if share < NEGLIGIBLE else Severity.WARNING,
-        f"{who} of plain NUTS {were} stuck in other modes, which have a probability of at most "
-        f"{share:.1g} by the height of the density there. NUTS ran once more with all chains from "
+        f"{who} of plain NUTS {stuck} a probability of at most {share:.1g} by the height of the density there. NUTS ran once more with all chains from "
         f"the draws of chain {best + 1}, and they agree.",
         "" if share < NEGLIGIBLE else "Compare with --method parallel_tempering.",
     )
