@@ -78,7 +78,7 @@ def from_best_chain(steps: Steps, plain: NutsDraws) -> NutsDraws:
         number = int(left[shares[left].argmax()]) + 1
         return _in_vain(plain, how, f"the mode of chain {number} may matter")
     again.fit.count_as_warmup(plain.fit)
-    return again._replace(said=(*plain.said, _helped(elsewhere, shares, len(shares), best)))
+    return again._replace(said=(*plain.said, _helped(elsewhere, shares, best)))
 
 
 def _agree(points: FloatArray) -> bool:
@@ -135,16 +135,29 @@ def _in_vain(plain: NutsDraws, how: str, why: str) -> NutsDraws:
     return saying(plain, plain, f"{told}. That did not help: {why}.")
 
 
-def _helped(elsewhere: list[int], shares: FloatArray, every: int, best: int) -> Finding:
-    """Say which of so many chains were stuck, and how much of the posterior may be there."""
-    who, _, _ = in_words(tuple(elsewhere), every)
+def _helped(elsewhere: list[int], shares: FloatArray, best: int) -> Finding:
+    """Say which chains were stuck, and how much of the posterior may be where they were.
+
+    Parameters
+    ----------
+    elsewhere
+        Their numbers, from 0.
+    shares
+        What each chain's part of the posterior has at most, shape (chains,).
+    best
+        The chain from whose draws all started anew.
+    """
+    told = f"NUTS ran once more with all chains from the draws of chain {best + 1}, and they agree"
+    if not elsewhere:
+        return Finding(Severity.FINE, f"{told}, also with those of the first run.")
+    who, _, _ = in_words(tuple(elsewhere), len(shares))
+    several = len(elsewhere) > 1
+    stuck = "were stuck in other modes, which have" if several else "was stuck in a mode that has"
     share = float(shares[elsewhere].sum())
-    stuck = "were stuck in other modes, which have"
-    if len(elsewhere) == 1:
-        stuck = "was stuck in another mode, which has"
+    little = share < NEGLIGIBLE
     return Finding(
-        Severity.FINE if share < NEGLIGIBLE else Severity.WARNING,
-        f"{who} of plain NUTS {stuck} a probability of at most {share:.1g} by the height of the density there. NUTS ran once more with all chains from "
-        f"the draws of chain {best + 1}, and they agree.",
-        "" if share < NEGLIGIBLE else "Compare with --method parallel_tempering.",
+        Severity.FINE if little else Severity.WARNING,
+        f"{who} of plain NUTS {stuck} a probability of at most {share:.1g}, by the height of the "
+        f"density there. {told}.",
+        "" if little else "Compare with --method parallel_tempering.",
     )
