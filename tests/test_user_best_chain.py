@@ -11,6 +11,7 @@ from stan_density import stanli
 from test_user_sample import check_evidence
 
 from harness.diagnosis import Severity
+from harness.user.best_chain import _helped
 from harness.user.result import UserFit
 from harness.user.sample import sample
 
@@ -92,3 +93,17 @@ def test_copies_of_the_best_mode_do_not_matter(tmp_path: Path) -> None:
     assert result.method == "nuts"
     assert result.copies == 2
     check_evidence(result, float(each + np.log(2)), 0.05)
+
+
+def test_what_is_said_of_the_first_run() -> None:
+    shares = np.array([1.0, 4e-4, 5e-4, 1e-9])
+    none = _helped([], shares, 0)
+    assert none.severity == Severity.FINE
+    assert "the draws of chain 1, and they agree, also with those of the first run" in none.sentence
+    one = _helped([3], shares, 0)
+    assert one.severity == Severity.FINE
+    assert one.sentence.startswith("Chain 4 of plain NUTS was stuck in a mode that has")
+    assert _helped([1, 2], shares, 0).severity == Severity.FINE  # 0.0009
+    several = _helped([1, 2, 3], shares + 3e-4, 0)
+    assert several.severity == Severity.WARNING
+    assert several.sentence.startswith("Chains 2, 3 and 4 of plain NUTS were stuck in other modes")
