@@ -18,11 +18,11 @@ from harness.user import sample
 from harness.user.clock import Clock
 from harness.user.nuts_again import (
     TARGET_ACCEPT,
-    NutsDraws,
     for_longer,
     improved,
     with_smaller_steps,
 )
+from harness.user.nuts_draws import NutsDraws
 from harness.user.one_copy import COPIES
 from harness.user.prepare import prepare
 from harness.user.rounds import doubts_about_draws
