@@ -13,6 +13,7 @@ from test_user_sample import check_evidence
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
+from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.temper import tempered_model
 from harness.user.sample import sample
@@ -143,3 +144,17 @@ def test_auto_is_sure_of_draws_that_lack_a_mode_of_no_probability(program: Path)
     assert all(each.severity < Severity.PROBLEM for each in result.diagnosis)
     assert not any("misses a region that plain NUTS found" in each for each in told)
     check_evidence(result, LARGE, 0.1)
+
+
+def test_draws_at_which_there_is_no_density_tell_nothing(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are no reason to lose the search for further modes."""
+
+    def fails(*arguments: object) -> None:
+        raise DataError("a value lies outside its support")
+
+    monkeypatch.setattr("harness.user.stuck.unconstrained", fails)
+    model = tempered_model(program, {"far": FAR, "below": BELOW})
+    assert stuck_chains(model, chains("large", "small"), LogEvidence(LARGE, 0.0)) is None
+    assert not seems_stuck(model, chains("large", "small"))

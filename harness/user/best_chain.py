@@ -24,7 +24,13 @@ from harness.user.modes import MATTERS, NEGLIGIBLE
 from harness.user.nuts_draws import NutsDraws, saying, seconds_of_nuts
 from harness.user.one_copy import density_of, flattened, shape_of
 from harness.user.steps import LEAST_SHARE, Steps
-from harness.user.stuck import ChainsOfNuts, far_below, in_words, shares_at_most
+from harness.user.stuck import (
+    ChainsOfNuts,
+    chains_of_nuts,
+    far_below,
+    in_words,
+    shares_at_most,
+)
 from harness.user.symmetrise import group_between
 
 _BRIDGE_SHARE = 0.1
@@ -46,7 +52,9 @@ def from_best_chain(steps: Steps, plain: NutsDraws) -> NutsDraws:
     if plain.r_hat <= R_HAT_PROBLEM or plain.seconds > LEAST_SHARE * steps.budget:
         return plain
     draws = parameters_of(plain.fit)
-    chains = ChainsOfNuts(steps.program.model, draws)
+    chains = chains_of_nuts(steps.program.model, draws)
+    if chains is None:
+        return plain
     most = chains.log_mass_at_most()
     best = int(np.where(np.isfinite(most), most, -np.inf).argmax())
     below = far_below(most)
@@ -60,13 +68,24 @@ def from_best_chain(steps: Steps, plain: NutsDraws) -> NutsDraws:
     except FAILURES as error:
         return _in_vain(plain, how, one_line(error).rstrip("."))
     again = NutsDraws(*steps.in_all_copies(made), seconds=seconds_of_nuts(steps) - before)
-    if not again.r_hat <= R_HAT_PROBLEM:
+    try:
+        found = _compared(steps, chains, again, best)
+    except FAILURES as error:
+        found = one_line(error).rstrip(".")
+    if isinstance(found, str):
         plain.fit.count_as_warmup(made)
-        return _in_vain(plain, how, "its chains disagree, too")
+        return _in_vain(plain, how, found)
+    again.fit.count_as_warmup(plain.fit)
+    return again._replace(said=(*plain.said, found))
+
+
+def _compared(steps: Steps, chains: ChainsOfNuts, again: NutsDraws, best: int) -> Finding | str:
+    """Return what is said of the chains of the first run, or why the second one has not helped."""
+    if not again.r_hat <= R_HAT_PROBLEM:
+        return "its chains disagree, too"
     whole = _mass(steps, again)
     if whole is None:
-        plain.fit.count_as_warmup(made)
-        return _in_vain(plain, how, "no bridge tells what its draws stand for")
+        return "no bridge tells what its draws stand for"
     points, one = _points(steps, again), again.in_one_copy
     at = chains.points if one is None else one.brought(chains.points)
     like = points.reshape(-1, points.shape[2])
@@ -74,11 +93,8 @@ def from_best_chain(steps: Steps, plain: NutsDraws) -> NutsDraws:
     elsewhere = [k for k, each in enumerate(at) if not _agree_with(points, each)]
     left = np.array(elsewhere, dtype=np.intp)
     if np.any(shares[left] > MATTERS):
-        plain.fit.count_as_warmup(made)
-        number = int(left[shares[left].argmax()]) + 1
-        return _in_vain(plain, how, f"the mode of chain {number} may matter")
-    again.fit.count_as_warmup(plain.fit)
-    return again._replace(said=(*plain.said, _helped(elsewhere, shares, best)))
+        return f"the mode of chain {int(left[shares[left].argmax()]) + 1} may matter"
+    return _helped(elsewhere, shares, best)
 
 
 def _agree(points: FloatArray) -> bool:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
+from harness.errors import FAILURES
 from harness.evidence import LogEvidence, effective_draws, log_mass_at_most
 from harness.model import Model
 from harness.modes.words import listed
@@ -105,6 +106,17 @@ class ChainsOfNuts:
         )
 
 
+def chains_of_nuts(model: Model, draws: Mapping[str, FloatArray]) -> ChainsOfNuts | None:
+    """Return chains of NUTS, or None if the density cannot be evaluated at their draws.
+
+    What they tell is worth having, but no reason to lose anything else.
+    """
+    try:
+        return ChainsOfNuts(model, draws)
+    except FAILURES:
+        return None
+
+
 class Stuck(NamedTuple):
     """Chains that are stuck.
 
@@ -142,9 +154,10 @@ def stuck_chains(
         Log of the integral of the program's density, by a method that need not have been where
         these chains are.
     """
-    if not np.isfinite(log_integral.value):
+    own = chains_of_nuts(model, draws) if np.isfinite(log_integral.value) else None
+    if own is None:
         return None
-    shares = shares_at_most(ChainsOfNuts(model, draws).log_mass_at_most(), log_integral)
+    shares = shares_at_most(own.log_mass_at_most(), log_integral)
     chains = np.flatnonzero(shares < _NEGLIGIBLE)
     if not chains.size:
         return None
@@ -181,7 +194,10 @@ def seems_stuck(model: Model, draws: Mapping[str, FloatArray]) -> list[Finding]:
     draws
         By parameter, shape (chains, draws, ...).
     """
-    most = ChainsOfNuts(model, draws).log_mass_at_most()
+    own = chains_of_nuts(model, draws)
+    if own is None:
+        return []
+    most = own.log_mass_at_most()
     below = far_below(most)
     others = {name: each[~below] for name, each in draws.items()}
     if not np.any(below) or ((~below).sum() > 1 and largest_r_hat(others)[0] > R_HAT_PROBLEM):
