@@ -14,6 +14,9 @@ from harness.errors import DataError
 from harness.evidence.conditionals import LogG, log_path_weight
 from harness.evidence.estimates import Estimate, standard_error
 
+_FEWEST_POPULATIONS, _MOST_SPREAD = 4, 1.0
+"""Populations that tell how widely the logs of their weights spread, and standard deviation of
+these, in nats, above which they are taken for normal."""
 # The fewest draws of a stepping stone, and the largest number of stones.
 _DRAWS_A_STONE, _MOST_STONES = 50, 20
 ROUNDING = 1e-9
@@ -64,6 +67,38 @@ def log_mean_weight(log_weight: npt.ArrayLike) -> LogEvidence:
     mean = weight.mean()
     error = weight.std(ddof=1) / np.sqrt(weight.size) / mean if weight.size > 1 else np.nan
     return LogEvidence(float(largest + np.log(mean)), float(error))
+
+
+def log_mean_of_populations(log_weight: npt.ArrayLike) -> LogEvidence:
+    """Return the log of the mean of the weights of populations of particles, with its error.
+
+    Where the logs spread by more than a nat, the mean is that of the largest of them, far below the
+    truth as a rule, and the delta method's error cannot exceed 1.  There the logs are taken for
+    normal, as they are in the limit, so that the log of the mean is their mean plus half their
+    variance.
+
+    Parameters
+    ----------
+    log_weight
+        Shape (n,), in nats; -inf is a weight of zero.
+
+    References
+    ----------
+    Bérard, J., Del Moral, P. and Doucet, A. (2014). A lognormal central limit theorem for particle
+    approximations of normalizing constants. Electronic Journal of Probability 19(94).
+    """
+    log_w = np.asarray(log_weight, dtype=np.float64)
+    plain = log_mean_weight(log_w)
+    if log_w.size < _FEWEST_POPULATIONS or not np.all(np.isfinite(log_w)):
+        return plain
+    variance = float(log_w.var(ddof=1))
+    if variance <= _MOST_SPREAD**2:
+        return plain
+    count = log_w.size
+    # As wide as the t distribution that a mean has whose variance few populations tell.
+    few = (count - 1) / (count - 3)
+    error = np.sqrt(few * (variance / count + variance**2 / (2 * (count - 1))))
+    return LogEvidence(float(log_w.mean()) + variance / 2, float(error))
 
 
 class TwoSidedLogEvidence(NamedTuple):

@@ -32,7 +32,7 @@ from harness.evidence import (
     LogEvidence,
     LogMass,
     log_base_mass,
-    log_mean_weight,
+    log_mean_of_populations,
     normalised_weights,
     resample,
 )
@@ -289,7 +289,7 @@ def _summary(
     base, populations = path.base, log_z.shape[1]
     along = overlap.value + np.logaddexp.reduce(log_z, axis=1) - np.log(populations)
     # The populations average Z itself.
-    rise = overlap.added_to(log_mean_weight(log_z[-1]))
+    rise = overlap.added_to(log_mean_of_populations(log_z[-1]))
     found = rise.plus(LogEvidence(base.log_zeta, 0.0))
     log_weight = np.repeat(log_z[-1], len(points) // populations)
     chosen = resample(log_weight[None, :], rng)[0]
