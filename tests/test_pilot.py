@@ -456,8 +456,9 @@ def test_a_pilot_that_would_be_late_takes_longer_steps(monkeypatch: pytest.Monke
     assert took[2] < 0.55 * took[0]
     assert len(late.inv_temp) < 0.55 * len(usual.inv_temp)
     exact = 1.5 * np.log(2 * np.pi)
-    for each in (usual, late):
-        assert abs(each.log_evidence.value - exact) < 4 * each.log_evidence.mcse < 2
+    # With rungs that are so long the logs of the populations of 16 particles spread by over a nat.
+    for each, largest in ((usual, 0.5), (late, 1.0)):
+        assert abs(each.log_evidence.value - exact) < 4 * each.log_evidence.mcse < 4 * largest
 
 
 def test_a_pilot_that_would_be_late_makes_few_moves(monkeypatch: pytest.MonkeyPatch) -> None:
