@@ -21,7 +21,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from harness.arrays import FloatArray
-from harness.engine.bounds import CLOSE, FAR, PROBES, Bounds, Constrain
+from harness.engine.bounds import CLOSE, FAR, PROBES, Bounds, Constrain, bounds_of_ends
 
 IntArray = npt.NDArray[np.intp]
 _MOST_COORDINATES = 1500
@@ -157,13 +157,7 @@ def _bounds(constrain: Constrain, columns: IntArray, coordinates: IntArray, size
     ends = np.zeros((2, size))
     ends[0, coordinates], ends[1, coordinates] = -FAR, FAR
     low, high = constrain(ends)[:, columns]
-    free = (low == -FAR) & (high == FAR)
-    upside_down = high == -np.inf  # a lone upper bound is the limit at -800, too
-    return Bounds(
-        place=np.arange(len(columns)),
-        lower=np.where(free | upside_down, -np.inf, low),
-        upper=np.where(free, np.inf, np.where(upside_down, low, high)),
-    )
+    return bounds_of_ends(low, high, np.arange(len(columns)))
 
 
 def _inverse(

@@ -93,23 +93,29 @@ def fixed_bounds(constrain: Constrain, dimension: int) -> Bounds | None:
         None if some constraint has another form, as a simplex has, or depends on parameters.
     """
     low, high = constrain(np.array([[-FAR], [FAR]]) * np.ones(dimension))
-    free = (low == -FAR) & (high == FAR)
-    # A lone upper bound is the limit at -800, too: x = upper - exp(u).
     upside_down = high == -np.inf
     place = _places(constrain, dimension, upside_down)
     if place is None:
         return None
-    bounds = Bounds(
-        place=place,
-        lower=np.where(free | upside_down, -np.inf, low),
-        upper=np.where(free, np.inf, np.where(upside_down, low, high)),
-    )
+    bounds = bounds_of_ends(low, high, place)
     points = np.random.default_rng(0).standard_normal((PROBES, dimension))
     values = constrain(points)
     found = bounds.unconstrain(values)
     near = np.abs(found - points) <= 1e-6 * (1 + np.abs(points))
     sound = np.all(near) and np.all(bounds.explain(values, found, constrain))
     return bounds if sound else None
+
+
+def bounds_of_ends(low: FloatArray, high: FloatArray, place: npt.NDArray[np.intp]) -> Bounds:
+    """Return the bounds of columns, given their values at -800 and at 800, shape (D,) each."""
+    free = (low == -FAR) & (high == FAR)
+    # A lone upper bound is the limit at -800, too: x = upper - exp(u).
+    upside_down = high == -np.inf
+    return Bounds(
+        place=place,
+        lower=np.where(free | upside_down, -np.inf, low),
+        upper=np.where(free, np.inf, np.where(upside_down, low, high)),
+    )
 
 
 def _places(
