@@ -407,6 +407,21 @@ def test_indices_that_parameters_may_share() -> None:
     assert both.parameters == ("b",)
 
 
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        {"z": (2, 3, 2), "L": (2, 2, 2), "s": (2, 2)},
+        {"w": (2,), "mu": (2, 2), "L": (2, 2, 2), "rho": (2, 2), "b": (2, 4)},
+        {"mu": (3, 3), "L": (3, 3, 3), "tau": (3, 3), "eta": (3, 3), "w": (3,)},
+    ],
+)
+def test_an_index_of_arrays_is_tried_whatever_their_elements(
+    shapes: dict[str, tuple[int, ...]],
+) -> None:
+    """Elements may be as long as the index: matrices of 2 x 2 in two groups."""
+    assert tuple((name, (0,)) for name in shapes) in list(shared_indices(shapes))
+
+
 def test_chains_that_move_freely_see_one_mode() -> None:
     """A barrier of 1.3 nats: independent draws cross it as if it were not there."""
     rng = np.random.default_rng(11)

@@ -210,6 +210,9 @@ def test_the_reason_of_a_failure_is_the_error(tmp_path: Path) -> None:
     console.write_text(f"{USUAL}Exception: no\nError: writing failed\n")
     plain = RuntimeError("Error during sampling:\n\n retcodes=[1]\n")
     assert stan_message(tmp_path, plain) == "Exception: no Error: writing failed"
+    console.write_text(f"{USUAL}Exception: index 6 out of range\n")
+    told = stan_message(tmp_path, plain)
+    assert told.startswith("Exception: index 6 out of range Such an error ends a run of Stan;")
     console.write_text("")
     assert stan_message(tmp_path, plain) == "Error during sampling:"
 

@@ -85,6 +85,32 @@ def test_the_share_is_that_of_places_beyond_an_edge(tmp_path: Path) -> None:
     assert "x is below 0" in finding.sentence
 
 
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        ("target += [1, 2][x < 0 ? 3 : 1];", "out of range"),
+        ("target += dot_product([1, 2], rep_row_vector(1, x < 0 ? 3 : 2));", "size"),
+        ("target += 4 %/% (x < 0 ? 0 : 2);", "denominator is 0"),
+    ],
+)
+def test_an_error_that_ends_a_run_is_no_edge(mistake: str, said: str, tmp_path: Path) -> None:
+    """CmdStan ends a run where an index is wrong, so that its places are no part of a target."""
+    draws = np.abs(np.random.default_rng(2).standard_normal(1000))
+    found = near(density(tmp_path, of_one(mistake)), draws)
+    assert said in found.mistake
+    (finding,) = about_undefined(found)
+    assert finding.severity == Severity.WARNING
+    assert said in finding.sentence
+
+
+@pytest.mark.parametrize("edge", ['if (x < 0) reject("no");', "1 ~ normal(0, x < 0 ? -1 : 1);"])
+def test_what_makes_a_place_impossible_is_no_mistake(edge: str, tmp_path: Path) -> None:
+    draws = np.abs(np.random.default_rng(2).standard_normal(1000))
+    found = near(density(tmp_path, of_one(edge)), draws)
+    assert found.rejected > 0.01
+    assert found.mistake == ""
+
+
 def test_few_draws_have_no_places_beside_them(tmp_path: Path) -> None:
     target = density(tmp_path, of_one(""))
     assert near(target, np.array([1.0])) == Undefined(0, 0, 0, "")

@@ -13,6 +13,11 @@ _USUAL = re.compile(
     r"|Elapsed Time:|[\d.e-]+ seconds \((Sampling|Total)\)"
 )
 """What CmdStan prints whether or not anything is wrong."""
+_ENDS_A_RUN = re.compile(
+    r"\bindex\b.* out of range|exceeds capacity|must be the same size|must match in size"
+    r"|denominator is 0"
+)
+_ENDS = "Such an error ends a run of Stan; reject() makes only the place impossible."
 _STATUSES = re.compile(r"retcodes=\[([-\d, ]*)\]")
 _CANNOT_WRITE = 74
 """CmdStan's exit status when it cannot write its output."""
@@ -35,8 +40,18 @@ def stan_message(folder: Path, error: Exception) -> str:
         return "with these data no parameter has a value, so there is nothing to sample"
     reasons = [line for line in said[:-_LINES] if line.startswith("Exception:")]
     told = [*reasons[-1:], *said[-_LINES:]]
+    if said and said[-1].startswith("Exception"):  # after a place that is rejected comes advice
+        told.append(_ENDS)
     told = [*_by_the_system(folder, error), *told] or str(error).splitlines()[:1]
     return " ".join(told)
+
+
+def ends_a_run(message: str) -> bool:
+    """Whether Stan's error ends a whole run, as a wrong index or size does.
+
+    Other errors, such as a scale below zero or ``reject``, make a place impossible.
+    """
+    return _ENDS_A_RUN.search(message) is not None
 
 
 def some_finished(error: Exception) -> bool:

@@ -42,9 +42,11 @@ def log_mass_at_most(log_density: FloatArray, points: FloatArray, worth: float) 
     Cover, T. M. and Thomas, J. A. (2006). Elements of Information Theory, theorems 8.6.5 and
     17.9.2.
     """
+    if len(points) < 2 or not worth >= _FEWEST or not np.all(np.isfinite(log_density)):
+        return math.inf
     covariance: FloatArray = np.atleast_2d(np.cov(points, rowvar=False))
     variance = np.diag(covariance)
-    if not worth >= _FEWEST or not np.all(np.isfinite(log_density)) or not np.all(variance > 0):
+    if not np.all(variance > 0):
         return math.inf
     dimension = len(variance)
     # With m draws a variance has m - 1 degrees of freedom, and a determinant is a product of

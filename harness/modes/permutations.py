@@ -109,25 +109,36 @@ class Exchange:
 
 
 def shared_indices(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Axes]:
-    """Yield sets of axes of one length, which an index may run along, the largest sets first.
+    """Yield sets of axes of one length, which an index may run along, the likeliest sets first.
 
-    Which parameters share an index is not known, since sizes may be equal by chance.
+    Which parameters share an index is not known, since sizes may be equal by chance.  It is likely
+    to run along the first axis of a parameter, as it does in arrays of vectors or matrices, or
+    along all, as in a matrix of transitions; and several parameters are likelier than one.
     """
     sizes = {size for shape in shapes.values() for size in shape}
     lengths = sorted(size for size in sizes if 1 < size <= LONGEST_INDEX)
     for length in lengths:
         choices = []
+        unlikely = set()
         for name, shape in shapes.items():
-            along = [axis for axis, size in enumerate(shape) if size == length]
+            along = tuple(axis for axis, size in enumerate(shape) if size == length)
+            if not along:
+                continue
+            likely = dict.fromkeys([along, along[:1]])
             some = chain.from_iterable(
-                combinations(along, count) for count in range(len(along), 0, -1)
+                combinations(along, count) for count in range(len(along) - 1, 0, -1)
             )
-            if along:
-                choices.append([(name, axes) for axes in some] + [None])
+            others = [axes for axes in some if axes not in likely]
+            unlikely |= {(name, axes) for axes in others}
+            choices.append([*((name, axes) for axes in [*likely, *others]), None])
         sets = (tuple(each for each in chosen if each is not None) for chosen in product(*choices))
         wanted = sorted(
             islice(sets, 8 * MOST_CHOICES),
-            key=lambda axes: -sum(len(along) for _, along in axes),
+            key=lambda axes: (
+                len(unlikely.intersection(axes)),
+                -len(axes),
+                -sum(len(along) for _, along in axes),
+            ),
         )
         yield from (axes for axes in wanted[:MOST_CHOICES] if axes)
 

@@ -16,6 +16,7 @@ from scipy.spatial import cKDTree
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
+from harness.engine.why_ended import ends_a_run
 from harness.errors import one_line
 
 _PLACES = 1000
@@ -39,12 +40,15 @@ class Undefined(NamedTuple):
         an error.
     message
         One of those errors; empty if there is none.
+    mistake
+        One of those errors that would end a whole run of CmdStan; empty if there is none.
     """
 
     infinite: float
     not_numbers: float
     rejected: float
     message: str
+    mistake: str = ""
 
 
 def undefined_near(
@@ -96,19 +100,22 @@ def _beside(draws: FloatArray, rng: np.random.Generator) -> FloatArray:
 def _asked(density: BatchedDensity, without: FloatArray, looked: int) -> Undefined:
     """Ask a program what it says of the places without a density, of so many looked at."""
     infinite = not_numbers = rejected = 0
-    message = ""
+    message = mistake = ""
     some = without[:_LOOKED_AT]
     for place in some:
         try:
             value, _ = density.at(place)
         except RuntimeError as error:
             rejected += 1
-            message = message or one_line(error).rstrip(".")
+            said = one_line(error).rstrip(".")
+            message = message or said
+            if not mistake and ends_a_run(said):
+                mistake = said
         else:
             infinite += value == np.inf
             not_numbers += bool(np.isnan(value))
     share = len(without) / (looked * max(1, len(some)))
-    return Undefined(share * infinite, share * not_numbers, share * rejected, message)
+    return Undefined(share * infinite, share * not_numbers, share * rejected, message, mistake)
 
 
 def about_undefined(found: Undefined) -> list[Finding]:
@@ -127,7 +134,16 @@ def about_undefined(found: Undefined) -> list[Finding]:
                 "scale.",
             )
         )
-    if found.rejected >= _REJECTED:
+    if found.mistake:
+        told.append(
+            Finding(
+                Severity.WARNING,
+                "At some places beside the draws an index or a size is wrong. CmdStan ends a run "
+                f"there; here such places count as impossible. It says: {found.mistake}.",
+                "Mend the index or the size, or reject() such places if they are to be impossible.",
+            )
+        )
+    elif found.rejected >= _REJECTED:
         told.append(
             Finding(
                 Severity.FINE,
