@@ -18,14 +18,16 @@ from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth, check_evidenc
 
 from harness.cli import main
 from harness.diagnosis import Severity, diagnose
+from harness.engine.nuts import NutsRun
 from harness.errors import DataError, SamplingError
 from harness.fit import Fit
 from harness.path import GaussianBase
-from harness.samplers.tempering_run import Enough, TemperingRun
+from harness.samplers.tempering_run import Enough, TemperingRun, TemperingSettings
+from harness.temper import tempered_model
 from harness.user import UserFit, sample
 from harness.user.bridged import Bridge, bridged_in_time
 from harness.user.legs import Leg, fitted_gaussian, run_leg
-from harness.user.parallel import _out_of_time
+from harness.user.parallel import _out_of_time, parallel_tempering
 from harness.user.references import Dealt, refitted_base
 
 assert stanli is not None
@@ -356,6 +358,33 @@ def test_auto_lets_it_take_over_where_the_tempered_run_fails(
     out = tmp_path / "fit.nc"
     result.save(out)
     assert Fit.load(out).tree["nuts_posterior"]["x"].shape[2:] == (2,)
+
+
+def test_draws_of_nuts_take_the_place_of_short_runs_without_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a gradient takes long, short runs do not end, and plain NUTS has finished."""
+
+    def late(*_: object, **__: object) -> NutsRun:
+        raise SamplingError("stopped at the time limit of 7 s")
+
+    monkeypatch.setattr("harness.user.short.run_short_nuts", late)
+    model = tempered_model(
+        written(tmp_path, CONJUGATE.replace("//PRIOR", "mu ~ normal(0, 3);")), {"n": 20, "y": Y}
+    )
+    settings = TemperingSettings(draws=300, warmup=100)
+    known = np.random.default_rng(4).normal(Y.sum() / (20 + 1 / 9), (20 + 1 / 9) ** -0.5, 400)
+    fits = [
+        parallel_tempering(model, settings, otherwise=otherwise, seed=1, begin_round=lambda _: None)
+        for otherwise in ({"mu": known}, None)
+    ]
+    said = [[each.sentence for each in diagnose(fit)] for fit in fits]
+    assert ["only one ladder" in " ".join(each) for each in said] == [False, True]
+    assert "the time limit of 7 s" in " ".join(said[1])
+    exact = float(multivariate_normal(np.zeros(20), np.eye(20) + 9).logpdf(Y))
+    for fit in fits:
+        assert fit.log_evidence is not None
+        assert abs(fit.log_evidence.value - exact) < 5 * fit.log_evidence.mcse < 0.3
 
 
 def test_auto_draws_the_prior_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

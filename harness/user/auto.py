@@ -283,7 +283,10 @@ class _Auto:
             rest = (1 - MODES_SHARE - IN_MODES_SHARE) * self._steps.budget - self._steps.spent
             left = max(rest, LEAST_SHARE * self._steps.budget)
             prior = scouted.prior_and_integral
-            fit = self._steps.replicas(self._explorer, left, near=near, prior=prior)
+            otherwise = {name: each.reshape(-1, *each.shape[2:]) for name, each in draws.items()}
+            fit = self._steps.replicas(
+                self._explorer, left, near=near, otherwise=otherwise, prior=prior
+            )
         except FAILURES as error:
             return found.adding(no_relief(str(error), reasons[0].severity))
         compared, stuck = self._compared(plain, fit, scouted)

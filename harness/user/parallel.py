@@ -22,7 +22,7 @@ from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity, remember
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.engine.timed import seconds_a_point
-from harness.errors import DataError, SamplingError
+from harness.errors import DataError, SamplingError, one_line
 from harness.evidence import NORMALISED, LogEvidence
 from harness.fit import SYSTEMS, Fit, build_fit, evidence_attributes
 from harness.model import Model
@@ -75,6 +75,7 @@ def parallel_tempering(
     *,
     references: References = 2,
     near: Mapping[str, FloatArray] | None = None,
+    otherwise: Mapping[str, FloatArray] | None = None,
     prior: PriorDraws | None = None,
     seed: int,
     begin_round: Callable[[str], None],
@@ -92,6 +93,8 @@ def parallel_tempering(
     near
         Points near the target by parameter, shape (n, ...), to which the Gaussian is fitted first;
         by default draws of short runs of NUTS.
+    otherwise
+        Such points for where these runs do not end in time.
     prior
         Draws of the prior, if there are some; what they cost has been counted before.
     seed
@@ -104,7 +107,8 @@ def parallel_tempering(
     DataError, SamplingError, ToolchainError
         If stanli is missing, or there is nothing to start from.
     """
-    return _Parallel(model, settings, references, near, prior, seed, begin_round).result()
+    run = _Parallel(model, settings, references, near, otherwise, prior, seed, begin_round)
+    return run.result()
 
 
 class _Parallel:
@@ -114,13 +118,14 @@ class _Parallel:
         settings: TemperingSettings,
         references: References,
         near: Mapping[str, FloatArray] | None,
+        otherwise: Mapping[str, FloatArray] | None,
         prior: PriorDraws | None,
         seed: int,
         begin_round: Callable[[str], None],
     ) -> None:
         self._model, self._settings, self._begin = model, settings, begin_round
         self._wanted = references
-        self._near = near
+        self._near, self._otherwise = near, otherwise
         self._known = np.empty((0, model.dimension))
         self._seeds = derived_seeds(4, seed, 9)
         self._seed = seed
@@ -145,8 +150,9 @@ class _Parallel:
         if self._wanted == 2:
             try:
                 both.append(self._second(rng))
-            except (DataError, SamplingError):  # the prior is enough; its ladder is then longer
-                self._findings.append(_ONE_LADDER)
+            except (DataError, SamplingError) as error:
+                # The prior is enough; its ladder is then longer.
+                self._findings.append(_one_ladder(one_line(error)))
         integral = self._base_integral()
         constant = divisor(self._model, integral)
         spent = time.perf_counter() - began
@@ -229,13 +235,21 @@ class _Parallel:
 
     def _second(self, rng: np.random.Generator) -> tuple[Reference, FloatArray]:
         """Return a Gaussian near the target, or a mixture of them, and draws from it."""
-        points = self._short.near if self._near is None else self._unconstrained(self._near)
+        points = self._near_target()
         # In random order, because the fit is judged by the last ones.
         self._known = rng.permutation(points[np.isfinite(points).all(axis=1)])
         return drawn_from(fitted_base(self._known[None], widened=NEAR[0], seed=self._seeds[2]), rng)
 
-    def _unconstrained(self, values: Mapping[str, FloatArray]) -> FloatArray:
-        return self._density.unconstrain_draws(values)
+    def _near_target(self) -> FloatArray:
+        """Return points near the target on the unconstrained space, shape (n, D)."""
+        if self._near is not None:
+            return self._density.unconstrain_draws(self._near)
+        try:
+            return self._short.near
+        except SamplingError:
+            if self._otherwise is None:
+                raise
+            return self._density.unconstrain_draws(self._otherwise)
 
     # Log Z
 
@@ -396,11 +410,13 @@ def run_attributes(run: TemperingRun) -> dict[str, Any]:
     return kept
 
 
-_ONE_LADDER = Finding(
-    Severity.WARNING,
-    "Replicas have only one ladder, from the prior: NUTS did not find draws to fit a Gaussian to.",
-    "Look at the number of round trips.",
-)
+def _one_ladder(why: str) -> Finding:
+    return Finding(
+        Severity.WARNING,
+        "Replicas have only one ladder, from the prior, because there are no draws to fit a "
+        f"Gaussian to: {why}.",
+        "Look at the number of round trips.",
+    )
 
 
 _GIVEN_UP = Finding(

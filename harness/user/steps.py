@@ -338,12 +338,12 @@ class Steps:
         seconds: float,
         references: References = 2,
         near: Mapping[str, FloatArray] | None = None,
+        otherwise: Mapping[str, FloatArray] | None = None,
         prior: PriorDraws | None = None,
     ) -> Fit:
         """Run parallel tempering, then the original's quantities.
 
-        ``near`` has points near the target by parameter, shape (n, ...), and ``prior`` draws of the
-        prior, if some are known.
+        ``near``, ``otherwise`` and ``prior`` are as in :func:`harness.user.parallel`.
         """
         program = self.program
         settings = TemperingSettings(
@@ -375,6 +375,7 @@ class Steps:
                     settings,
                     references=references,
                     near=near,
+                    otherwise=otherwise,
                     prior=prior,
                     seed=self.seed,
                     begin_round=self.clock.say,
