@@ -14,7 +14,7 @@ _USUAL = re.compile(
 )
 """What CmdStan prints whether or not anything is wrong."""
 _ENDS_A_RUN = re.compile(
-    r"\bindex\b.* out of range|exceeds capacity|must be the same size|must match in size"
+    r"\bindex\b.* out of (range|bounds)|exceeds capacity|must be the same size|must match in size"
     r"|denominator is 0"
 )
 _ENDS = "Such an error ends a run of Stan; reject() makes only the place impossible."

@@ -11,6 +11,7 @@ import numpy as np
 
 from harness.arrays import FloatArray, values_of
 from harness.errors import DataError
+from harness.modes.exchanged import ExchangedEntries, exchanged_together
 from harness.modes.mirrored import MirroredEntries, Span, mirrored_together
 from harness.modes.parts import swaps_of_parts, swaps_with_exchanges
 from harness.modes.permutations import Exchange, Permutation, Values, exchanges, swaps
@@ -32,8 +33,8 @@ _FEW = 2
 _BESIDES = 2
 """Parameters at most that are mirrored while others change places."""
 _MOST_EXCHANGES, _MOST_BOTH, _MOST_PARTS = 300, 1000, 500
-"""Exchanges of parameters, changes of places with others mirrored, and those of an index along
-parts of axes, that are tried at most."""
+"""Exchanges of parameters (of either kind), changes of places with others mirrored, and those of an
+index along parts of axes, that are tried at most."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Both:
     Or while they are mirrored as well, or entries of others change places, too.
     """
 
-    places: Permutation | Exchange
+    places: Permutation | Exchange | ExchangedEntries
     besides: Reflection | Permutation
 
     def __call__(self, values: Values) -> dict[str, FloatArray]:
@@ -51,7 +52,7 @@ class Both:
         return self.besides(self.places(values))
 
 
-Symmetry = Permutation | Exchange | Reflection | Both | MirroredEntries
+Symmetry = Permutation | Exchange | ExchangedEntries | Reflection | Both | MirroredEntries
 """A change of parameters that may leave a density as it is."""
 
 
@@ -152,14 +153,25 @@ def find_symmetries(target: Target, points: FloatArray, *, most_seconds: float) 
     mirrored = centres(points[:_FEW], target)
     few, rest = (_Places(target, each) for each in (points[:_FEW], points[_FEW:]))
     found: list[Symmetry] = []
-    for symmetry in _candidates(target, mirrored):
+    for symmetry in _candidates(target, mirrored, points[:_FEW]):
         if time.perf_counter() > ends:
             break
+        if isinstance(symmetry, ExchangedEntries) and _is_known(symmetry, found, few.values):
+            continue
         if few.stay_after(symmetry) and rest.stay_after(symmetry):
             found.append(symmetry)
     zero = {name: np.zeros(shape) for name, shape in target.shapes.items()}
     known = Symmetries(tuple(found), zero | mirrored, few.values)
     return _with_mirrored(known, mirrored_together(target, points[:_FEW]), (few, rest), ends)
+
+
+def _is_known(change: Symmetry, found: Sequence[Symmetry], values: Values) -> bool:
+    """Whether one of the changes that have been found does the same to some values."""
+    after = change(values)
+    return any(
+        all(np.array_equal(there[name], after[name]) for name in after)
+        for there in (each(values) for each in found)
+    )
 
 
 def _with_mirrored(
@@ -194,11 +206,16 @@ def _mirrored_entries(change: Reflection | MirroredEntries, centres: Values) -> 
     return sum(1 << i for i in np.flatnonzero(signs < 0).tolist())
 
 
-def _candidates(target: Target, mirrored: Values) -> Iterator[Symmetry]:
+def _candidates(target: Target, mirrored: Values, points: FloatArray) -> Iterator[Symmetry]:
     """Yield changes that may leave the density, those that are most likely to first."""
-    places: list[Permutation | Exchange] = [
+    places: list[Permutation | Exchange | ExchangedEntries] = [
         *swaps(target.shapes),
-        *islice(exchanges(target.shapes), _MOST_EXCHANGES),
+        *dict.fromkeys(
+            [
+                *islice(exchanged_together(target, points, mirrored), _MOST_EXCHANGES),
+                *islice(exchanges(target.shapes), _MOST_EXCHANGES),
+            ]
+        ),
     ]
     yield from places
     yield from whole_reflections(mirrored)
@@ -208,7 +225,9 @@ def _candidates(target: Target, mirrored: Values) -> Iterator[Symmetry]:
     yield from (Both(*each) for each in islice(swaps_with_exchanges(target.shapes), _MOST_PARTS))
 
 
-def _both(places: Sequence[Permutation | Exchange], mirrored: Values) -> Iterator[Both]:
+def _both(
+    places: Sequence[Permutation | Exchange | ExchangedEntries], mirrored: Values
+) -> Iterator[Both]:
     """Yield changes of places with others mirrored, and then with those that change places, too.
 
     The sensitivity of a test and its specificity change places as well as sides if the infected

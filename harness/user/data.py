@@ -19,6 +19,7 @@ from harness.engine.stanli_package import (
     stanli_source,
     what_is_unsupported,
 )
+from harness.engine.why_ended import ends_a_run
 from harness.errors import DataError
 
 NOTHING_TO_SAMPLE = "with these data no parameter has a value, so there is nothing to sample"
@@ -138,6 +139,11 @@ def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str
         instance = stanli_source(program, data).instance()
     except DataError as error:
         said = str(error).removeprefix(f"{program.name}: ")
+        if is_unsupported(said) and ends_a_run(said):
+            raise DataError(
+                f"{program.path}: with these data an index or a size is wrong: "
+                f"{what_is_unsupported(said)} (if it is right, use --engine cmdstan)"
+            ) from error
         if is_unsupported(said):
             raise DataError(f"{program.path}: {unsupported('this program', said)}") from error
         raise DataError(f"{where}: {said}") from error

@@ -30,6 +30,7 @@ from harness.errors import DataError
 from harness.fit import Fit, with_parameters
 from harness.model import Model
 from harness.modes.copies import in_words
+from harness.modes.exchanged import ExchangedEntries
 from harness.modes.group import Group, generated_group
 from harness.modes.mirrored import MirroredEntries
 from harness.modes.permutations import Exchange, Permutation, Values
@@ -257,7 +258,7 @@ def _kind(change: Symmetry) -> tuple[object, ...]:
             return type(change), change.axes, change.parts
         case Reflection():
             return type(change), change.axes
-        case MirroredEntries():
+        case ExchangedEntries() | MirroredEntries():
             return (type(change),)
 
 
