@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from harness.errors import DataError, SamplingError
+from harness.user import sample
 from harness.user.clock import Clock
 from harness.user.prepare import prepare
 from harness.user.program import UserProgram
@@ -47,3 +50,15 @@ def test_a_form_that_stanli_does_not_support_has_a_way_out(program: UserProgram,
         f"{program.path}: stanli does not support the form {form} of this program; use --engine "
         "cmdstan. It says: an integer is not known at compile time"
     )
+
+
+def test_an_index_that_data_make_wrong_is_no_fault_of_stanli(tmp_path: Path) -> None:
+    """It reads the data as it compiles, and finds the index then."""
+    path = tmp_path / "index.stan"
+    path.write_text(
+        "data { int N; }\nparameters { real x; }\ntransformed parameters {\n  vector[N] v;\n"
+        "  for (n in 1 : N + 1) v[n] = n * x;\n}\nmodel { x ~ std_normal(); v ~ normal(0, 1); }\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(DataError, match=r"index\.stan: with these data an index or a size is wrong"):
+        sample(path, {"N": 3}, engine="stanli", progress=False)
