@@ -197,6 +197,42 @@ def test_a_longer_run_takes_the_place_of_one_with_few_draws(tmp_path: Path) -> N
         assert for_longer(steps, in_different_places(plain.fit, "x")).said == ()
 
 
+def test_what_diverges_rarely_shows_in_a_longer_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts all the same, because it has enough draws; then steps are smaller for as long."""
+    path = tmp_path / "normal.stan"
+    path.write_text("parameters { vector[2] x; } model { x ~ normal(0, 1); }")
+    program = prepare(path, {}, "likelihood", (), "stanli", Clock(1, show=False), tempered="no")
+    short = replace(NUTS, warmup=200, draws=80)
+    runs: list[NutsSettings] = []
+    with Unfinished(None) as unfinished, Clock(3, show=False) as clock:
+        steps = Steps(program, clock, short, 1, 2, 600.0, unfinished)
+        plain = steps.plain()
+        again = steps.plain_again
+
+        def with_some_divergent(nuts: NutsSettings, how: str) -> Fit:
+            runs.append(nuts)
+            fit = again(nuts, how)
+            if nuts.target_accept < TARGET_ACCEPT:
+                diverging = fit.sample_stats["diverging"]
+                some = np.arange(diverging.size).reshape(diverging.shape) < 3
+                fit.tree["sample_stats"]["diverging"] = diverging.copy(data=some)
+            return fit
+
+        monkeypatch.setattr(steps, "plain_again", with_some_divergent)
+        better = improved(steps, plain)
+    longer, smaller = runs
+    assert (longer.warmup, longer.draws) == (8 * short.warmup, 8 * short.draws)
+    assert smaller == replace(longer, target_accept=TARGET_ACCEPT)
+    assert better.fit.sample_stats["diverging"].sum() == 0
+    assert better.fit.posterior.sizes["draw"] == longer.draws
+    assert [each.split("because ")[1] for each in said(better)[1:]] == [
+        "3 of 2,560 transitions diverged. That helped: 0 of 2,560 diverged."
+    ]
+    assert said(better)[0].endswith("That helped: the chains agree and have enough draws.")
+
+
 # Two funnels that NUTS does not move between, and whose necks usual steps hardly reach.
 NECKS = """
 parameters {

@@ -79,7 +79,11 @@ def improved(steps: Steps, plain: Fit) -> NutsDraws:
     """
     draws = NutsDraws(*steps.in_all_copies(plain), seconds=seconds_of_nuts(steps))
     draws = from_best_chain(steps, draws)
-    draws = for_longer(steps, with_smaller_steps(steps, draws))
+    smaller = with_smaller_steps(steps, draws)
+    tried = smaller.said != draws.said
+    draws = for_longer(steps, smaller)
+    if not tried:  # what diverges once in thousands of transitions shows in a longer run only
+        draws = with_smaller_steps(steps, draws)
     remember(draws.fit, draws.said)
     return draws
 
@@ -87,8 +91,8 @@ def improved(steps: Steps, plain: Fit) -> NutsDraws:
 def with_smaller_steps(steps: Steps, plain: NutsDraws) -> NutsDraws:
     """Return plain NUTS's draws, or those of another run with smaller steps if they are better.
 
-    Nothing is done if no transition diverges, the chains disagree, somebody has chosen the
-    acceptance rate, or there is no time.
+    Nothing is done if no transition diverges, steps are small already, the chains disagree,
+    somebody has chosen the acceptance rate, or there is no time.
 
     Parameters
     ----------
@@ -101,13 +105,14 @@ def with_smaller_steps(steps: Steps, plain: NutsDraws) -> NutsDraws:
     share = _MOST_IF_USELESS if count > DIVERGENT_PROBLEM * every else LEAST_SHARE
     if not count or steps.chosen_steps or _TAKES * plain.seconds > share * steps.budget:
         return plain
-    if not plain.r_hat <= R_HAT_PROBLEM:
+    nuts = _settings(steps, plain)
+    if nuts.target_accept >= TARGET_ACCEPT or not plain.r_hat <= R_HAT_PROBLEM:
         return plain  # they lack more than smaller steps
     return _better(
         steps,
         plain,
         _Attempt(
-            replace(steps.nuts, target_accept=TARGET_ACCEPT),
+            replace(nuts, target_accept=TARGET_ACCEPT),
             f"with smaller steps (a target acceptance rate of {TARGET_ACCEPT})",
             f"{count:,} of {every:,} transitions diverged",
             lambda made: f"{_divergent(made.fit):,} of {_draws(made.fit):,} diverged",
@@ -140,12 +145,8 @@ def for_longer(steps: Steps, plain: NutsDraws) -> NutsDraws:
     times = next(possible, None)
     if times is None:
         return plain
-    nuts = replace(
-        steps.nuts,
-        warmup=times * steps.nuts.warmup,
-        draws=times * steps.nuts.draws,
-        target_accept=plain.fit.settings["nuts"]["target_accept"],
-    )
+    nuts = _settings(steps, plain)
+    nuts = replace(nuts, warmup=times * nuts.warmup, draws=times * nuts.draws)
     return _better(
         steps,
         plain,
@@ -154,7 +155,7 @@ def for_longer(steps: Steps, plain: NutsDraws) -> NutsDraws:
             f"for {times} times as long",
             f"this was said of it: {doubts[0]}",
             _about_draws,
-            lambda fit: severities(diagnose(fit)),
+            _lacking_draws,
         ),
     )
 
@@ -174,6 +175,26 @@ def _better(steps: Steps, plain: NutsDraws, attempt: _Attempt) -> NutsDraws:
         return saying(plain, plain, f"{ran}. That did not help: {outcome}.")
     again.fit.count_as_warmup(plain.fit)
     return saying(again, plain, f"{ran}. That helped: {outcome}.")
+
+
+def _settings(steps: Steps, plain: NutsDraws) -> NutsSettings:
+    """Return the settings of the run that made some draws."""
+    own = plain.fit.settings["nuts"]
+    return replace(
+        steps.nuts,
+        warmup=own["warmup"],
+        draws=own["draws"],
+        target_accept=own["target_accept"],
+    )
+
+
+def _lacking_draws(fit: Fit) -> tuple[int, ...]:
+    """Return problems of draws, then doubts that more of them mend, then other warnings.
+
+    A longer run shows more of what happens once in thousands of transitions, at the same rate.
+    """
+    problems, *warnings = severities(diagnose(fit))
+    return problems, len(doubts_about_draws(fit)), *warnings
 
 
 def _divergent(fit: Fit) -> int:

@@ -169,8 +169,10 @@ class Steps:
             with self.clock.timed("nuts"):
                 return program.plain(nuts, self.seed, self.clock)
 
-        longer = nuts.draws > self.nuts.draws
-        stage: Stage = "nuts-longer" if longer else "nuts-again"
+        smaller = nuts.target_accept > self.nuts.target_accept
+        stage: Stage = "nuts-again"
+        if nuts.draws > self.nuts.draws:
+            stage = "nuts-longer-again" if smaller else "nuts-longer"
         return self._once(stage, "nuts", program.identity(nuts, self.seed), run)
 
     def _once(self, stage: Stage, step: str, made_by: str, run: Callable[[], Fit]) -> Fit:

@@ -29,19 +29,21 @@ Stage = Literal[
     "nuts-restarted",
     "nuts-again",
     "nuts-longer",
+    "nuts-longer-again",
     "tempered",
     "parallel",
     "parallel-near",
     "nested",
 ]
-"""A run that a call makes: plain NUTS, the same from the draws of one chain, with smaller steps or
-for longer, a tempered form, parallel tempering from the prior or with points near the target to
-start from, or nested sampling."""
+"""A run that a call makes: plain NUTS, the same from the draws of one chain, with smaller steps,
+for longer or both, a tempered form, parallel tempering from the prior or with points near the
+target to start from, or nested sampling."""
 _WORDS: Mapping[Stage, str] = {
     "nuts": "plain NUTS",
     "nuts-restarted": "plain NUTS from the draws of one chain",
     "nuts-again": "plain NUTS with smaller steps",
     "nuts-longer": "a longer run of plain NUTS",
+    "nuts-longer-again": "a longer run of plain NUTS with smaller steps",
     "tempered": "the tempered run",
     "parallel": "parallel tempering",
     "parallel-near": "parallel tempering",
