@@ -28,11 +28,11 @@ _MOST_ENTRIES = 16
 _MOST_CLASSES = 6
 """Classes up to which all sets of them are tried, and not only all at once and each alone."""
 _STEP = 0.1
+"""How far each coordinate is moved for that."""
 _SAME = 1e-7
 """Difference of gradients that rounding may make, relative to the largest at the point."""
-
+# A parameter's name, and the place of an entry in it, in C order from 0.
 Entry = tuple[str, int]
-"""A parameter's name, and the place of an entry in it, in C order from 0."""
 
 
 @dataclass(frozen=True)
