@@ -98,3 +98,9 @@ def test_what_does_not_tell() -> None:
     assert log_mass_at_most(log_gamma, stands, worth=50) == math.inf
     log_gamma[3] = -math.inf
     assert log_mass_at_most(log_gamma, points, worth=50) == math.inf
+
+
+@pytest.mark.parametrize("draws", [0, 1])
+def test_a_single_draw_tells_nothing(draws: int) -> None:
+    """A mode may have one draw only, however many it is said to be worth."""
+    assert log_mass_at_most(np.zeros(draws), np.zeros((draws, 3)), 100.0) == math.inf
