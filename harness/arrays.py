@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,13 @@ def values_of(log_density: LogDensity) -> LogValues:
     """
     own: LogValues | None = getattr(log_density, "values", None)
     return own or (lambda points: log_density(points)[0])
+
+
+def rows_of(values: Mapping[str, FloatArray]) -> FloatArray:
+    """Return the values of several names, each (n, *shape), as rows (n, M), one after the other."""
+    return np.concatenate(
+        [value.reshape(len(value), math.prod(value.shape[1:])) for value in values.values()], axis=1
+    )
 
 
 class Counted:

@@ -140,7 +140,7 @@ PROGRAMS = {
     "a share of the first": (
         "real<lower=0> fast, slow; real<lower=0, upper=1> share;",
         "fast + slow ~ normal(0, 9); share ~ beta(2, 2);",
-        "share * exp(-fast * t[n]) + (1 - share) * exp(-2 * slow * t[n] / (1 + share * 0) / 2)",
+        "share * exp(-fast * t[n]) + (1 - share) * exp(-slow * t[n])",
         2,
     ),
     "other bounds": (

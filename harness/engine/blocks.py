@@ -115,7 +115,7 @@ def blocks(constrain: Constrain, dimension: int) -> Blocks | None:
     if not np.all(np.isfinite(values)):
         return None
     single_columns, single_coordinates, others = [], [], []
-    for columns, coordinates in _together(constrain, points[0], values[0]):
+    for columns, coordinates in _together(constrain, points[0]):
         if not coordinates.size:
             continue  # a constant
         if columns.size == coordinates.size == 1:
@@ -138,13 +138,19 @@ def blocks(constrain: Constrain, dimension: int) -> Blocks | None:
     return found if sound else None
 
 
-def _together(
-    constrain: Constrain, point: FloatArray, value: FloatArray
-) -> Iterator[tuple[IntArray, IntArray]]:
+def moved_by(constrain: Constrain, point: FloatArray) -> npt.NDArray[np.bool_]:
+    """Return which columns of values each coordinate moves from a point (D,): (D, columns)."""
+    values = constrain(np.concatenate([point[None], point + _STEP * np.eye(len(point))]))
+    value, moved = values[0], values[1:]
+    changes: npt.NDArray[np.bool_] = np.abs(moved - value) > _SAME * (1 + np.abs(value))
+    return changes
+
+
+def _together(constrain: Constrain, point: FloatArray) -> Iterator[tuple[IntArray, IntArray]]:
     """Yield columns that share coordinates with the coordinates that they share, each ascending."""
-    moved = constrain(point + _STEP * np.eye(len(point)))
-    coordinate, column = np.nonzero(np.abs(moved - value) > _SAME * (1 + np.abs(value)))
-    size = len(point) + len(value)
+    moved = moved_by(constrain, point)
+    coordinate, column = np.nonzero(moved)
+    size = sum(moved.shape)
     edges = coo_array((np.ones(len(column)), (coordinate, len(point) + column)), (size, size))
     count, labels = connected_components(edges, directed=False)
     coordinates, columns = labels[: len(point)], labels[len(point) :]

@@ -16,10 +16,12 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from harness.arrays import FloatArray
+from harness.arrays import FloatArray, rows_of
+from harness.engine.blocks import moved_by
 from harness.modes.permutations import Exchange, Values
 from harness.modes.target import Target
 
+BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.intp]
 _MOST_COORDINATES = 500
 """Coordinates up to which each is moved by itself to see which entries it moves."""
@@ -27,8 +29,6 @@ _MOST_ENTRIES = 16
 """Entries with a coordinate of their own up to which they are tried one by one."""
 _MOST_CLASSES = 6
 """Classes up to which all sets of them are tried, and not only all at once and each alone."""
-_STEP = 0.1
-"""How far each coordinate is moved for that."""
 _SAME = 1e-7
 """Difference of gradients that rounding may make, relative to the largest at the point."""
 # A parameter's name, and the place of an entry in it, in C order from 0.
@@ -81,62 +81,48 @@ def exchanged_together(
     """
     if points.shape[1] > _MOST_COORDINATES:
         return
-    moved = _moved(target, points[0])
-    own = {name: _owned(moved, name) for name in moved}
-    middle = _between_bounds(target, points, own, mirrored)
+    values = target.constrain(points)
+    columns = [(name, m) for name, value in values.items() for m in range(value[0].size)]
+    moved = moved_by(lambda some: rows_of(target.constrain(some)), points[0])
+    own = _owned(columns, moved)
+    middle = _between_bounds(values, points, own, mirrored)
     wholes: dict[int, list[str]] = {}
     for name, coordinates in own.items():
         wholes.setdefault(len(coordinates), []).append(name)
     names = [name for alike in wholes.values() for name in alike if len(alike) > 1]
-    entries = _entries(moved)
+    entries = _with_own(columns, moved)
     several = len(entries) <= _MOST_ENTRIES and any(len(own[name]) > 1 for name, _ in entries)
     for zero in dict.fromkeys([(), middle]):
         units = [own[name] for name in names]
-        for classes in _pairs(_alike(target, points, units, zero)):
-            yield Exchange(tuple((names[i], names[j]) for i, j in classes))
+        for pairs in _pairs(_alike(target, points, units, zero)):
+            yield Exchange(tuple((names[i], names[j]) for i, j in pairs))
         if several:
             alone = list(entries)
             units = [np.array([entries[each]]) for each in alone]
-            for classes in _pairs(_alike(target, points, units, zero)):
-                yield ExchangedEntries(tuple((alone[i], alone[j]) for i, j in classes))
+            for pairs in _pairs(_alike(target, points, units, zero)):
+                yield ExchangedEntries(tuple((alone[i], alone[j]) for i, j in pairs))
 
 
-def _moved(target: Target, point: FloatArray) -> dict[str, npt.NDArray[np.bool_]]:
-    """Return by parameter which of its entries (M) each coordinate (D) moves, shape (D, M)."""
-    several = np.concatenate([point[None], point + _STEP * np.eye(len(point))])
-    values = target.constrain(several)
-    rows = {name: value.reshape(len(several), -1) for name, value in values.items()}
-    return {name: row[1:] != row[:1] for name, row in rows.items()}
+def _owned(columns: Sequence[Entry], moved: BoolArray) -> dict[str, IntArray]:
+    """Return the coordinates of each parameter: those that move it, and none declared before it."""
+    owner = np.array([name for name, _ in columns])[moved.argmax(axis=1)]
+    names = dict.fromkeys(name for name, _ in columns)
+    return {name: np.flatnonzero((owner == name) & moved.any(axis=1)) for name in names}
 
 
-def _owned(moved: Mapping[str, npt.NDArray[np.bool_]], name: str) -> IntArray:
-    """Return the coordinates of a parameter: those that move it, and none declared before it."""
-    here = np.any(moved[name], axis=1)
-    for before in list(moved)[: list(moved).index(name)]:
-        here &= ~np.any(moved[before], axis=1)
-    return np.flatnonzero(here)
-
-
-def _entries(moved: Mapping[str, npt.NDArray[np.bool_]]) -> dict[Entry, int]:
+def _with_own(columns: Sequence[Entry], moved: BoolArray) -> dict[Entry, int]:
     """Return the coordinate of each entry that has one of its own, which moves nothing else."""
-    every = np.concatenate(list(moved.values()), axis=1)
-    places = [(name, m) for name, here in moved.items() for m in range(here.shape[1])]
-    alone = every.sum(axis=1) == 1
-    return {
-        place: int(np.flatnonzero(column)[0])
-        for place, column in zip(places, every.T, strict=True)
-        if column.sum() == 1 and np.all(alone[column])
-    }
+    alone = moved & (moved.sum(axis=1, keepdims=True) == 1) & (moved.sum(axis=0) == 1)
+    return {columns[m]: int(i) for m, i in zip(*np.nonzero(alone.T), strict=True)}
 
 
 def _between_bounds(
-    target: Target, points: FloatArray, own: Mapping[str, IntArray], mirrored: Values
+    values: Values, points: FloatArray, own: Mapping[str, IntArray], mirrored: Values
 ) -> tuple[int, ...]:
     """Return the coordinates of parameters that have a middle between two bounds, where they are 0.
 
     A parameter without bounds is its own coordinates.
     """
-    values = target.constrain(points)
     found: list[int] = []
     for name in mirrored:
         here = values[name].reshape(len(points), -1)

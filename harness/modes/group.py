@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from harness.arrays import FloatArray
+from harness.arrays import FloatArray, rows_of
 from harness.modes.permutations import Values
 from harness.modes.symmetries import Symmetries
 
@@ -73,8 +73,7 @@ class Group:
 
 
 def _rows(values: Values, centres: Values) -> FloatArray:
-    parts = [values[name] - centre for name, centre in centres.items()]
-    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+    return rows_of({name: values[name] - centre for name, centre in centres.items()})
 
 
 def _values(rows: FloatArray, centres: Values) -> dict[str, FloatArray]:

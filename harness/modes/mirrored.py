@@ -11,7 +11,6 @@ therefore is a linear equation modulo 2 for what S mirrors, and what solves all 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations, product
@@ -19,7 +18,7 @@ from itertools import combinations, product
 import numpy as np
 import numpy.typing as npt
 
-from harness.arrays import FloatArray
+from harness.arrays import FloatArray, rows_of
 from harness.errors import DataError
 from harness.modes.permutations import Values
 from harness.modes.target import Target
@@ -151,11 +150,11 @@ def _switches(target: Target, points: FloatArray) -> BoolArray:
     columns of it, and those behind a vector that sums to zero all at once.
     """
     count, dimension = points.shape
-    values = _flat(target.constrain(points))
+    values = rows_of(target.constrain(points))
     mirrored = np.repeat(points[None], dimension, axis=0)
     each = np.arange(dimension)
     mirrored[each, :, each] *= -1
-    after = _flat(target.constrain(mirrored.reshape(-1, dimension)))
+    after = rows_of(target.constrain(mirrored.reshape(-1, dimension)))
     alone = _signs_only(values[None], after.reshape(dimension, count, -1))
     found = [row for row, good in zip(np.eye(dimension, dtype=bool), alone, strict=True) if good]
     for change in _whole_or_rows(target.constrain(points)):
@@ -302,7 +301,7 @@ def _entries(target: Target, points: FloatArray, coordinates: BoolArray) -> Mirr
     """Return which entries of parameters are mirrored with coordinates; None if others change."""
     before = target.constrain(points)
     after = target.constrain(np.where(coordinates, -points, points))
-    if not _signs_only(_flat(before)[None], _flat(after)[None])[0]:
+    if not _signs_only(rows_of(before)[None], rows_of(after)[None])[0]:
         return None
     mirrored, centres = {}, {}
     for name, value in before.items():
@@ -311,10 +310,3 @@ def _entries(target: Target, points: FloatArray, coordinates: BoolArray) -> Mirr
             mirrored[name] = np.asarray(changed)
             centres[name] = np.where(changed, (after[name][0] + value[0]) / 2, 0.0)
     return MirroredEntries(mirrored, centres)
-
-
-def _flat(values: Values) -> FloatArray:
-    """Return parameters, each (n, *shape), as rows (n, M)."""
-    return np.concatenate(
-        [value.reshape(len(value), math.prod(value.shape[1:])) for value in values.values()], axis=1
-    )

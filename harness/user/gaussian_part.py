@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from harness.arrays import FloatArray
+from harness.arrays import FloatArray, rows_of
 from harness.engine.batched import BatchedDensity
+from harness.engine.blocks import moved_by
 from harness.errors import DataError
 
 _MOST_GRADIENTS = 2_000_000
@@ -137,13 +138,14 @@ def _columns(
     density: BatchedDensity, names: frozenset[str], rng: np.random.Generator
 ) -> npt.NDArray[np.intp]:
     """Return the unconstrained coordinates that move parameters of these names."""
+    own = names & set(density.shapes)
+
+    def constrain(points: FloatArray) -> FloatArray:
+        values = density.constrain(points)
+        return rows_of({name: values[name] for name in own})
+
     at = rng.standard_normal(density.dimension)
-    moved = density.constrain(np.vstack([at, at + np.eye(density.dimension)]))
-    own = np.zeros(density.dimension, dtype=np.bool_)
-    for name in names & set(moved):
-        values = moved[name].reshape(density.dimension + 1, -1)
-        own |= np.any(values[1:] != values[0], axis=1)
-    return np.flatnonzero(own)
+    return np.flatnonzero(moved_by(constrain, at).any(axis=1)) if own else np.zeros(0, np.intp)
 
 
 def _root(precision: FloatArray) -> FloatArray:

@@ -152,7 +152,7 @@ class _Parallel:
                 both.append(self._second(rng))
             except (DataError, SamplingError) as error:
                 # The prior is enough; its ladder is then longer.
-                self._findings.append(_one_ladder(one_line(error)))
+                self._findings.append(_one_ladder(one_line(error).rstrip(".")))
         integral = self._base_integral()
         constant = divisor(self._model, integral)
         spent = time.perf_counter() - began

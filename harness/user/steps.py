@@ -345,7 +345,8 @@ class Steps:
     ) -> Fit:
         """Run parallel tempering, then the original's quantities.
 
-        ``near``, ``otherwise`` and ``prior`` are as in :func:`harness.user.parallel`.
+        ``near``, ``otherwise`` and ``prior`` are as in
+        :func:`harness.user.parallel.parallel_tempering`.
         """
         program = self.program
         settings = TemperingSettings(

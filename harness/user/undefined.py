@@ -109,8 +109,7 @@ def _asked(density: BatchedDensity, without: FloatArray, looked: int) -> Undefin
             rejected += 1
             said = one_line(error).rstrip(".")
             message = message or said
-            if not mistake and ends_a_run(said):
-                mistake = said
+            mistake = mistake or (said if ends_a_run(said) else "")
         else:
             infinite += value == np.inf
             not_numbers += bool(np.isnan(value))
