@@ -190,6 +190,11 @@ def test_what_nuts_misses_is_a_warning_where_other_draws_are_the_result() -> Non
     assert [each.severity for each in found] == [Severity.WARNING] * 2
     assert found[0].sentence.startswith("Plain NUTS misses a mode, which the search saw: its")
     assert "which climbs from other starting points saw" in found[1].sentence
+    several = missed_by_nuts(ModeTable((FIRST, *[known] * 4), ("nuts", "search")))
+    assert [each.sentence for each in several] == [
+        "Plain NUTS misses 4 modes that other methods or climbs saw: their probabilities are about "
+        "0.3, 0.3, 0.3, 0.3."
+    ]
     assert not search_saw(table)
     assert search_saw(ModeTable((FIRST, known), ("nuts", "search")))
     assert missed_by_nuts(None) == missed_by_nuts(ModeTable((FIRST,), ("nuts",))) == []

@@ -17,11 +17,12 @@ from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.errors import SamplingError
 from harness.fit import Fit, build_fit
-from harness.modes.climb import LONGEST_STEP, climb
+from harness.modes.climb import LONGEST_STEP, climb, everywhere
 from harness.temper import tempered_model
 from harness.user import other_modes as searching
 from harness.user import sample
 from harness.user.climb_starts import starting_points
+from harness.user.component_peaks import component_peaks
 from harness.user.modes import found_by_climbs, still_elsewhere
 from harness.user.other_modes import OtherModes, other_modes
 from harness.user.peaked_lengths import PeakedLengths
@@ -139,6 +140,125 @@ def test_a_mode_without_draws_is_found_with_its_mass(
     assert points.std(axis=0) == pytest.approx(expected, rel=5 / np.sqrt(2 * 4000))
 
 
+@pytest.mark.parametrize("narrow", [0, 1])
+def test_a_narrow_component_is_found_where_no_slope_leads_to_it(
+    tmp_path: Path, narrow: int
+) -> None:
+    """In 25 dimensions, with any signs: climbs of the mixture end in the wide mode.
+
+    Of the two components one is 0.1 wide.  Its volume is a part in 10^25 of the other's.
+    """
+    sign = np.random.default_rng(5).choice([-1.0, 1.0], 25)
+    sigma = (0.1, 1.0) if narrow == 0 else (1.0, 0.1)
+    data = Wells(25, 2.0, sigma).data | {"y": [(-2 * sign).tolist(), (2 * sign).tolist()]}
+    wide = (2 * narrow - 1) * -2 * sign
+    draws = {"x": wide + np.random.default_rng(7).normal(0, 1, (4, 250, 25))}
+    found = climbed(tmp_path, WELLS, data, draws)
+    (mode,) = found.modes
+    exact = Wells(25, 2.0, sigma).log_mass
+    # Posteriors of either measurement are Gaussian, as above.
+    assert mode.local.log_mass == pytest.approx(exact[narrow], abs=1e-4)
+    assert found.log_mass == pytest.approx(exact[1 - narrow], abs=1e-4)
+    assert mode.local.peak == pytest.approx(-wide / (1 + 0.1**2 / 25), abs=1e-3)
+    assert mode.origin == "a peak of one component of a mixture"
+
+
+MANY = """data {
+  int D;
+  int K;
+  array[K] vector[D] y;
+  vector<lower=0>[K] sigma;
+  vector[K] log_weight;
+}
+parameters {
+  vector[D] x;
+}
+model {
+  vector[K] lp = log_weight;
+  x ~ normal(0, 5);
+  for (k in 1 : K)
+    lp[k] += normal_lpdf(y[k] | x, sigma[k]);
+  target += log_sum_exp(lp);
+}
+"""
+
+
+class Many(NamedTuple):
+    """Components of widths from 0.1 to 1 with given probabilities, in 12 dimensions; log Z is 0."""
+
+    centres: FloatArray
+    sigma: FloatArray
+    probability: FloatArray
+
+    @classmethod
+    def random(cls, seed: int, count: int) -> Many:
+        rng = np.random.default_rng(seed)
+        sigma = np.exp(rng.uniform(np.log(0.1), 0, count))
+        return cls(rng.normal(0, 3, (count, 12)), sigma, rng.dirichlet(np.full(count, 3.0)))
+
+    @property
+    def data(self) -> dict[str, object]:
+        count, dimension = self.centres.shape
+        width = np.hypot(5, self.sigma)
+        mass = stats.norm.logpdf(self.centres, 0, width[:, None]).sum(axis=1)
+        return {
+            "D": dimension,
+            "K": count,
+            "y": self.centres.tolist(),
+            "sigma": self.sigma.tolist(),
+            "log_weight": (np.log(self.probability) - mass).tolist(),
+        }
+
+
+def test_all_components_are_kept_with_their_masses(tmp_path: Path) -> None:
+    """However many they are: draws are in one of eight."""
+    many = Many.random(3, 8)
+    sigma = many.sigma[0] * 5 / np.hypot(5, many.sigma[0])
+    draws = many.centres[0] + np.random.default_rng(7).normal(0, sigma, (4, 250, 12))
+    found = climbed(tmp_path, MANY, many.data, {"x": draws})
+    masses = [each.log_mass for each in found.that_matter()]
+    # Tails of other components are below e^-20 at each; the bridges' errors are about 0.002.
+    assert np.exp(masses) == pytest.approx(np.sort(many.probability[1:])[::-1], rel=0.02)
+    assert found.log_mass == pytest.approx(np.log(many.probability[0]), abs=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_auto_is_right_on_components_of_any_width(tmp_path: Path, seed: int) -> None:
+    """Six components in 12 dimensions, of which NUTS sees one to three, and the search few more."""
+    many = Many.random(100 + seed, 6)
+    program, data = tmp_path / "many.stan", tmp_path / "data.json"
+    program.write_text(MANY)
+    data.write_text(json.dumps(many.data))
+    result = sample(program, data, budget=60, progress=False, seed=seed)
+    value, mcse = result.log_evidence
+    assert abs(value) < 4 * max(mcse, 0.005)
+    assert result.modes is not None
+    shares = sorted(each.probability for each in result.modes.modes)
+    errors = max(each.error for each in result.modes.modes)
+    assert shares == pytest.approx(np.sort(many.probability), abs=4 * errors)
+
+
+def test_components_take_no_more_than_their_share(tmp_path: Path) -> None:
+    """Without time, and without stanli, none is climbed."""
+    path = tmp_path / "wells.stan"
+    path.write_text(WELLS)
+    model = tempered_model(path, Wells().data)
+    target = model.program("target")
+    density = BatchedDensity(target, model.data)
+    start = np.random.default_rng(1).normal(0, 1, (4, 3))
+    scale = np.ones(3)
+    found = component_peaks(density, target, model.data, start, scale=scale)
+    ends = 4 * 25 / (25 + np.square(Wells().sigma))
+    assert np.unique(np.abs(found).round(3)) == pytest.approx(np.sort(ends), abs=1e-3)
+    assert len(found) == 8
+    late = component_peaks(density, target, model.data, start, scale=scale, most_seconds=0)
+    assert late.shape == (0, 3)
+    compiled = cast(BatchedDensity, SimpleNamespace(engine="cmdstan", dimension=3))
+    without = component_peaks(compiled, target, model.data, start, scale=scale)
+    assert without.shape == (0, 3)
+
+
 def test_long_steps_lead_to_a_mode_that_short_ones_lead_away_from(tmp_path: Path) -> None:
     """A funnel is wider than a Gaussian, so that it is uphill to it from everywhere else."""
     posterior = random_posterior(12)
@@ -150,7 +270,7 @@ def test_long_steps_lead_to_a_mode_that_short_ones_lead_away_from(tmp_path: Path
     density = BatchedDensity(model.program("target"), model.data)
     start = np.random.default_rng(3).normal(0, 2, (2000, 6))
     scale = np.linalg.norm(funnel.root, axis=1)
-    box = searching._everywhere(6)
+    box = everywhere(6)
     ends = []
     for step in (LONGEST_STEP, searching._BOLD_STEP):
         reached = climb(start, density, scale=scale, box=box, longest_step=step)

@@ -51,6 +51,11 @@ class Box(NamedTuple):
     upper: FloatArray
 
 
+def everywhere(dimension: int) -> Box:
+    """Return the box of all points."""
+    return Box(np.full(dimension, -np.inf), np.full(dimension, np.inf))
+
+
 class _Curvature:
     """The last steps of each climb, and the changes of slope that they brought (L-BFGS)."""
 

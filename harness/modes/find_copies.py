@@ -12,7 +12,7 @@ from scipy.spatial import KDTree
 
 from harness.arrays import FloatArray, values_of
 from harness.modes.barriers import BARRIER, lowest_between, lowest_by_paths
-from harness.modes.climb import Box
+from harness.modes.climb import everywhere
 from harness.modes.copies import Copy, copies_by_order, copy_by_group
 from harness.modes.group import Group, generated_group
 from harness.modes.permutations import Permutation, swaps
@@ -151,6 +151,6 @@ class CopiesAmong:
         self, one: FloatArray, other: FloatArray, heights: tuple[FloatArray, FloatArray]
     ) -> npt.NDArray[np.bool_]:
         """Whether there is no barrier between points (n, D), wherever the draws are."""
-        everywhere = Box(np.full(one.shape[1], -np.inf), np.full(one.shape[1], np.inf))
-        lowest = lowest_by_paths(one, other, heights, self.target, scale=self.scale, box=everywhere)
+        box = everywhere(one.shape[1])
+        lowest = lowest_by_paths(one, other, heights, self.target, scale=self.scale, box=box)
         return lowest > -np.inf

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,11 +13,12 @@ import numpy as np
 
 from harness.engine.stanc import Stanc
 from harness.engine.toolchain import require_stanc
-from harness.errors import DataError, RewriteError
+from harness.errors import DataError
 from harness.temper.base import BaseVerdict
 from harness.temper.classify import Classification, Statement, What, classify
 from harness.temper.coordinates import BaseCoordinates, base_coordinates, is_jacobian
 from harness.temper.declared import declared
+from harness.temper.faults import FAULTS, faults_named
 from harness.temper.layout import laid_out
 from harness.temper.marks import Formatted
 from harness.temper.prior import write_prior
@@ -183,27 +183,8 @@ def temper_each(
         As :func:`temper`.
     """
     path = Path(path)
-    with _faults_named(path):
+    with faults_named(path):
         return _temper_each(path, methods, what=what, include_paths=include_paths, data=data)
-
-
-@contextmanager
-def _faults_named(path: Path) -> Iterator[None]:
-    """Turn what our own checks raise about a program's tree or text into one of our errors."""
-    try:
-        yield
-    except _FAULTS as error:
-        said = (str(error).splitlines() or [""])[0].rstrip(":")
-        raise RewriteError(
-            f"{path}: harness cannot rewrite this program, which is a fault of harness "
-            f"({type(error).__name__}: {said}). Use --method nuts, and report the program"
-        ) from error
-
-
-_FAULTS = (
-    *(AssertionError, AttributeError, IndexError, KeyError, RecursionError, TypeError),
-    *(ValueError, StopIteration),
-)
 
 
 def _temper_each(
@@ -269,7 +250,7 @@ def _simulation(stanc: Stanc, syntax: Syntax, classification: Classification) ->
     name = syntax.path.name
     try:
         found = write_simulation(syntax, classification)
-    except (DataError, *_FAULTS) as error:
+    except (DataError, *FAULTS) as error:
         _log.info("%s: its prior is not simulated: %s", name, error)
         return None
     title = f"// Draws from the prior of {name}, written by harness"
@@ -369,7 +350,7 @@ def priors_of(path: Path, data: Mapping[str, Any], *, name: str) -> Listing:
     RewriteError
         If a fault of ours keeps it from being read.
     """
-    with _faults_named(path):
+    with faults_named(path):
         syntax = read_syntax(path, _stanc(path, ()))
         return list_priors(syntax, _whole_numbers(data), name)
 

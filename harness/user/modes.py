@@ -256,10 +256,18 @@ def missed_by_nuts(table: ModeTable | None) -> list[Finding]:
     table
         Of NUTS's draws.
     """
-    told = [
-        f"Plain NUTS misses a mode, which {_who(mode)} saw: its probability is about {told}."
-        for mode, told in _lacking_modes(table)
-    ]
+    lacking = _lacking_modes(table)
+    if len(lacking) > _TOLD_ALONE:
+        shares = ", ".join(told.partition(" ")[0] for _, told in lacking)
+        told = [
+            f"Plain NUTS misses {len(lacking)} modes that other methods or climbs saw: their "
+            f"probabilities are about {shares}."
+        ]
+    else:
+        told = [
+            f"Plain NUTS misses a mode, which {_who(mode)} saw: its probability is about {share}."
+            for mode, share in lacking
+        ]
     off = _off_mass(table) if table is not None else ""
     if off:
         told.append(f"Plain NUTS moves too rarely between modes: {off}.")

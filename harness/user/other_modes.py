@@ -27,10 +27,11 @@ from harness.engine.timed import seconds_a_point
 from harness.errors import HarnessError, SamplingError
 from harness.evidence import LogEvidence
 from harness.model import Model
-from harness.modes.climb import LONGEST_STEP, Box, climb
+from harness.modes.climb import LONGEST_STEP, climb, everywhere
 from harness.modes.local_mass import LocalGaussian, local_gaussian, local_log_mass
 from harness.modes.table import labels_of
 from harness.user.climb_starts import starting_points
+from harness.user.component_peaks import component_peaks
 from harness.user.mode_alone import ModesAlone
 from harness.user.narrow_peaks import FEWEST_POINTS, POINTS, WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
@@ -54,13 +55,19 @@ _LONG = 150
 _BOUND_POINTS = 500
 _EXAMINED = 32
 """Highest peaks without draws whose masses are looked at."""
-_KEPT = 4
 _MASS_POINTS = 2000
+_WEIGHED_ANYHOW = 4
+"""Modes that are weighed although the time is over."""
 _OWN_SHARE, _CLIMBS_SHARE = 0.3, 0.8
 """Shares of the time after which peaks among the draws, and climbs, have had theirs.  The second
 derivatives at one peak take D gradients, and a time in proportion to D^3."""
-_ALONE_SHARE = 0.2
-"""Share of the time for each run that samples a mode by itself."""
+_FOR_COMPONENTS = 8
+"""Climbs of each component of a mixture."""
+_COMPONENTS_SECONDS, _COMPONENTS_SHARE = 4.0, 2.0
+"""Most seconds for all of these, also as a share of the time; they are not a part of it, so that
+other climbs lack none, and a slow machine finds the components that a fast one does."""
+_ALONE_SHARE, _ALL_ALONE_SHARE = 0.2, 0.8
+"""Shares of the time for each run that samples a mode by itself, and for all of them."""
 _WEIGH_SHARE = 0.5
 """Share of the time that is left for the masses of narrow peaks among the draws."""
 _SAME = 0.1
@@ -108,7 +115,8 @@ class OtherModes:
     Attributes
     ----------
     modes
-        Modes without draws nearby, the one with the largest mass first, at most four.
+        Modes without draws nearby, the one with the largest mass first: those that are shown, or
+        one that is not.
     log_mass
         Log of the mass that these are compared with; None if it is not known.
     climbs, gradients
@@ -196,6 +204,17 @@ def other_modes(
         # In many dimensions a peak may be far from the draws, and what is around it negligible.
         log_mass = max(*(each.log_mass for each in known.values()), search.lower_bound(rng))
     origin, start = starting_points(model, density, draws, flat, seed)
+    began_components = time.perf_counter()
+    components = search.distinct(
+        component_peaks(
+            *(density, model.program(variant), model.data, start[:_FOR_COMPONENTS]),
+            scale=search.visited.spread,
+            most_seconds=min(_COMPONENTS_SHARE * most_seconds, _COMPONENTS_SECONDS),
+        )
+    )
+    began += time.perf_counter() - began_components
+    origin = ["a peak of one component of a mixture"] * len(components) + origin
+    start = np.concatenate([components, start])
     # A posterior with more than one mode may well have further ones.
     several = evidence.largest_r_hat(points) > R_HAT_PROBLEM
     peaks = search.peaks(start, bold=True, several=several, most_seconds=left(_CLIMBS_SHARE))
@@ -218,22 +237,22 @@ def other_modes(
         modes += [OtherMode(each, "the draws", each.log_mass) for each in past.peaks]
         log_mass = past.log_mass
     modes.sort(key=lambda each: -each.log_mass)
+    shown = sum(each.log_mass >= log_mass + np.log(LEAST_SHOWN) for each in modes)
     alone = ModesAlone(
         model,
         density,
         own_points,
         variant=variant,
         in_one_copy=in_one_copy,
-        most_seconds=_ALONE_SHARE * most_seconds,
+        most_seconds=min(_ALONE_SHARE, _ALL_ALONE_SHARE / max(shown, 1)) * most_seconds,
         seed=seed,
     )
     kept: list[OtherMode] = []
-    for mode in modes:
-        if len(kept) == _KEPT:
-            break
+    # One that is not shown tells that there is another one, and of those one is enough.
+    for mode in modes[: max(shown, 1)]:
         if not any(each.holds(mode.local.peak) for each in kept):
-            shown = mode.log_mass >= log_mass + np.log(LEAST_SHOWN)
-            kept.append(_weighed(mode, search, alone, seed) if shown else mode)
+            weigh = shown and (len(kept) < _WEIGHED_ANYHOW or left(1) > 0)
+            kept.append(_weighed(mode, search, alone, seed) if weigh else mode)
     kept.sort(key=lambda each: -each.log_mass)
     spent = search.gradients + alone.gradients
     return OtherModes(tuple(kept), log_mass, peaks.climbs, spent)
@@ -381,7 +400,7 @@ class _Search:
                     batch,
                     self,
                     scale=self.visited.spread,
-                    box=_everywhere(start.shape[1]),
+                    box=everywhere(start.shape[1]),
                     longest_step=np.resize(steps, len(batch)),
                     is_end=self._is_end,
                 )
@@ -454,8 +473,7 @@ class _Search:
     ) -> WalkedPast:
         """Return those of some peaks (n, D) among the draws which these have walked past."""
         ends = time.perf_counter() + most_seconds
-        distinct = peaks[self._distinct(peaks, self(peaks)[0])]
-        examined = list(self.examined(distinct, most_seconds=most_seconds).values())
+        examined = list(self.examined(self.distinct(peaks), most_seconds=most_seconds).values())
         left = max(ends - time.perf_counter(), 0.0)
         count = _WEIGH_SHARE * left / (self._seconds_each * max(len(examined), 1))
         if count < FEWEST_POINTS:
@@ -472,6 +490,13 @@ class _Search:
             most_seconds=(1 - _WEIGH_SHARE) * left,
             seed=seed,
         )
+
+    def distinct(self, points: FloatArray) -> FloatArray:
+        """Return different ones of some points (n, D), the highest first; not where it is zero."""
+        height = self(points)[0]
+        possible = np.isfinite(height)
+        points, height = points[possible], height[possible]
+        return points[self._distinct(points, height)]
 
     def lower_bound(self, rng: np.random.Generator) -> float:
         """Return a log mass that is at least there, by importance sampling from a Gaussian.
@@ -495,7 +520,3 @@ class _Search:
             apart = np.linalg.norm(whitened[left] - whitened[left[0]], axis=1)
             left = left[apart >= _SAME]
         return kept
-
-
-def _everywhere(dimension: int) -> Box:
-    return Box(np.full(dimension, -np.inf), np.full(dimension, np.inf))
