@@ -36,8 +36,8 @@ from harness.temper.tree import (
 MOST = 24
 """Programs that are written, if the sums have more terms or more combinations of them."""
 _LONGEST, _ANY = 16, 5040
-"""Terms of a sum over a vector, whose size the text does not show, that have a program each, and the
-end of numbers that are random.  Behind the last term, numbers begin with the first again.
+"""Terms with a program each in a sum over a vector, whose size the text does not show; and the end
+of numbers that are random.  Behind the last term, numbers begin with the first again.
 """
 _SUMS = (("log_sum_exp", 2), ("log_mix", 3))
 """Functions that add densities up, with their numbers of arguments."""
