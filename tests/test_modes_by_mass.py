@@ -13,7 +13,12 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.modes import Mode, ModeTable
 from harness.modes.by_mass import shares_by_mass
-from harness.user.modes import missed_by_nuts, mode_findings, problems_of_modes, right_by_masses
+from harness.user.mode_findings import (
+    missed_by_nuts,
+    mode_findings,
+    problems_of_modes,
+    right_by_masses,
+)
 
 MEANS = np.array([-8.0, 0.0, 10.0])[:, None] * np.ones(3) / np.sqrt(3)
 WIDTHS = [1.0, 0.4, 1.5]

@@ -16,7 +16,7 @@ from harness.modes import lacking as by_masses
 from harness.modes.find import FoundModes, _without, find_modes
 from harness.modes.table import Mode
 from harness.modes.visits import Visits
-from harness.user.modes import mode_findings
+from harness.user.mode_findings import mode_findings
 
 PLACES = np.array([[0.0, 0.0], [12.0, 0.0], [0.0, 14.0], [-16.0, 3.0]])
 SIZES = np.array([1.0, 0.8, 0.7, 0.6])  # so that none is a copy of another one

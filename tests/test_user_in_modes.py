@@ -35,7 +35,7 @@ from harness.user.in_modes import (
     nuts_in_modes,
 )
 from harness.user.in_which_mode import InWhichMode
-from harness.user.modes import problems_of_modes
+from harness.user.mode_findings import problems_of_modes
 from harness.user.weigh import weighed_by_points
 
 assert stanli is not None

@@ -20,7 +20,7 @@ from harness.modes.symmetries import changed_points, leaves_density
 from harness.path import PilotSettings, gaussian_base, pilot_of_density
 from harness.report.fit_page import build_fit_page, render_fit_page
 from harness.user import sample
-from harness.user.modes import missed_by_nuts, mode_findings, search_saw, unweighed_modes
+from harness.user.mode_findings import missed_by_nuts, mode_findings, search_saw, unweighed_modes
 from harness.user.spent import Stage, prospect, prospect_sentence, spent_sentence, stages
 
 assert stanli is not None

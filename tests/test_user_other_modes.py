@@ -19,7 +19,7 @@ from harness.errors import SamplingError
 from harness.fit import Fit, build_fit
 from harness.modes.climb import LONGEST_STEP, climb, everywhere
 from harness.temper import tempered_model
-from harness.user import other_modes as searching
+from harness.user import climbs as searching
 from harness.user import sample
 from harness.user.climb_starts import starting_points
 from harness.user.component_peaks import component_peaks
@@ -249,14 +249,15 @@ def test_components_take_no_more_than_their_share(tmp_path: Path) -> None:
     density = BatchedDensity(target, model.data)
     start = np.random.default_rng(1).normal(0, 1, (4, 3))
     scale = np.ones(3)
-    found = component_peaks(density, target, model.data, start, scale=scale)
+    found, gradients = component_peaks(density, target, model.data, start, scale=scale)
     ends = 4 * 25 / (25 + np.square(Wells().sigma))
     assert np.unique(np.abs(found).round(3)) == pytest.approx(np.sort(ends), abs=1e-3)
     assert len(found) == 8
-    late = component_peaks(density, target, model.data, start, scale=scale, most_seconds=0)
+    assert gradients > 16
+    late, _ = component_peaks(density, target, model.data, start, scale=scale, most_seconds=0)
     assert late.shape == (0, 3)
     compiled = cast(BatchedDensity, SimpleNamespace(engine="cmdstan", dimension=3))
-    without = component_peaks(compiled, target, model.data, start, scale=scale)
+    without, _ = component_peaks(compiled, target, model.data, start, scale=scale)
     assert without.shape == (0, 3)
 
 
@@ -294,7 +295,7 @@ def test_known_ends_save_steps_and_hide_no_mode(
     found = []
     for most in (0, searching._ENDS):
         monkeypatch.setattr(searching, "_ENDS", most)
-        search = searching._Search(PeakedLengths(density), draws, (), None)
+        search = searching.Climbs(PeakedLengths(density), draws, (), None)
         peaks = search.peaks(start, bold=True, several=True)
         found.append((peaks, search.gradients))
     (without, more), (known, fewer) = found
@@ -544,7 +545,7 @@ def test_climbs_end_with_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "time", SimpleNamespace(perf_counter=lambda: seconds))
     monkeypatch.setattr(searching, "seconds_a_point", lambda *_: 1e-4)
     rng = np.random.default_rng(1)
-    search = searching._Search(cast(PeakedLengths, slow), rng.normal(size=(4, 250, 2)), [], None)
+    search = searching.Climbs(cast(PeakedLengths, slow), rng.normal(size=(4, 250, 2)), [], None)
     start = 1e4 * rng.normal(size=(1000, 2))
     climbs = []
     for most in (1.0, 1e5):

@@ -11,8 +11,8 @@ from harness.user.compare import parameters_of
 from harness.user.evidence import pilots_evidence
 from harness.user.generated import ORIGINAL
 from harness.user.judge import anew_in_vain, began_anew, edited_density, higher_than
+from harness.user.mode_findings import problems_of_modes
 from harness.user.mode_tables import MODES_SHARE
-from harness.user.modes import problems_of_modes
 from harness.user.near import in_other_modes
 from harness.user.nested import refuse_without_prior
 from harness.user.parallel import References

@@ -55,9 +55,7 @@ from harness.user.judge import (
     seen_by_replicas,
     took_over,
 )
-from harness.user.mode_tables import MODES_SHARE
-from harness.user.modes import (
-    fewest_effective,
+from harness.user.mode_findings import (
     lacks_small_modes,
     missed_by_nuts,
     problems_of_modes,
@@ -65,6 +63,8 @@ from harness.user.modes import (
     search_saw,
     unweighed_modes,
 )
+from harness.user.mode_tables import MODES_SHARE
+from harness.user.modes import fewest_effective
 from harness.user.near import near_target
 from harness.user.nuts_again import improved
 from harness.user.result import UserFit

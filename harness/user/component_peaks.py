@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.arrays import FloatArray
+from harness.arrays import Counted, FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
 from harness.engine.stanli_package import stanli_source
@@ -40,7 +40,7 @@ def component_peaks(
     *,
     scale: FloatArray,
     most_seconds: float = np.inf,
-) -> FloatArray:
+) -> tuple[FloatArray, int]:
     """Return where climbs of each component's density end, on the unconstrained space.
 
     There are none if stanli does not evaluate the program, as each component would have to be
@@ -61,29 +61,32 @@ def component_peaks(
 
     Returns
     -------
-    ndarray
-        Shape (m, D); empty if the program adds no densities up.
+    ndarray, int
+        Shape (m, D), empty if the program adds no densities up; and how many gradients it took.
     """
     until, found = time.perf_counter() + most_seconds, [np.empty((0, density.dimension))]
+    gradients = 0
     if density.engine != "stanli":
-        return found[0]
+        return found[0], gradients
     try:
         for component in _components(program, data, start[:_COMPARED]):
             if time.perf_counter() > until:
                 break
-            possible = start[np.isfinite(component.values(start))]
+            counted = Counted(component)
+            possible = start[np.isfinite(counted.values(start))]
             if len(possible):
                 climbed = climb(
                     possible,
-                    component,
+                    counted,
                     scale=scale,
                     box=everywhere(density.dimension),
                     longest_step=10 * LONGEST_STEP,
                 )
                 found.append(climbed.points[climbed.arrived])
+            gradients += counted.gradients
     except FAILURES as error:
         _log.info("%s: not all of its components are looked at: %s", program.name, error)
-    return np.concatenate(found)
+    return np.concatenate(found), gradients
 
 
 def _components(

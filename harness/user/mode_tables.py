@@ -19,13 +19,8 @@ from harness.user.clock import Clock
 from harness.user.compare import Population
 from harness.user.faults import tolerate
 from harness.user.in_modes import beside_masses
-from harness.user.modes import (
-    found_by_climbs,
-    mode_findings,
-    mode_table,
-    no_modes,
-    still_elsewhere,
-)
+from harness.user.mode_findings import mode_findings, no_modes
+from harness.user.modes import found_by_climbs, mode_table, still_elsewhere
 from harness.user.one_copy import InOneCopy
 from harness.user.other_modes import OtherMode, OtherModes, no_other_mode
 from harness.user.program import UserProgram

@@ -32,8 +32,8 @@ from harness.user.generated import ORIGINAL
 from harness.user.in_modes import METHOD as IN_MODES
 from harness.user.in_modes import nuts_in_modes
 from harness.user.judge import shortened
+from harness.user.mode_findings import mode_findings
 from harness.user.mode_tables import ModeTables
-from harness.user.modes import mode_findings
 from harness.user.nested import nested_sampling
 from harness.user.one_copy import InOneCopy
 from harness.user.parallel import References, parallel_tempering

@@ -1,0 +1,257 @@
+"""Climbs of a log density in coordinates in which draws have mean 0 and standard deviation 1."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
+
+from harness.arrays import FloatArray, LogDensity
+from harness.engine.timed import seconds_a_point
+from harness.errors import SamplingError
+from harness.evidence import LogEvidence
+from harness.modes.climb import LONGEST_STEP, climb, everywhere
+from harness.modes.local_mass import LocalGaussian, local_gaussian
+from harness.user.narrow_peaks import FEWEST_POINTS, POINTS, WalkedPast, walked_past
+from harness.user.neighbourhood import Neighbourhood
+from harness.user.one_copy import InOneCopy
+from harness.user.peaked_lengths import PeakedLengths
+
+_FIRST_BATCH, _BATCH = 32, 256
+"""Climbs that are made at once: few at first, to see how long the density takes on their way."""
+_GRADIENTS = 60_000
+"""Evaluations after which no further batch of climbs begins where one mode is known."""
+_BOLD_STEP = 10 * LONGEST_STEP
+"""Longest step of every other climb: a mode far narrower than another is not where one goes uphill
+to by short steps, but may be where a long one leads."""
+_LONG = 150
+"""Evaluations of a climb that takes long, by which the size of a batch is made to fit the time."""
+_BOUND_POINTS = 500
+_WEIGH_SHARE = 0.5
+"""Share of the time that is left for the masses of narrow peaks among the draws."""
+_SAME = 0.1
+"""Distance below which two ends are one peak, in standard deviations of the draws."""
+_ENDS = 64
+"""Highest ends of earlier climbs at which later ones need not make sure that they have arrived."""
+
+
+class Peaks(NamedTuple):
+    """Maxima at which climbs ended, the highest first."""
+
+    points: FloatArray
+    start: npt.NDArray[np.intp]
+    """Number of the starting point of a climb to each."""
+    climbs: int
+    """Number of climbs."""
+
+
+class _LateError(SamplingError):
+    """Raised when the time for climbs is over."""
+
+
+class Climbs:
+    """Climbs in coordinates in which the draws have mean 0 and standard deviation 1.
+
+    Parameters
+    ----------
+    density
+        The density that is climbed.
+    points
+        The draws on the unconstrained space, shape (chains, draws, D).
+    others
+        Points (n, D) of other methods.
+    in_one_copy
+        The copy of the posterior that all draws are in, if they are in one of several.
+
+    Attributes
+    ----------
+    visited
+        The surroundings of the draws and of the other points.
+    gradients
+        Gradients and densities that have been evaluated.
+    """
+
+    def __init__(
+        self,
+        density: PeakedLengths,
+        points: FloatArray,
+        others: Iterable[FloatArray],
+        in_one_copy: InOneCopy | None,
+    ) -> None:
+        flat = points.reshape(-1, points.shape[2])
+        self._density, self._in_one_copy, self.gradients = density, in_one_copy, 0
+        self.visited = Neighbourhood(flat, others)
+        self._ends, self._heights = np.empty((0, flat.shape[1])), np.empty(0)
+        self._whitened_ends = self._ends
+        self._until, self._seconds = np.inf, 0.0
+        self._seconds_each = self._time(flat[:: max(1, len(flat) // 16)][:16])
+
+    def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Evaluate the density, and count; not after the time for climbs."""
+        began = time.perf_counter()
+        if began > self._until:
+            raise _LateError("the time for climbs is over")
+        found = self._density(points)
+        self.gradients += len(points)
+        self._seconds += time.perf_counter() - began
+        return found
+
+    def _time(self, points: FloatArray) -> float:
+        """Return the seconds that an evaluation takes."""
+        return max(seconds_a_point(self, points), 1e-9)
+
+    def peaks(
+        self,
+        start: FloatArray,
+        *,
+        bold: bool = False,
+        several: bool = False,
+        most_seconds: float = np.inf,
+    ) -> Peaks:
+        """Climb from points (n, D), batch after batch, as long as there is time.
+
+        ``bold`` gives every other climb longer steps.  The number of evaluations is limited unless
+        there are ``several`` modes, or climbs find a further one.
+        """
+        began, before, made = time.perf_counter(), self.gradients, 0
+        start = self._brought(start)
+        steps = [LONGEST_STEP, _BOLD_STEP if bold else LONGEST_STEP]
+        ends, heights, numbers = [np.empty((0, start.shape[1]))], [np.empty(0)], []
+        while made < len(start) and (several or self.gradients - before < _GRADIENTS):
+            left = most_seconds - (time.perf_counter() - began)
+            size = int(min(_BATCH, left / (_LONG * self._seconds_each)))
+            if size < 1:
+                break
+            batch = start[made : made + (size if made else min(size, _FIRST_BATCH))]
+            spent, seconds = self.gradients, self._seconds
+            self._until = began + most_seconds
+            try:
+                climbed = climb(
+                    batch,
+                    self,
+                    scale=self.visited.spread,
+                    box=everywhere(start.shape[1]),
+                    longest_step=np.resize(steps, len(batch)),
+                    is_end=self._is_end,
+                )
+            except _LateError:
+                break
+            finally:
+                self._until = np.inf
+            arrived = np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
+            there = self._brought(climbed.points[arrived])
+            several = several or not np.all(self.visited.holds(there))
+            ends.append(there)
+            heights.append(climbed.height[arrived])
+            self._know(there, climbed.height[arrived])
+            numbers += [made + int(k) for k in arrived]
+            made += len(batch)
+            # Climbs may pass places where the density takes much longer than among the draws.
+            took = (self._seconds - seconds) / max(1, self.gradients - spent)
+            self._seconds_each = max(self._seconds_each, took)
+        points, height = np.concatenate(ends), np.concatenate(heights)
+        kept = self._distinct(points, height)
+        return Peaks(points[kept], np.array(numbers, dtype=np.intp)[kept], made)
+
+    @property
+    def _of_draws(self) -> LogDensity:
+        """The density where the draws may be."""
+        return self if self._in_one_copy is None else self._in_one_copy
+
+    def _brought(self, points: FloatArray) -> FloatArray:
+        """Return points (n, D) in the copy that the draws are in, if that is one of several."""
+        return points if self._in_one_copy is None else self._in_one_copy.brought(points)
+
+    def _know(self, points: FloatArray, height: FloatArray) -> None:
+        """Take in where climbs ended; of the different ends the highest are kept."""
+        points = np.concatenate([self._ends, points])
+        height = np.concatenate([self._heights, height])
+        kept = self._distinct(points, height)[:_ENDS]
+        self._ends, self._heights = points[kept], height[kept]
+        self._whitened_ends = self.visited.whitened(self._ends)
+
+    def _is_end(self, points: FloatArray, height: FloatArray) -> npt.NDArray[np.bool_]:
+        """Whether points are at an end of earlier climbs and no higher: so as one peak with it."""
+        apart = cdist(self.visited.whitened(points), self._whitened_ends)
+        same = (apart < _SAME) & (height[:, None] <= self._heights)
+        at_end: npt.NDArray[np.bool_] = np.any(same, axis=1)
+        return at_end
+
+    def examined(self, peaks: FloatArray, *, most_seconds: float) -> dict[int, LocalGaussian]:
+        """Return the Gaussians that fit at peaks (n, D), by row, as long as there is time.
+
+        Those without one, because there is no maximum, are left out.
+        """
+        began, found = time.perf_counter(), {}
+        for number, peak in enumerate(peaks):
+            if number and time.perf_counter() - began > most_seconds:
+                break
+            local = local_gaussian(peak, self, scale=self.visited.spread)
+            if local is not None:
+                found[number] = local
+        return found
+
+    def walked_past(
+        self,
+        peaks: FloatArray,
+        points: FloatArray,
+        *,
+        at_least: float,
+        total: LogEvidence | None,
+        most_seconds: float,
+        seed: int,
+    ) -> WalkedPast:
+        """Return those of some peaks (n, D) among the draws which these have walked past."""
+        ends = time.perf_counter() + most_seconds
+        examined = list(self.examined(self.distinct(peaks), most_seconds=most_seconds).values())
+        left = max(ends - time.perf_counter(), 0.0)
+        count = _WEIGH_SHARE * left / (self._seconds_each * max(len(examined), 1))
+        if count < FEWEST_POINTS:
+            return WalkedPast()
+        return walked_past(
+            examined,
+            points,
+            self.visited,
+            self,
+            of_draws=self._of_draws,
+            at_least=at_least,
+            total=total,
+            count=int(min(POINTS, count)),
+            most_seconds=(1 - _WEIGH_SHARE) * left,
+            seed=seed,
+        )
+
+    def distinct(self, points: FloatArray) -> FloatArray:
+        """Return different ones of some points (n, D), the highest first; not where it is zero."""
+        height = self(points)[0]
+        possible = np.isfinite(height)
+        points, height = points[possible], height[possible]
+        return points[self._distinct(points, height)]
+
+    def lower_bound(self, rng: np.random.Generator) -> float:
+        """Return a log mass that is at least there, by importance sampling from a Gaussian.
+
+        The Gaussian has the draws' moments.  The mean of the weights is unbiased for the integral
+        of the density, and a twentieth of it exceeds that integral with a probability of at most
+        1/20, whatever the dimension (Markov's inequality).  Where the draws are no Gaussian it is
+        far below.
+        """
+        points, log_proposal = self.visited.gaussian(_BOUND_POINTS, rng)
+        log_weight = self._of_draws(points)[0] - log_proposal
+        return float(logsumexp(log_weight) - np.log(20 * len(log_weight)))
+
+    def _distinct(self, points: FloatArray, height: FloatArray) -> list[int]:
+        """Return the rows of different peaks, the highest first."""
+        whitened = self.visited.whitened(points)
+        left = np.argsort(-height, kind="stable")
+        kept: list[int] = []
+        while left.size:
+            kept.append(int(left[0]))
+            apart = np.linalg.norm(whitened[left] - whitened[left[0]], axis=1)
+            left = left[apart >= _SAME]
+        return kept
