@@ -1,4 +1,4 @@
-"""What the table of modes says of the final draws: which modes they lack or have wrong shares of."""
+"""What the table of modes says of the final draws: modes they lack or have a wrong share of."""
 
 from __future__ import annotations
 
