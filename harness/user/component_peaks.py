@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from harness.arrays import Counted, FloatArray
+from harness.arrays import FloatArray, LogDensity
 from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
 from harness.engine.stanli_package import stanli_source
-from harness.errors import FAILURES
+from harness.errors import FAILURES, SamplingError
 from harness.files import write_text
 from harness.folders import folder_of_programs
 from harness.modes.climb import LONGEST_STEP, climb, everywhere
@@ -57,41 +57,54 @@ def component_peaks(
     scale
         Size of each coordinate, shape (D,).
     most_seconds
-        Seconds of wall time after which no further component is looked at.
+        Seconds of wall time after which nothing further is climbed.
 
     Returns
     -------
     ndarray, int
         Shape (m, D), empty if the program adds no densities up; and how many gradients it took.
     """
-    until, found = time.perf_counter() + most_seconds, [np.empty((0, density.dimension))]
-    gradients = 0
+    found, limited = [np.empty((0, density.dimension))], _Limited(most_seconds)
     if density.engine != "stanli":
-        return found[0], gradients
+        return found[0], 0
     try:
-        for component in _components(program, data, start[:_COMPARED]):
-            if time.perf_counter() > until:
-                break
-            counted = Counted(component)
-            possible = start[np.isfinite(counted.values(start))]
+        for component in _components(program, data, start[:_COMPARED], limited):
+            possible = start[np.isfinite(component(start)[0])]
             if len(possible):
                 climbed = climb(
                     possible,
-                    counted,
+                    component,
                     scale=scale,
                     box=everywhere(density.dimension),
                     longest_step=10 * LONGEST_STEP,
                 )
                 found.append(climbed.points[climbed.arrived])
-            gradients += counted.gradients
     except FAILURES as error:
         _log.info("%s: not all of its components are looked at: %s", program.name, error)
-    return np.concatenate(found), gradients
+    return np.concatenate(found), limited.gradients
+
+
+class _Limited:
+    """Counts gradients of several densities, and gives up after a time: a climb may take long."""
+
+    def __init__(self, most_seconds: float) -> None:
+        self._until, self.gradients = time.perf_counter() + most_seconds, 0
+
+    def of(self, density: BatchedDensity) -> LogDensity:
+        """Return a density whose gradients count; it raises an error when the time is over."""
+
+        def evaluated(points: FloatArray, /) -> tuple[FloatArray, FloatArray]:
+            if time.perf_counter() > self._until:
+                raise SamplingError("the time is over")
+            self.gradients += len(points)
+            return density(points)
+
+        return evaluated
 
 
 def _components(
-    program: StanProgram, data: Mapping[str, Any], points: FloatArray
-) -> Iterator[BatchedDensity]:
+    program: StanProgram, data: Mapping[str, Any], points: FloatArray, limited: _Limited
+) -> Iterator[LogDensity]:
     """Yield densities of a program's components, as far as they differ at some points (n, D)."""
     known: list[FloatArray] = []
     for text in component_programs(program.path):
@@ -101,8 +114,8 @@ def _components(
         component = StanProgram(path)
         if not known:  # otherwise a library would have to be compiled
             stanli_source(component, data).instance()
-        density = BatchedDensity(component, data)
-        values = density.values(points)
+        density = limited.of(BatchedDensity(component, data))
+        values = density(points)[0]
         if not any(np.allclose(values, each, rtol=_SAME, atol=_SAME) for each in known):
             known.append(values)
             yield density
