@@ -14,11 +14,13 @@ from harness.modes.by_mass import ShareByMass, shares_by_mass
 from harness.modes.find_copies import CopiesAmong
 from harness.modes.lacking import weigh_lacking
 from harness.modes.limited import Limited
+from harness.modes.local_mass import local_gaussian
 from harness.modes.regions import Labels, Regions, Search, crossings, find_regions
 from harness.modes.rows import Rows
 from harness.modes.table import Mode, ModeTable, families_of, labels_of
 from harness.modes.target import Masses, OneOfMany, Target
 from harness.modes.visits import Visits
+from harness.modes.words import CLIMBS
 
 MOST_FINAL, MOST_OTHER = 4000, 1000
 """Draws of the final method, and of each other one, that are assigned to modes."""
@@ -31,6 +33,9 @@ and from its peak."""
 _FREELY, _FREELY_OPEN = 0.5, 0.1
 """Moves of NUTS between two regions, as a share of what independent draws make, from which they
 count as one; the second where the density has no maximum in one of them."""
+_SEEN, _OFTENER = 0.01, 5.0
+"""Share of another method's draws in a region, and multiple of NUTS's own, from which on NUTS has
+not been in it well enough for its moves to count."""
 _SHOWN = 4
 _DRAWS_FOR_CENTRE = 400
 _FEWEST_FOR_ERROR = 4
@@ -142,7 +147,7 @@ class _Finder:
     def found(self) -> FoundModes:
         """Find regions, join those between which NUTS moves freely, and describe them."""
         rows = self._rows
-        found = self._ranked(self._joined(self._regions()))
+        found = self._ranked(self._without_strays(self._joined(self._regions())))
         regions, labels = found.regions, found.labels
         inside = [
             rows.points[rows.some(labels == k, _DRAWS_FOR_CENTRE)] for k in range(len(regions))
@@ -165,7 +170,7 @@ class _Finder:
             modes[k] = replace(modes[k], local=(share.probability, share.error))
         table = ModeTable(
             tuple(modes),
-            tuple(each.method for each in rows.visits),
+            tuple(dict.fromkeys(each.method for each in rows.visits)),
             self._shown(values),
             unseen,
             found.unsure / len(rows.points),
@@ -226,7 +231,9 @@ class _Finder:
                     # Moves from one draw to the next, if only some draws are looked at.
                     share = 1 - (1 - share) ** (1 / each.every)
                     closed = found.regions[one].closed and found.regions[other].closed
-                    if share >= (_FREELY if closed else _FREELY_OPEN):
+                    freely = share >= (_FREELY if closed else _FREELY_OPEN)
+                    rare = closed and any(self._rare(labels == k, number) for k in (one, other))
+                    if freely and not rare:
                         into[into == into[other]] = into[one]
         kept, new = np.unique(into, return_inverse=True)
         regions = []
@@ -234,6 +241,34 @@ class _Finder:
             parts = [each for each, to in zip(found.regions, into, strict=True) if to == region]
             regions.append(max(parts, key=lambda each: (each.closed, each.height)))
         return found._replace(regions=tuple(regions), labels=np.asarray(new[labels], dtype=np.intp))
+
+    def _rare(self, which: npt.NDArray[np.bool_], number: int) -> bool:
+        """Whether another method has far more of its draws in a region than this one.
+
+        Then this one may have turned back on the way into it, which does not show that chains move
+        freely.
+        """
+        own = self._rows.share(which, number)
+        # Climbs are as many as there are modes, whatever the modes' probabilities.
+        seen = [part for by, part in self._rows.shares(which).items() if by != CLIMBS]
+        return max(seen, default=0.0) > max(_SEEN, _OFTENER * own)
+
+    def _without_strays(self, found: Regions) -> Regions:
+        """Take final draws out of regions that they have not been in, but only on the way into.
+
+        They go to the region with most of the final draws.
+        """
+        rows, labels = self._rows, found.labels.copy()
+        shares = [rows.share(labels == k, 0) for k in range(len(found.regions))]
+        for k, region in enumerate(found.regions):
+            which = found.labels == k
+            drawn = which & rows.final
+            if not (region.closed and drawn.any() and self._rare(which, 0)):
+                continue
+            local = local_gaussian(region.peak, self._target, scale=rows.scale)
+            if local is not None and not local.around(rows.points[drawn]).any():
+                labels[drawn] = int(np.argmax(shares))
+        return found._replace(labels=labels)
 
     def _ranked(self, found: Regions) -> Regions:
         """Return regions in the order of their probabilities, then of their largest shares."""

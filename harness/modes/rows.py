@@ -84,13 +84,20 @@ class Rows:
         series.ravel()[self._place[own]] = values[own]
         return series
 
+    def share(self, which: npt.NDArray[np.bool_], number: int) -> float:
+        """Return the share of a method's draws, by its number, that some rows are."""
+        return float((self.visits[number].weight * self.series(which, number, 0.0)).sum())
+
     def shares(self, which: npt.NDArray[np.bool_]) -> dict[str, float]:
-        """Return the share of each method's draws, by its name, that some rows are; if any."""
-        seen = {}
+        """Return the share of each method's draws, by its name, that some rows are; if any.
+
+        Of several runs of one method it is the largest.
+        """
+        seen: dict[str, float] = {}
         for number, each in enumerate(self.visits):
-            part = float((each.weight * self.series(which, number, 0.0)).sum())
+            part = self.share(which, number)
             if part > 0:
-                seen[each.method] = part
+                seen[each.method] = max(part, seen.get(each.method, 0.0))
         return seen
 
     def probability(self, which: npt.NDArray[np.bool_]) -> tuple[float, float]:

@@ -10,8 +10,11 @@ from harness.modes.table import Mode, ModeTable
 MOST_ROWS = 12
 CLIMBS = "climbs"
 """Name of the climbs from other starting points, among the methods that saw a mode."""
+OTHER_NUTS = "other_nuts"
+"""Name of a run of NUTS whose draws are not the result, because another run has better ones."""
 _NAMES = {
     "nuts": "NUTS",
+    OTHER_NUTS: "another NUTS run",
     "search": "search",
     "parallel_tempering": "parallel tempering",
     "nested_sampling": "nested sampling",

@@ -9,7 +9,7 @@ import numpy as np
 from harness.diagnosis import Finding, Severity
 from harness.errors import one_line
 from harness.modes import Mode, ModeTable
-from harness.modes.words import CLIMBS, listed, method_name
+from harness.modes.words import CLIMBS, OTHER_NUTS, listed, method_name
 from harness.user.weigh import OFF, OFF_ERRORS
 
 NEGLIGIBLE, MATTERS = 1e-3, 0.01
@@ -141,7 +141,11 @@ def _told(number: int, table: ModeTable) -> str:
 
 def _who(mode: Mode) -> str:
     """Return the methods that saw a mode in words."""
-    alone = {"nuts": "NUTS", CLIMBS: "climbs from other starting points"}
+    alone = {
+        "nuts": "NUTS",
+        OTHER_NUTS: "another run of NUTS",
+        CLIMBS: "climbs from other starting points",
+    }
     return listed(alone.get(each, f"the {method_name(each)}") for each in mode.seen_by)
 
 

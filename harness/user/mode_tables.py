@@ -8,7 +8,7 @@ each mode tell what the shares should be.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from harness.diagnosis import Finding, remember
 from harness.engine.nuts import NutsSettings
@@ -53,6 +53,8 @@ class ModeTables:
         is none.
     one_of_many
         Draws in one copy of the posterior, if there are too many copies to list the modes in each.
+    other_nuts
+        Runs of plain NUTS whose draws are not the result; but where they were counts.
     elsewhere
         Modes where climbs from other starting points ended and no method had draws, once the first
         table has been made.
@@ -69,6 +71,7 @@ class ModeTables:
     search: Population | None = None
     by_bridge: LogEvidence | None = None
     one_of_many: InOneCopy | None = None
+    other_nuts: list[Fit] = field(default_factory=list)
     elsewhere: OtherModes | None = None
     found: FoundModes | None = None
     _are_of: tuple[Fit | None, ...] = ()
@@ -136,11 +139,11 @@ class ModeTables:
 
     def _made(self, result: UserFit) -> tuple[FoundModes | Exception, OtherModes]:
         """Make the table, or return why there is none, and where climbs ended."""
-        others = [each for each in (result.nuts, result.tempered) if each is not None]
         return mode_table(
             self.program.model,
             result.fit,
-            {str(each.tree.attrs["method"]): each for each in others},
+            [each for each in (result.nuts, result.tempered) if each is not None],
+            self.other_nuts,
             self.search,
             self.elsewhere,
             total=self.by_bridge if result.method == "nuts" else None,

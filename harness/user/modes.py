@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 
@@ -20,7 +20,7 @@ from harness.model import Model
 from harness.modes import FoundModes, Visits, find_modes
 from harness.modes.find import MOST_FINAL, MOST_OTHER
 from harness.modes.visits import systems_left, thinning
-from harness.modes.words import CLIMBS
+from harness.modes.words import CLIMBS, OTHER_NUTS
 from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
 from harness.user.neighbourhood import Neighbourhood
@@ -37,7 +37,8 @@ _ALONE_SHARE = 0.2
 def mode_table(
     model: Model,
     fit: Fit,
-    others: Mapping[str, Fit],
+    others: Sequence[Fit],
+    other_nuts: Sequence[Fit],
     search: Population | None,
     elsewhere: OtherModes | None,
     *,
@@ -55,7 +56,9 @@ def mode_table(
     fit
         The final draws.
     others
-        Fits that were made and not chosen, by method.
+        Fits that were made and not chosen, one of each method.
+    other_nuts
+        Further runs of plain NUTS.
     search
         Particles of the search.
     elsewhere
@@ -87,7 +90,8 @@ def mode_table(
     draws, points = _drawn(fit, density, in_one_copy)
     peaked = PeakedLengths(density)
     visits = [_of_fit(fit, peaked, MOST_FINAL)]
-    visits += [_of_fit(each, peaked, MOST_OTHER) for each in others.values()]
+    visits += [_of_fit(each, peaked, MOST_OTHER) for each in others]
+    visits += [replace(_of_fit(each, peaked, MOST_OTHER), method=OTHER_NUTS) for each in other_nuts]
     if search is not None:
         values, every = _thinned(search.values, MOST_OTHER)
         particles = unconstrained(values, 2, peaked)

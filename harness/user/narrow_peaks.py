@@ -1,7 +1,8 @@
 """Find peaks that draws walk past: narrow ones within a wide mode, such as a spike in a slab.
 
 Such a peak is not outside the draws, so nothing shows that it is missing but its mass: the share of
-the draws within it is smaller than the integral of the density there says.
+the draws within it is smaller than the integral of the density there says.  The same is true of a
+wide one that draws come near to, and never enter.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import chi2
 
 from harness import evidence
@@ -87,9 +89,12 @@ def walked_past(
     """
     dimension = points.shape[2]
     reach = float(np.sqrt(chi2.ppf(_INSIDE, dimension)))
+    flat = points.reshape(-1, dimension)
     masses: list[tuple[LocalGaussian, LogEvidence]] = []
     for peak in peaks:
-        if peak.log_mass < at_least or _width(peak, visited) >= _NARROW:
+        if peak.log_mass < at_least:
+            continue
+        if _width(peak, visited) >= _NARROW and _inside(peak, flat, reach).any():
             continue
         mass = mass_around(peak, log_density, count=count, seed=seed, within=reach)
         if mass is not None:
@@ -108,8 +113,7 @@ def walked_past(
     found = []
     for peak, mass in masses:
         expected = float(np.exp(mass.value - total.value))
-        flat = peak.standardised(points.reshape(-1, dimension))
-        inside = np.linalg.norm(flat, axis=1).reshape(points.shape[:2]) <= reach
+        inside = _inside(peak, flat, reach).reshape(points.shape[:2])
         value, mcse = map(float, evidence.expectation(inside))
         error = np.hypot(
             expected * np.hypot(mass.mcse, total.mcse),
@@ -118,6 +122,11 @@ def walked_past(
         if value < expected - max(_ERRORS * error, _LACKING * expected):
             found.append(peak)
     return WalkedPast(tuple(found), float(total.value)) if found else WalkedPast()
+
+
+def _inside(peak: LocalGaussian, points: FloatArray, reach: float) -> npt.NDArray[np.bool_]:
+    """Whether points (n, D) are within so many standard deviations of a peak."""
+    return np.asarray(np.linalg.norm(peak.standardised(points), axis=1) <= reach)
 
 
 def _effective(points: FloatArray) -> float:

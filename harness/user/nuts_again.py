@@ -161,7 +161,10 @@ def for_longer(steps: Steps, plain: NutsDraws) -> NutsDraws:
 
 
 def _better(steps: Steps, plain: NutsDraws, attempt: _Attempt) -> NutsDraws:
-    """Make another run, and return the better of the two, which says so."""
+    """Make another run, and return the better of the two, which says so.
+
+    Where the other one was still counts: it may have been in a mode that this one missed.
+    """
     ran = f"Plain NUTS ran once more {attempt.how}, because {attempt.because}"
     before = seconds_of_nuts(steps)
     try:
@@ -172,8 +175,10 @@ def _better(steps: Steps, plain: NutsDraws, attempt: _Attempt) -> NutsDraws:
     outcome = attempt.outcome(again)
     if attempt.doubts(again.fit) >= attempt.doubts(plain.fit):
         plain.fit.count_as_warmup(made)
+        steps.modes.other_nuts.append(made)
         return saying(plain, plain, f"{ran}. That did not help: {outcome}.")
     again.fit.count_as_warmup(plain.fit)
+    steps.modes.other_nuts.append(plain.fit)
     return saying(again, plain, f"{ran}. That helped: {outcome}.")
 
 
