@@ -210,6 +210,57 @@ def test_a_mode_that_the_final_draws_lack() -> None:
     assert len(as_text(table)) == 4
 
 
+TWO = ([0.95, 0.05], np.array([[0.0, 0.0], [12.0, 0.0]]), [1.0, 1.0])
+
+
+@pytest.mark.parametrize("strays", [1, 30])
+def test_draws_that_only_come_near_a_mode_have_not_been_in_it(strays: int) -> None:
+    """NUTS turned back where its own mode ends; the search has been in the other one."""
+    rng = np.random.default_rng(6)
+    nuts = draws_of(rng, [1.0, 0.0], *TWO[1:])
+    turns = np.linspace(0.1, 0.9, strays) * DRAWS
+    nuts[0, turns.astype(int)] = [9.7, 0.0]  # 2.3 standard deviations from the other peak
+    table = find_modes(
+        [visits("nuts", nuts, chain=True), visits("search", draws_of(rng, *TWO))],
+        Plain(mixture(*TWO), {"x": (2,)}),
+        effective=900,
+        seed=1,
+    ).table
+    assert [each.probability for each in table.modes] == [1.0, 0.0]
+    found = table.modes[1].local
+    assert found is not None
+    assert abs(found[0] - 0.05) < 4 * found[1]
+    assert found[1] < 0.01
+
+
+def test_a_mode_that_chains_visit_as_often_as_others_is_part_of_the_one_they_leave() -> None:
+    """With draws of another method in it, but not many more than NUTS has."""
+    rng = np.random.default_rng(7)
+    table = find_modes(
+        [visits("nuts", draws_of(rng, *TWO), chain=True), visits("search", draws_of(rng, *TWO))],
+        Plain(mixture(*TWO), {"x": (2,)}),
+        effective=4000,
+        seed=1,
+    ).table
+    assert len(table.modes) == 1
+
+
+def test_several_runs_of_one_method_are_one_in_the_table() -> None:
+    rng = np.random.default_rng(8)
+    alone = draws_of(rng, [1.0, 0.0], *TWO[1:])
+    others = [draws_of(rng, [1.0 - share, share], *TWO[1:]) for share in (0.5, 0.1, 0.0)]
+    table = find_modes(
+        [visits("nuts", alone, chain=True), *(visits("other_nuts", each) for each in others)],
+        Plain(mixture(*TWO), {"x": (2,)}),
+        effective=900,
+        seed=1,
+    ).table
+    assert table.methods == ("nuts", "other_nuts")
+    assert table.missing == (2,)
+    assert table.modes[1].seen_by["other_nuts"] == pytest.approx(0.5, abs=4 * 0.5 / 31)
+    assert "another NUTS run" in as_text(table)[2]
+
+
 @pytest.mark.parametrize("dimension", [1, 6])
 def test_a_mode_with_several_peaks_is_no_less_than_all_of_them(dimension: int) -> None:
     """NUTS moves freely between four; what is lacking is a fiftieth of all, not a twelfth."""

@@ -162,7 +162,7 @@ def test_a_mode_that_all_copies_lack_is_found_once_with_its_mass(program: Path) 
 def table_of(model: Model, elsewhere: OtherModes | None) -> ModeTable:
     fit, one, _ = below(model)
     found, _ = mode_table(
-        model, fit, {}, None, elsewhere, total=None, in_one_copy=one, most_seconds=60, seed=1
+        model, fit, [], None, elsewhere, total=None, in_one_copy=one, most_seconds=60, seed=1
     )
     assert not isinstance(found, Exception)
     return found.table
@@ -189,7 +189,7 @@ def in_both(model: Model) -> tuple[Fit, InOneCopy, FoundModes]:
     """Draws of which half have z above 0, one copy, and the modes there."""
     fit, one, _ = below(model, above=0.5)
     found, _ = mode_table(
-        model, fit, {}, None, None, total=None, in_one_copy=one, most_seconds=60, seed=1
+        model, fit, [], None, None, total=None, in_one_copy=one, most_seconds=60, seed=1
     )
     assert not isinstance(found, Exception)
     return fit, one, found

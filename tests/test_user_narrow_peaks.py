@@ -77,6 +77,40 @@ def test_a_spike_with_its_share_of_the_draws_is_not(dimension: int, weight: floa
     assert not found(density, density.drawn(weight, seed=dimension)).peaks
 
 
+def test_a_wide_mode_that_draws_come_near_to_is_found() -> None:
+    """Some draws are on the way to it, but none is within half of its mass.
+
+    Of the density's mass, which is 1, a Gaussian of width 1 at (6, 0) has 0.05.
+    """
+    places, shares = np.array([[0.0, 0.0], [6.0, 0.0]]), np.array([0.95, 0.05])
+
+    def density(points: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        apart = np.asarray(points)[None] - places[:, None]
+        each = np.log(shares)[:, None] - 0.5 * np.square(apart).sum(axis=2) - np.log(2 * np.pi)
+        value = np.logaddexp.reduce(each, axis=0)
+        return value, -(np.exp(each - value)[..., None] * apart).sum(axis=0)
+
+    def past(points: FloatArray) -> WalkedPast:
+        peak = local_gaussian(places[1], density, scale=np.ones(2))
+        assert peak is not None
+        return walked_past(
+            [peak],
+            *(points, Neighbourhood(points.reshape(-1, 2)), density),
+            of_draws=density,
+            at_least=np.log(0.01),
+            total=None,
+            most_seconds=10.0,
+            seed=3,
+        )
+
+    rng = np.random.default_rng(2)
+    points = rng.standard_normal((*SHAPE, 2))
+    points[:, :: SHAPE[1] // 4] = [4.7, 0.0]  # 1.3 standard deviations from the peak
+    assert len(past(points).peaks) == 1
+    both = rng.standard_normal((*SHAPE, 2)) + np.where(rng.random((*SHAPE, 1)) < 0.05, [6, 0], 0)
+    assert not past(both).peaks
+
+
 def test_what_is_not_narrow_or_does_not_matter_is_left_out() -> None:
     wide, tiny = SpikeInSlab(0.5, 0.6, 2), SpikeInSlab(0.002, 0.01, 2)
     assert not found(wide, wide.drawn(0.0, seed=1)).peaks

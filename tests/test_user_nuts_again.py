@@ -149,6 +149,9 @@ def test_a_run_that_is_no_better_or_fails_is_told(
     assert kept.fit is plain
     (sentence,) = said(kept)
     assert sentence.endswith(f"That did not help: {count} of 2,000 diverged.")
+    # Where it was counts all the same.
+    assert len(steps.modes.other_nuts) == 1
+    assert steps.modes.other_nuts[0] is not plain
     assert plain.gradients == 2 * before
 
     def fail(nuts: NutsSettings, how: str) -> Fit:
@@ -179,6 +182,7 @@ def test_a_longer_run_takes_the_place_of_one_with_few_draws(tmp_path: Path) -> N
         fit = longer.fit
         assert not doubts_about_draws(fit)
         assert fit.posterior.sizes["draw"] == 8 * short.draws
+        assert steps.modes.other_nuts == [plain.fit]
         assert fit.gradients > first + int(fit.sample_stats["n_steps"].sum())
         (sentence,) = said(longer)
         assert doubt.sentence.rstrip(".") in sentence

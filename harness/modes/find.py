@@ -36,6 +36,8 @@ count as one; the second where the density has no maximum in one of them."""
 _SEEN, _OFTENER = 0.01, 5.0
 """Share of another method's draws in a region, and multiple of NUTS's own, from which on NUTS has
 not been in it well enough for its moves to count."""
+_CORE = 0.5
+"""Part of a mode's mass in which some draws must be if they have been in it."""
 _SHOWN = 4
 _DRAWS_FOR_CENTRE = 400
 _FEWEST_FOR_ERROR = 4
@@ -266,7 +268,7 @@ class _Finder:
             if not (region.closed and drawn.any() and self._rare(which, 0)):
                 continue
             local = local_gaussian(region.peak, self._target, scale=rows.scale)
-            if local is not None and not local.around(rows.points[drawn]).any():
+            if local is not None and not local.around(rows.points[drawn], _CORE).any():
                 labels[drawn] = int(np.argmax(shares))
         return found._replace(labels=labels)
 

@@ -16,7 +16,7 @@ _DEGREES = 5.0
 _ROUGH = 1e-3
 """Difference for second derivatives, in widths."""
 _FEWEST_EFFECTIVE = 50.0
-_QUANTILE = 0.999
+AROUND = 0.999
 """Of a Gaussian, beyond which a point is not around its peak."""
 
 
@@ -61,15 +61,15 @@ class LocalGaussian:
         z: FloatArray = ((points - self.peak) / self.scale) @ self.root
         return z
 
-    def around(self, points: FloatArray) -> npt.NDArray[np.bool_]:
-        """Whether points (n, D) are within :func:`reach_of` standard deviations from the peak."""
+    def around(self, points: FloatArray, part: float = AROUND) -> npt.NDArray[np.bool_]:
+        """Whether points (n, D) are where this part of the Gaussian's mass is, about its peak."""
         distance = np.linalg.norm(self.standardised(points), axis=1)
-        return np.asarray(distance <= reach_of(len(self.peak)))
+        return np.asarray(distance <= reach_of(len(self.peak), part))
 
 
-def reach_of(dimension: int) -> float:
-    """Return the standard deviations from a peak within which points are around it."""
-    return float(np.sqrt(chi2.ppf(_QUANTILE, dimension)))
+def reach_of(dimension: int, part: float = AROUND) -> float:
+    """Return the standard deviations from a peak within which this part of a Gaussian's mass is."""
+    return float(np.sqrt(chi2.ppf(part, dimension)))
 
 
 def local_gaussian(

@@ -38,10 +38,10 @@ def mode_table(
     model: Model,
     fit: Fit,
     others: Sequence[Fit],
-    other_nuts: Sequence[Fit],
     search: Population | None,
     elsewhere: OtherModes | None,
     *,
+    other_nuts: Sequence[Fit] = (),
     total: LogEvidence | None,
     in_one_copy: InOneCopy | None = None,
     most_seconds: float,
@@ -57,13 +57,13 @@ def mode_table(
         The final draws.
     others
         Fits that were made and not chosen, one of each method.
-    other_nuts
-        Further runs of plain NUTS.
     search
         Particles of the search.
     elsewhere
         What climbs from other starting points found before an earlier table; None if there was
         none, so that they are made.
+    other_nuts
+        Further runs of plain NUTS.
     total
         Log of the integral of the density by a bridge from these draws, if there is one.
     in_one_copy

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy.stats import chi2
 
 from harness import evidence
 from harness.arrays import FloatArray, LogDensity
 from harness.errors import FAILURES
 from harness.evidence import LogEvidence
-from harness.modes.local_mass import LocalGaussian, mass_around
+from harness.modes.local_mass import LocalGaussian, mass_around, reach_of
 from harness.user.bridged import bridged_in_time
 from harness.user.neighbourhood import Neighbourhood
 
@@ -88,13 +86,13 @@ def walked_past(
         Seed.
     """
     dimension = points.shape[2]
-    reach = float(np.sqrt(chi2.ppf(_INSIDE, dimension)))
+    reach = reach_of(dimension, _INSIDE)
     flat = points.reshape(-1, dimension)
     masses: list[tuple[LocalGaussian, LogEvidence]] = []
     for peak in peaks:
         if peak.log_mass < at_least:
             continue
-        if _width(peak, visited) >= _NARROW and _inside(peak, flat, reach).any():
+        if _width(peak, visited) >= _NARROW and peak.around(flat, _INSIDE).any():
             continue
         mass = mass_around(peak, log_density, count=count, seed=seed, within=reach)
         if mass is not None:
@@ -113,7 +111,7 @@ def walked_past(
     found = []
     for peak, mass in masses:
         expected = float(np.exp(mass.value - total.value))
-        inside = _inside(peak, flat, reach).reshape(points.shape[:2])
+        inside = peak.around(flat, _INSIDE).reshape(points.shape[:2])
         value, mcse = map(float, evidence.expectation(inside))
         error = np.hypot(
             expected * np.hypot(mass.mcse, total.mcse),
@@ -122,11 +120,6 @@ def walked_past(
         if value < expected - max(_ERRORS * error, _LACKING * expected):
             found.append(peak)
     return WalkedPast(tuple(found), float(total.value)) if found else WalkedPast()
-
-
-def _inside(peak: LocalGaussian, points: FloatArray, reach: float) -> npt.NDArray[np.bool_]:
-    """Whether points (n, D) are within so many standard deviations of a peak."""
-    return np.asarray(np.linalg.norm(peak.standardised(points), axis=1) <= reach)
 
 
 def _effective(points: FloatArray) -> float:
