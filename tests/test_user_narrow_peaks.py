@@ -53,6 +53,7 @@ def found(density: SpikeInSlab, points: FloatArray, total: LogEvidence | None = 
         points,
         Neighbourhood(flat),
         density,
+        others=np.empty((0, density.dimension)),
         of_draws=density,
         at_least=np.log(0.01),
         total=total,
@@ -96,6 +97,7 @@ def test_a_wide_mode_that_draws_come_near_to_is_found() -> None:
         return walked_past(
             [peak],
             *(points, Neighbourhood(points.reshape(-1, 2)), density),
+            others=np.empty((0, 2)),
             of_draws=density,
             at_least=np.log(0.01),
             total=None,

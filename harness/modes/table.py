@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+NEGLIGIBLE, MATTERS = 1e-3, 0.01
+"""Probabilities of a mode below which it hardly counts, and from which draws must not lack it."""
+
 
 @dataclass(frozen=True)
 class Mode:

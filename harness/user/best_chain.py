@@ -18,9 +18,9 @@ from harness.evidence import LogEvidence
 from harness.modes.group import copy_around
 from harness.modes.permutations import Values
 from harness.modes.symmetries import Symmetries
+from harness.modes.table import MATTERS, NEGLIGIBLE
 from harness.user.compare import largest_r_hat, parameters_of
 from harness.user.mode_alone import mass_by_bridge
-from harness.user.mode_findings import MATTERS, NEGLIGIBLE
 from harness.user.nuts_draws import NutsDraws, saying, seconds_of_nuts
 from harness.user.one_copy import density_of, flattened, shape_of
 from harness.user.steps import LEAST_SHARE, Steps

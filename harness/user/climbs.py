@@ -85,7 +85,9 @@ class Climbs:
     ) -> None:
         flat = points.reshape(-1, points.shape[2])
         self._density, self._in_one_copy, self.gradients = density, in_one_copy, 0
-        self.visited = Neighbourhood(flat, others)
+        each = list(others)
+        self._others = np.concatenate([flat[:0], *each])
+        self.visited = Neighbourhood(flat, each)
         self._ends, self._heights = np.empty((0, flat.shape[1])), np.empty(0)
         self._whitened_ends = self._ends
         self._until, self._seconds = np.inf, 0.0
@@ -218,6 +220,7 @@ class Climbs:
             points,
             self.visited,
             self,
+            others=self._others,
             of_draws=self._of_draws,
             at_least=at_least,
             total=total,

@@ -32,6 +32,7 @@ from harness.evidence import LogEvidence, normalised_weights, strata_errors
 from harness.fit import Fit, build_fit, in_extended
 from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable
+from harness.modes.table import NEGLIGIBLE
 from harness.modes.words import CLIMBS, listed
 from harness.path import starting_values
 from harness.seeds import derived_seed
@@ -44,8 +45,6 @@ from harness.user.peaked_lengths import PeakedLengths
 METHOD = "nuts_in_modes"
 MOST_MODES = 16
 """Modes above which nothing is tried."""
-_NEGLIGIBLE = 1e-3
-"""Probability of a mode without draws below which it is left out."""
 _WARMUP = 500
 _SHORT = NutsSettings(chains=4, warmup=300, draws=500)
 _STAYS = 0.95
@@ -142,7 +141,7 @@ def known_modes(table: ModeTable) -> list[int]:
     return [
         k
         for k, mode in enumerate(table.modes)
-        if mode.probability > 0 or _may_have(mode) >= _NEGLIGIBLE
+        if mode.probability > 0 or _may_have(mode) >= NEGLIGIBLE
     ]
 
 

@@ -9,11 +9,10 @@ import numpy as np
 from harness.diagnosis import Finding, Severity
 from harness.errors import one_line
 from harness.modes import Mode, ModeTable
+from harness.modes.table import MATTERS, NEGLIGIBLE
 from harness.modes.words import CLIMBS, OTHER_NUTS, listed, method_name
 from harness.user.weigh import OFF, OFF_ERRORS
 
-NEGLIGIBLE, MATTERS = 1e-3, 0.01
-"""Probabilities of a mode that the draws lack, below which it is fine, and from which a problem."""
 _SHOWS = 2.0
 """Standard errors from which on a small probability is more than 0."""
 _APART = 4.0

@@ -30,6 +30,7 @@ from harness.user.weigh import (
     log_evidence_by_mass,
     weighed_by_mass,
     weighed_by_points,
+    with_small_modes,
 )
 
 MODES_SHARE = 0.1
@@ -117,7 +118,11 @@ class ModeTables:
             "seconds_modes": attrs.get("seconds_modes", 0.0) + self.clock.seconds["modes"] - began,
         }
         known = {each.sentence for each in result.diagnosis}
-        told += [*mode_findings(table), *self.about_climbs()]
+        told += [
+            *mode_findings(table),
+            *self.about_climbs(),
+            *with_small_modes(result.fit, table),
+        ]
         remember(result.fit, [each for each in told if each.sentence not in known])
         return result
 

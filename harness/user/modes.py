@@ -19,13 +19,14 @@ from harness.fit.tempered import PSEUDO_SAMPLE
 from harness.model import Model
 from harness.modes import FoundModes, Visits, find_modes
 from harness.modes.find import MOST_FINAL, MOST_OTHER
+from harness.modes.table import NEGLIGIBLE
 from harness.modes.visits import systems_left, thinning
 from harness.modes.words import CLIMBS, OTHER_NUTS
 from harness.user.compare import Population, parameters_of, unconstrained
 from harness.user.mode_alone import ModesAlone
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.one_copy import COPIES, InOneCopy
-from harness.user.other_modes import LEAST_SHOWN, OtherModes, other_modes
+from harness.user.other_modes import OtherModes, other_modes
 from harness.user.peaked_lengths import PeakedLengths
 
 _CLIMBS_SHARE = 0.4
@@ -115,7 +116,7 @@ def mode_table(
             )
         except FAILURES:  # the table is worth having without
             elsewhere = OtherModes((), None, 0, 0)
-    peaks = np.array([each.local.peak for each in elsewhere.that_matter(LEAST_SHOWN)])
+    peaks = np.array([each.local.peak for each in elsewhere.that_matter(NEGLIGIBLE)])
     if len(peaks):
         peaks = peaks if in_one_copy is None else in_one_copy.brought(peaks)
         visits.append(Visits(CLIMBS, peaks[None], np.zeros((1, len(peaks)))))

@@ -53,6 +53,7 @@ def walked_past(
     visited: Neighbourhood,
     log_density: LogDensity,
     *,
+    others: FloatArray,
     of_draws: LogDensity,
     at_least: float,
     total: LogEvidence | None,
@@ -72,6 +73,8 @@ def walked_past(
         Their surroundings.
     log_density
         Log density and gradient at many points.
+    others
+        Points of other methods, shape (n, D), which know the wide modes that they are in.
     of_draws
         The same where the draws may be; less if they are in one of several copies.
     at_least
@@ -88,11 +91,12 @@ def walked_past(
     dimension = points.shape[2]
     reach = reach_of(dimension, _INSIDE)
     flat = points.reshape(-1, dimension)
+    known = np.concatenate([flat, others])
     masses: list[tuple[LocalGaussian, LogEvidence]] = []
     for peak in peaks:
         if peak.log_mass < at_least:
             continue
-        if _width(peak, visited) >= _NARROW and peak.around(flat, _INSIDE).any():
+        if _width(peak, visited) >= _NARROW and peak.around(known, _INSIDE).any():
             continue
         mass = mass_around(peak, log_density, count=count, seed=seed, within=reach)
         if mass is not None:

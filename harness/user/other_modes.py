@@ -24,7 +24,7 @@ from harness.errors import HarnessError
 from harness.evidence import LogEvidence
 from harness.model import Model
 from harness.modes.local_mass import LocalGaussian, local_log_mass
-from harness.modes.table import labels_of
+from harness.modes.table import MATTERS, NEGLIGIBLE, labels_of
 from harness.user.climb_starts import starting_points
 from harness.user.climbs import Climbs
 from harness.user.component_peaks import component_peaks
@@ -33,9 +33,6 @@ from harness.user.neighbourhood import Neighbourhood
 from harness.user.one_copy import InOneCopy
 from harness.user.peaked_lengths import PeakedLengths
 
-LEAST_MASS, LEAST_SHOWN = 0.01, 1e-3
-"""Mass of a mode, as a share of that of the draws, from which on it matters, and from which on it
-is shown and weighed."""
 _KNOWN = 8
 """Climbs from draws, whose ends are the modes that the draws know."""
 _EXAMINED = 32
@@ -107,7 +104,7 @@ class OtherModes:
     climbs: int
     gradients: int
 
-    def that_matter(self, least: float = LEAST_MASS) -> list[OtherMode]:
+    def that_matter(self, least: float = MATTERS) -> list[OtherMode]:
         """Return the modes with at least a share of the mass that they are compared with."""
         if self.log_mass is None:
             return []
@@ -207,7 +204,7 @@ def other_modes(
     past = search.walked_past(
         inside,
         points,
-        at_least=log_mass + np.log(LEAST_MASS),
+        at_least=log_mass + np.log(MATTERS),
         total=total,
         most_seconds=left(1),
         seed=seed,
@@ -216,7 +213,7 @@ def other_modes(
         modes += [OtherMode(each, "the draws", each.log_mass) for each in past.peaks]
         log_mass = past.log_mass
     modes.sort(key=lambda each: -each.log_mass)
-    shown = sum(each.log_mass >= log_mass + np.log(LEAST_SHOWN) for each in modes)
+    shown = sum(each.log_mass >= log_mass + np.log(NEGLIGIBLE) for each in modes)
     alone = ModesAlone(
         model,
         density,

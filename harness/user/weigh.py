@@ -24,6 +24,7 @@ from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.model import Model
 from harness.modes import FoundModes, ModeTable
 from harness.modes.rows import NO_WEIGHT
+from harness.modes.table import MATTERS
 from harness.user.compare import unconstrained
 from harness.user.in_which_mode import InWhichMode
 from harness.user.one_copy import InOneCopy
@@ -301,6 +302,43 @@ def log_evidence_by_mass(weighed: Weighed, seen: float = 1.0) -> list[Finding]:
             Severity.FINE,
             f"Log Z is by the masses of the modes, which {why} and agree with the method's own "
             f"estimate: {by_mass.text} against {own.text}.",
+        )
+    ]
+
+
+def with_small_modes(fit: Fit, table: ModeTable) -> list[Finding]:
+    """Add small modes that a fit's draws lack to its log Z, if they have more than its error.
+
+    An estimate with such an error is a bridge's, which stands for what the draws are in.
+
+    Parameters
+    ----------
+    fit
+        The fit, whose log Z may change.
+    table
+        Its modes.
+
+    Returns
+    -------
+    list of Finding
+        What is to be said about it.
+    """
+    known = [mode.local for mode in table.modes if mode.probability == 0 and mode.local is not None]
+    lacking = sum(share for share, _ in known)
+    try:
+        own = fit.log_evidence
+    except DataError:
+        return []
+    if not own.mcse < lacking < MATTERS:
+        return []
+    error = float(np.linalg.norm([error for _, error in known])) / (1 - lacking)
+    whole = LogEvidence(own.value - float(np.log1p(-lacking)), float(np.hypot(own.mcse, error)))
+    fit.tree.attrs.update(evidence_attributes(whole))
+    return [
+        Finding(
+            Severity.FINE,
+            f"Log Z is {whole.text} with all modes. The draws lack modes with {lacking:.1%} of the "
+            f"mass, and the estimate from them is {own.text}.",
         )
     ]
 
