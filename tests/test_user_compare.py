@@ -14,6 +14,7 @@ from harness.user.compare import (
     CHANCE,
     LEAST_SHARE,
     Population,
+    Region,
     _Coordinate,
     compare,
     unconstrained,
@@ -226,3 +227,12 @@ def test_probabilities_below_thresholds_are_counted() -> None:
         inside = (other >= low) & (other < high)
         assert of_nuts == pytest.approx(((nuts >= low) & (nuts < high)).mean())
         assert of_other == pytest.approx(share @ inside.mean(axis=1))
+
+
+def test_a_region_in_words_leaves_out_what_has_no_width() -> None:
+    def told(*intervals: tuple[float, float]) -> str:
+        return str(Region("x", 0, "x[1]", intervals, 0.0, 0.01, 0.2, 0.01))
+
+    gap = (-1.87101, -1.87099)
+    assert told((-np.inf, -5.0), gap, (2.0, np.inf)) == "x[1] < -5 or x[1] >= 2"
+    assert told(gap) == "-1.871 <= x[1] < -1.871"

@@ -114,7 +114,9 @@ class Region:
         return _inside(_column(values, self), self.intervals)
 
     def __str__(self) -> str:
-        return " or ".join(_interval(self.label, low, high) for low, high in self.intervals)
+        # Ends that look the same would tell nothing.
+        wide = [each for each in self.intervals if f"{each[0]:.4g}" != f"{each[1]:.4g}"]
+        return " or ".join(_interval(self.label, *each) for each in wide or self.intervals)
 
 
 @dataclass(frozen=True)
