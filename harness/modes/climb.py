@@ -70,7 +70,7 @@ class _Curvature:
         product = np.einsum("ij,ij->i", step, bend)
         size = np.einsum("ij,ij->i", bend, bend)
         length = np.einsum("ij,ij->i", step, step)
-        concave = product > np.maximum(1e-10 * np.sqrt(size * length), _TINY)
+        concave = product > np.maximum(1e-10 * np.sqrt(size) * np.sqrt(length), _TINY)
         rows, step, bend = rows[concave], step[concave], bend[concave]
         for each in (self._steps, self._bends, self._inverse):
             each[:-1, rows] = each[1:, rows]
