@@ -42,6 +42,10 @@ SUMS = {
         target += log_mix(w, lp);""",
     "exponentials": """target += log(w[1] * exp(normal_lpdf(x | m[1], t))
         + exp(-dot_self(x)) * w[2] / t + (exp(-t) + 0.2 * exp(-x[1] ^ 2)));""",
+    "a sum": """vector[3] lp; for (k in 1:3) lp[k] = normal_lpdf(x | m[k], 1);
+        target += log(sum(exp(lp)));""",
+    "a product with weights": """vector[3] lp; for (k in 1:3) lp[k] = normal_lpdf(x | m[k], 1);
+        target += log(dot_product(w * t, exp(lp - t)));""",
     "a difference outside": "target += x[1] - log_sum_exp(-t, 1 - x[2] ^ 2) * -1;",
     "a function": "target += mix(x, m, t * s, w);",
     "a density": "x ~ mixed(m, t * s, w);",

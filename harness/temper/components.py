@@ -138,6 +138,10 @@ class _OneTerm(StanText):
             signs, added = zip(*terms(args[0]), strict=True)
             if len(added) > 1 and "-" not in signs and all(map(_has_exp, added)):
                 return self._one_of(list(map(self._log, added)))
+            vectors = _added_up(args[0])
+            if vectors and any(map(_has_exp, vectors)):
+                index = self._element(self.expression(vectors[0]))
+                return f"({' + '.join(self._log_element(each, index) for each in vectors)})"
         return super().call(form)
 
     def _added(self, form: Node) -> list[str]:
@@ -178,6 +182,13 @@ class _OneTerm(StanText):
             return f"({self.expressions(items(form)[3])})"
         return f"log({self.expression(node)})"
 
+    def _log_element(self, vector: Node, index: str) -> str:
+        """Text of the logarithm of an element of a vector."""
+        form = expr(vector)
+        if tag(form) == "FunApp" and name_of(items(form)[2]) == "exp":
+            return f"({self.expressions(items(form)[3])})[{index}]"
+        return f"log(({self.expression(vector)})[{index}])"
+
     def _one_of(self, texts: Sequence[str]) -> str:
         """Return the term of a sum that is chosen."""
         return f"({texts[self._number(len(texts))]})"
@@ -194,6 +205,15 @@ class _OneTerm(StanText):
         position = len(self.terms)
         self.terms.append(size)
         return self._chosen[position] if position < len(self._chosen) else 0
+
+
+def _added_up(expression: Node) -> tuple[Node, ...]:
+    """Return the vectors whose products, element by element, an expression adds up; or none."""
+    form = expr(expression)
+    if tag(form) != "FunApp" or name_of(items(form)[2]) not in ("sum", "dot_product"):
+        return ()
+    args = items(items(form)[3])
+    return args if all(tag(type_of(each)) in _VECTORS for each in args) else ()
 
 
 def _is_simple(expression: Node) -> bool:
