@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import chi2
 
 from harness.arrays import FloatArray, LogDensity
 from harness.engine.unit_vectors import Lengths
@@ -231,6 +232,45 @@ def test_draws_that_only_come_near_a_mode_have_not_been_in_it(strays: int) -> No
     assert found is not None
     assert abs(found[0] - 0.05) < 4 * found[1]
     assert found[1] < 0.01
+
+
+def test_draws_far_from_the_peak_of_a_mode_with_heavy_tails_are_in_it() -> None:
+    """Two t distributions in 20 dimensions: NUTS has a fiftieth of its draws in the second one.
+
+    None of them is where half of the mass of the Gaussian at its peak would be.
+    """
+    dimension, degrees = 20, 3.0
+    centres = np.zeros((2, dimension))
+    centres[1, 0] = 200.0
+
+    def density(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        apart = points[None] - centres[:, None]
+        size = degrees + np.square(apart).sum(axis=2)
+        each = -0.5 * (degrees + dimension) * np.log(size)
+        value = np.logaddexp.reduce(each, axis=0)
+        slope = -(degrees + dimension) * apart / size[..., None]
+        return value, (np.exp(each - value)[..., None] * slope).sum(axis=0)
+
+    def draws(share: float) -> FloatArray:
+        rng = np.random.default_rng(9)
+        shape = (CHAINS, DRAWS)
+        tails = np.sqrt(degrees / rng.chisquare(degrees, shape))[..., None]
+        second = (rng.random(shape) < share).astype(np.intp)
+        return np.asarray(centres[second] + rng.normal(size=(*shape, dimension)) * tails)
+
+    nuts = draws(0.02)
+    second = nuts[nuts[..., 0] > 100] - centres[1]
+    # At the peak, the second derivatives are those of a Gaussian with this variance.
+    reach = np.sqrt(chi2.ppf(0.5, dimension) * degrees / (degrees + dimension))
+    assert np.linalg.norm(second, axis=1).min() > reach
+    table = find_modes(
+        [visits("nuts", nuts, chain=True), visits("search", draws(0.5))],
+        Plain(density, {"x": (dimension,)}),
+        effective=900,
+        seed=1,
+    ).table
+    assert not table.missing
+    assert table.modes[1].probability == pytest.approx(len(second) / (CHAINS * DRAWS), abs=0.005)
 
 
 def test_a_mode_that_chains_visit_as_often_as_others_is_part_of_the_one_they_leave() -> None:

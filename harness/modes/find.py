@@ -36,8 +36,9 @@ count as one; the second where the density has no maximum in one of them."""
 _SEEN, _OFTENER = 0.01, 5.0
 """Share of another method's draws in a region, and multiple of NUTS's own, from which on NUTS has
 not been in it well enough for its moves to count."""
-_CORE = 0.5
-"""Part of a mode's mass in which some draws must be if they have been in it."""
+_CORE, _COMPARED = 0.5, 200
+"""Part of a mode's mass in which some draws are if they have been in it, and draws of other methods
+with whose heights theirs are compared."""
 _SHOWN = 4
 _DRAWS_FOR_CENTRE = 400
 _FEWEST_FOR_ERROR = 4
@@ -268,7 +269,12 @@ class _Finder:
             if not (region.closed and drawn.any() and self._rare(which, 0)):
                 continue
             local = local_gaussian(region.peak, self._target, scale=rows.scale)
-            if local is not None and not local.around(rows.points[drawn], _CORE).any():
+            if local is None or local.around(rows.points[drawn], _CORE).any():
+                continue
+            # Draws of a mode that looks like no Gaussian may all be far from its peak.
+            others = rows.points[rows.some(which & ~rows.final, _COMPARED)]
+            typical = float(np.median(self._target.values(others)))
+            if self._target.values(rows.points[drawn]).max() < typical:
                 labels[drawn] = int(np.argmax(shares))
         return found._replace(labels=labels)
 
