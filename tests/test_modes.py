@@ -93,6 +93,14 @@ def table_of(points: FloatArray, target: Plain) -> ModeTable:
     return find_modes([visits("nuts", points)], target, effective=4000, seed=1).table
 
 
+def table_with_search(
+    nuts: FloatArray, search: FloatArray, target: Plain, *, effective: float = 900
+) -> ModeTable:
+    """Of chains of NUTS, and particles of a search."""
+    both = [visits("nuts", nuts, chain=True), visits("search", search)]
+    return find_modes(both, target, effective=effective, seed=1).table
+
+
 def test_a_population_without_weight_has_no_part_in_the_table() -> None:
     one = [1.0], [[0.0, 0.0, 0.0]], [1.0]
     rng = np.random.default_rng(1)
@@ -195,9 +203,7 @@ def test_a_mode_that_the_final_draws_lack() -> None:
     target = Plain(mixture(*what), {"x": (5,)})
     alone = draws_of(rng, [1.0, 0.0], mean, [1.0, 2.0])
     both = draws_of(rng, *what)
-    table = find_modes(
-        [visits("nuts", alone, chain=True), visits("search", both)], target, effective=900, seed=1
-    ).table
+    table = table_with_search(alone, both, target)
     assert [each.probability for each in table.modes] == [1.0, 0.0]
     assert table.missing == (2,)
     assert [set(each.seen_by) for each in table.modes] == [{"nuts", "search"}, {"search"}]
@@ -221,12 +227,8 @@ def test_draws_that_only_come_near_a_mode_have_not_been_in_it(strays: int) -> No
     nuts = draws_of(rng, [1.0, 0.0], *TWO[1:])
     turns = np.linspace(0.1, 0.9, strays) * DRAWS
     nuts[0, turns.astype(int)] = [9.7, 0.0]  # 2.3 standard deviations from the other peak
-    table = find_modes(
-        [visits("nuts", nuts, chain=True), visits("search", draws_of(rng, *TWO))],
-        Plain(mixture(*TWO), {"x": (2,)}),
-        effective=900,
-        seed=1,
-    ).table
+    target = Plain(mixture(*TWO), {"x": (2,)})
+    table = table_with_search(nuts, draws_of(rng, *TWO), target)
     assert [each.probability for each in table.modes] == [1.0, 0.0]
     found = table.modes[1].local
     assert found is not None
@@ -244,31 +246,23 @@ def test_draws_far_from_the_peak_of_a_mode_with_heavy_tails_are_in_it() -> None:
     centres[1, 0] = 200.0
 
     def density(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        apart = points[None] - centres[:, None]
-        size = degrees + np.square(apart).sum(axis=2)
-        each = -0.5 * (degrees + dimension) * np.log(size)
-        value = np.logaddexp.reduce(each, axis=0)
-        slope = -(degrees + dimension) * apart / size[..., None]
-        return value, (np.exp(each - value)[..., None] * slope).sum(axis=0)
+        alone = heavy_tails(degrees)
+        (one, slope), (other, other_slope) = (alone(points - centre) for centre in centres)
+        value = np.logaddexp(one, other)
+        share = np.exp(other - value)[:, None]
+        return value, (1 - share) * slope + share * other_slope
 
     def draws(share: float) -> FloatArray:
         rng = np.random.default_rng(9)
-        shape = (CHAINS, DRAWS)
-        tails = np.sqrt(degrees / rng.chisquare(degrees, shape))[..., None]
-        second = (rng.random(shape) < share).astype(np.intp)
-        return np.asarray(centres[second] + rng.normal(size=(*shape, dimension)) * tails)
+        second = (rng.random((CHAINS, DRAWS)) < share).astype(np.intp)
+        return np.asarray(centres[second] + heavy_draws(rng, degrees, dimension))
 
     nuts = draws(0.02)
     second = nuts[nuts[..., 0] > 100] - centres[1]
     # At the peak, the second derivatives are those of a Gaussian with this variance.
     reach = np.sqrt(chi2.ppf(0.5, dimension) * degrees / (degrees + dimension))
     assert np.linalg.norm(second, axis=1).min() > reach
-    table = find_modes(
-        [visits("nuts", nuts, chain=True), visits("search", draws(0.5))],
-        Plain(density, {"x": (dimension,)}),
-        effective=900,
-        seed=1,
-    ).table
+    table = table_with_search(nuts, draws(0.5), Plain(density, {"x": (dimension,)}))
     assert not table.missing
     assert table.modes[1].probability == pytest.approx(len(second) / (CHAINS * DRAWS), abs=0.005)
 
@@ -276,12 +270,8 @@ def test_draws_far_from_the_peak_of_a_mode_with_heavy_tails_are_in_it() -> None:
 def test_a_mode_that_chains_visit_as_often_as_others_is_part_of_the_one_they_leave() -> None:
     """With draws of another method in it, but not many more than NUTS has."""
     rng = np.random.default_rng(7)
-    table = find_modes(
-        [visits("nuts", draws_of(rng, *TWO), chain=True), visits("search", draws_of(rng, *TWO))],
-        Plain(mixture(*TWO), {"x": (2,)}),
-        effective=4000,
-        seed=1,
-    ).table
+    nuts, search = draws_of(rng, *TWO), draws_of(rng, *TWO)
+    table = table_with_search(nuts, search, Plain(mixture(*TWO), {"x": (2,)}), effective=4000)
     assert len(table.modes) == 1
 
 
@@ -311,12 +301,7 @@ def test_a_mode_with_several_peaks_is_no_less_than_all_of_them(dimension: int) -
     what = ([0.245, 0.245, 0.245, 0.245, 0.02], mean, sd)
     target = Plain(mixture(*what), {"x": (dimension,)})
     lacking = draws_of(rng, [0.25, 0.25, 0.25, 0.25, 0.0], mean, sd)
-    table = find_modes(
-        [visits("nuts", lacking, chain=True), visits("search", draws_of(rng, *what))],
-        target,
-        effective=4000,
-        seed=1,
-    ).table
+    table = table_with_search(lacking, draws_of(rng, *what), target, effective=4000)
     assert [each.probability for each in table.modes] == [1.0, 0.0]
     found = table.modes[1].local
     assert found is not None

@@ -234,9 +234,9 @@ class _Finder:
                     # Moves from one draw to the next, if only some draws are looked at.
                     share = 1 - (1 - share) ** (1 / each.every)
                     closed = found.regions[one].closed and found.regions[other].closed
-                    freely = share >= (_FREELY if closed else _FREELY_OPEN)
-                    rare = closed and any(self._rare(labels == k, number) for k in (one, other))
-                    if freely and not rare:
+                    if share < (_FREELY if closed else _FREELY_OPEN):
+                        continue
+                    if not closed or not any(self._rare(labels == k, number) for k in (one, other)):
                         into[into == into[other]] = into[one]
         kept, new = np.unique(into, return_inverse=True)
         regions = []

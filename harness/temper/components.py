@@ -83,11 +83,12 @@ def _combinations(sizes: Sequence[int | None]) -> list[tuple[int, ...]]:
     if not sizes:
         return []
     known = [_LONGEST if size is None else size for size in sizes]
-    if math.prod(known) <= MOST:
+    few = math.prod(known) <= MOST
+    if few:
         chosen = list(product(*map(range, known)))
     else:  # terms with the same number often belong together
         chosen = [tuple(k % size for size in known) for k in range(min(max(known), MOST // 2))]
-    if None not in sizes and math.prod(known) <= MOST:
+    if few and None not in sizes:
         return chosen
     most = np.array([_ANY if size is None else size for size in sizes])
     others = np.random.default_rng(0).integers(most, size=(MOST - len(chosen), len(sizes)))
@@ -120,13 +121,11 @@ class _OneTerm(StanText):
 
     def call(self, form: Node) -> str:
         """Text of a function's call, or of one term of a sum."""
-        _, kind, identifier, nodes = items(form)
-        args = items(nodes)
-        if tag(kind) == "UserDefined" or all(map(is_data_only, args)):
+        name, args = _called(form)
+        if all(map(is_data_only, args)):
             return super().call(form)
-        name = name_of(identifier)
         if (name, len(args)) in _SUMS:
-            return self._one_of(self._added(form))
+            return self._one_of(self._added(name, args))
         if name == "log_sum_exp" and tag(type_of(args[0])) in _VECTORS:
             text = self.expression(args[0])
             return f"({text})[{self._element(text)}]"
@@ -144,11 +143,10 @@ class _OneTerm(StanText):
                 return f"({' + '.join(self._log_element(each, index) for each in vectors)})"
         return super().call(form)
 
-    def _added(self, form: Node) -> list[str]:
+    def _added(self, name: str, args: tuple[Node, ...]) -> list[str]:
         """Return the terms that ``log_sum_exp`` or ``log_mix`` adds, sums within sums included."""
-        _, _, identifier, nodes = items(form)
-        *share, one, other = items(nodes)
-        if name_of(identifier) == "log_sum_exp":
+        *share, one, other = args
+        if name == "log_sum_exp":
             return self._alternatives(one) + self._alternatives(other)
         text = self.expression(share[0])
         return [f"log({text}) + {each}" for each in self._alternatives(one)] + [
@@ -164,10 +162,9 @@ class _OneTerm(StanText):
             _, left, _, right = items(form)
             both = product(self._alternatives(left), self._alternatives(right))
             return [f"({one} + {other})" for one, other in both]
-        if tag(form) == "FunApp" and tag(items(form)[1]) != "UserDefined":
-            call = name_of(items(form)[2]), len(items(items(form)[3]))
-            if call in _SUMS:
-                return [f"({each})" for each in self._added(form)]
+        name, args = _called(form)
+        if (name, len(args)) in _SUMS:
+            return [f"({each})" for each in self._added(name, args)]
         return [f"({self.expression(node)})"]
 
     def _log(self, node: Node) -> str:
@@ -178,15 +175,14 @@ class _OneTerm(StanText):
         if tag(form) == "BinOp" and tag(items(form)[2]) in ("Times", "Divide"):
             _, left, sign, right = items(form)
             return f"{self._log(left)} {'+-'[tag(sign) == 'Divide']} ({self._log(right)})"
-        if tag(form) == "FunApp" and name_of(items(form)[2]) == "exp":
-            return f"({self.expressions(items(form)[3])})"
-        return f"log({self.expression(node)})"
+        name, args = _called(form)
+        return f"({self.expression(args[0])})" if name == "exp" else f"log({self.expression(node)})"
 
     def _log_element(self, vector: Node, index: str) -> str:
         """Text of the logarithm of an element of a vector."""
-        form = expr(vector)
-        if tag(form) == "FunApp" and name_of(items(form)[2]) == "exp":
-            return f"({self.expressions(items(form)[3])})[{index}]"
+        name, args = _called(expr(vector))
+        if name == "exp":
+            return f"({self.expression(args[0])})[{index}]"
         return f"log(({self.expression(vector)})[{index}])"
 
     def _one_of(self, texts: Sequence[str]) -> str:
@@ -207,12 +203,18 @@ class _OneTerm(StanText):
         return self._chosen[position] if position < len(self._chosen) else 0
 
 
+def _called(form: Node) -> tuple[str, tuple[Node, ...]]:
+    """Return the name and the arguments of a call of one of Stan's own functions; else nothing."""
+    if tag(form) != "FunApp" or tag(items(form)[1]) == "UserDefined":
+        return "", ()
+    return name_of(items(form)[2]), items(items(form)[3])
+
+
 def _added_up(expression: Node) -> tuple[Node, ...]:
     """Return the vectors whose products, element by element, an expression adds up; or none."""
-    form = expr(expression)
-    if tag(form) != "FunApp" or name_of(items(form)[2]) not in ("sum", "dot_product"):
+    name, args = _called(expr(expression))
+    if name not in ("sum", "dot_product"):
         return ()
-    args = items(items(form)[3])
     return args if all(tag(type_of(each)) in _VECTORS for each in args) else ()
 
 
@@ -224,8 +226,5 @@ def _is_simple(expression: Node) -> bool:
 
 def _has_exp(expression: Node) -> bool:
     """Whether an expression has an exponential in it, or is one."""
-    return any(
-        tag(each) == "FunApp" and name_of(items(each)[2]) == "exp"
-        for each in walk(expression)
-        if not isinstance(each, str) and len(each) == 4 and has_field(each[2], "name")
-    )
+    within = (expr(each) for each in walk(expression) if has_field(each, "expr"))
+    return any(_called(form)[0] == "exp" for form in within)

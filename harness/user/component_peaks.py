@@ -15,21 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from harness.arrays import FloatArray, LogDensity
+from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
 from harness.engine.stanli_package import stanli_source
-from harness.errors import FAILURES, SamplingError
+from harness.errors import FAILURES
 from harness.files import write_text
 from harness.folders import folder_of_programs
 from harness.modes.climb import LONGEST_STEP, climb, everywhere
+from harness.modes.limited import Limited
 from harness.temper.components import component_programs
 
 _log = logging.getLogger(__name__)
 
-_COMPARED = 8
-"""Starting points at which components are compared: equal ones are one."""
 _SAME = 1e-9
+"""Relative difference up to which components are one, at all starting points."""
 
 
 def component_peaks(
@@ -64,16 +64,23 @@ def component_peaks(
     ndarray, int
         Shape (m, D), empty if the program adds no densities up; and how many gradients it took.
     """
-    found, limited = [np.empty((0, density.dimension))], _Limited(most_seconds)
+    found, made = [np.empty((0, density.dimension))], list[Limited]()
     if density.engine != "stanli":
         return found[0], 0
+    ends, known = time.perf_counter() + most_seconds, list[FloatArray]()
     try:
-        for component in _components(program, data, start[:_COMPARED], limited):
-            possible = start[np.isfinite(component(start)[0])]
-            if len(possible):
+        for component in _components(program, data):
+            limited = Limited(component, ends - time.perf_counter())
+            made.append(limited)
+            height = limited(start)[0]
+            if any(np.allclose(height, each, rtol=_SAME, atol=_SAME) for each in known):
+                continue
+            known.append(height)
+            possible = np.isfinite(height)
+            if possible.any():
                 climbed = climb(
-                    possible,
-                    component,
+                    start[possible],
+                    limited,
                     scale=scale,
                     box=everywhere(density.dimension),
                     longest_step=10 * LONGEST_STEP,
@@ -81,41 +88,16 @@ def component_peaks(
                 found.append(climbed.points[climbed.arrived])
     except FAILURES as error:
         _log.info("%s: not all of its components are looked at: %s", program.name, error)
-    return np.concatenate(found), limited.gradients
+    return np.concatenate(found), sum(each.gradients for each in made)
 
 
-class _Limited:
-    """Counts gradients of several densities, and gives up after a time: a climb may take long."""
-
-    def __init__(self, most_seconds: float) -> None:
-        self._until, self.gradients = time.perf_counter() + most_seconds, 0
-
-    def of(self, density: BatchedDensity) -> LogDensity:
-        """Return a density whose gradients count; it raises an error when the time is over."""
-
-        def evaluated(points: FloatArray, /) -> tuple[FloatArray, FloatArray]:
-            if time.perf_counter() > self._until:
-                raise SamplingError("the time is over")
-            self.gradients += len(points)
-            return density(points)
-
-        return evaluated
-
-
-def _components(
-    program: StanProgram, data: Mapping[str, Any], points: FloatArray, limited: _Limited
-) -> Iterator[LogDensity]:
-    """Yield densities of a program's components, as far as they differ at some points (n, D)."""
-    known: list[FloatArray] = []
-    for text in component_programs(program.path):
+def _components(program: StanProgram, data: Mapping[str, Any]) -> Iterator[BatchedDensity]:
+    """Yield densities of a program's components, some of which may be equal."""
+    for number, text in enumerate(component_programs(program.path)):
         digest = hashlib.sha256(text.encode()).hexdigest()
         path = folder_of_programs("components", digest, program.path) / "component.stan"
         write_text(path, text)
         component = StanProgram(path)
-        if not known:  # otherwise a library would have to be compiled
+        if not number:  # otherwise a library would have to be compiled
             stanli_source(component, data).instance()
-        density = limited.of(BatchedDensity(component, data))
-        values = density(points)[0]
-        if not any(np.allclose(values, each, rtol=_SAME, atol=_SAME) for each in known):
-            known.append(values)
-            yield density
+        yield BatchedDensity(component, data)
