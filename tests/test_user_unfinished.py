@@ -130,7 +130,7 @@ model {
 """
 GENERATED = "harness.user.program.UserProgram.generated"
 MODES = "harness.user.mode_tables.mode_table"
-ROUNDS = "harness.user.steps.in_rounds"
+ROUNDS = "harness.user.tempered_run.in_rounds"
 
 
 @pytest.mark.parametrize(

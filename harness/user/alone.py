@@ -21,6 +21,7 @@ from harness.user.rounds import severities
 from harness.user.scout import scout_program
 from harness.user.steps import LEAST_SHARE, Steps
 from harness.user.tempered_form import Tempered, TemperedForm
+from harness.user.tempered_run import tempered_run
 
 _DRAWS_A_PARTICLE, _FEWEST_PARTICLES = 4, 8
 """Of nested sampling: a particle gives about as many effective draws in ten dimensions."""
@@ -37,7 +38,7 @@ def tempered_alone(steps: Steps, method: Tempered) -> UserFit:
             f"{scouted.failures.get('search') or steps.program.model.no_gaussian_base}. Use "
             "--method parallel_tempering, which needs no such path, or auto, which begins with NUTS"
         )
-    fit = steps.tempered(method, scouted.path, scouted.starts, scouted=scouted, alone=True)
+    fit = tempered_run(steps, method, scouted, scouted.path, scouted.starts, alone=True)
     form = TemperedForm(steps.program, method, scouted.path, steps.num)
     differ = form.difference_by_editing(steps.seed)
     found, findings = pilots_evidence(

@@ -6,29 +6,22 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.diagnosis.replicas import replicas
 from harness.diagnosis.sampler import sampler
 from harness.engine.signals import is_from_signal
-from harness.errors import FAILURES, DataError, one_line
-from harness.evidence import LogEvidence
+from harness.errors import FAILURES, one_line
 from harness.fit import Fit
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
 from harness.user.about_program import about_program
+from harness.user.against_nuts import AgainstNuts, as_population
 from harness.user.arbitrate import arbitrate
 from harness.user.compare import (
-    Comparison,
-    Population,
-    Region,
-    compare,
     largest_r_hat,
     parameters_of,
 )
-from harness.user.confirm import nuts_stays
 from harness.user.evidence import (
     PilotsEvidence,
     about_drifting_prior,
@@ -38,6 +31,7 @@ from harness.user.evidence import (
     zero_likelihood,
 )
 from harness.user.in_modes import known_modes
+from harness.user.in_modes_run import in_modes_run
 from harness.user.judge import (
     Judgement,
     cannot_temper,
@@ -45,7 +39,6 @@ from harness.user.judge import (
     higher_than,
     judge,
     judge_alone,
-    missed_by_tempered,
     modes_alone_in_vain,
     no_relief,
     no_search,
@@ -59,12 +52,10 @@ from harness.user.mode_findings import (
     lacks_small_modes,
     missed_by_nuts,
     problems_of_modes,
-    right_by_masses,
     search_saw,
     unweighed_modes,
 )
 from harness.user.mode_tables import MODES_SHARE
-from harness.user.modes import fewest_effective
 from harness.user.near import near_target
 from harness.user.nuts_again import improved
 from harness.user.result import UserFit
@@ -72,8 +63,8 @@ from harness.user.rounds import doubt, has_enough_draws, severities
 from harness.user.scout import scout_program
 from harness.user.scouted import Scouted
 from harness.user.steps import ERROR_ENOUGH, IN_MODES_SHARE, LEAST_SHARE, Steps
-from harness.user.stuck import about_stuck, stuck_chains
 from harness.user.tempered_form import Tempered
+from harness.user.tempered_run import tempered_run
 from harness.user.undefined import about_overflow
 
 _FORM: Tempered = "collapsed_tempering"
@@ -120,8 +111,7 @@ class _Auto:
         self._steps, self._explorer = steps, explorer
         self._seen: Finding | None = None
         """What parallel tempering has shown that NUTS missed."""
-        self._stuck: Finding | None = None
-        """That chains of NUTS are stuck where hardly any probability is."""
+        self._against = AgainstNuts(steps)
 
     def result(self, plain: Fit) -> UserFit:
         reason = self._steps.program.why_not_tempered
@@ -192,7 +182,7 @@ class _Auto:
             return self._without_path(plain, scouted, judged, str(reason)), judged
         try:
             starts = from_both(scouted.starts, parameters_of(plain))
-            fit = self._steps.tempered(_FORM, scouted.path, starts, scouted=scouted, alone=False)
+            fit = tempered_run(self._steps, _FORM, scouted, scouted.path, starts, alone=False)
         except FAILURES as error:
             return self._without_path(plain, scouted, judged, str(error)), judged
         return self._chosen(plain, fit, scouted, judged)
@@ -289,9 +279,9 @@ class _Auto:
             )
         except FAILURES as error:
             return found.adding(no_relief(str(error), reasons[0].severity))
-        compared, stuck = self._compared(plain, fit, scouted)
+        compared, stuck = self._against.fit(plain, fit, scouted)
         tempered = found.fit if found.method == _FORM else found.tempered
-        missed = self._missed(
+        missed = self._against.missed(
             compared, scouted, UserFit(fit, METHOD, nuts=plain, tempered=tempered)
         )
         if judged.dispute is not None and missed is None:
@@ -302,7 +292,7 @@ class _Auto:
         sound = all(each.severity < Severity.PROBLEM for each in others)
         seen = None
         if found.method == "nuts":
-            genuine = sound or self._nuts_stays(compared.missed_by_nuts, _population(fit))
+            genuine = sound or self._against.stays(compared.missed_by_nuts, as_population(fit))
             seen = self._seen = seen_by_replicas(compared, sound=sound, genuine=genuine)
         if seen is not None and sound:
             return replace(other, nuts=plain, tempered=tempered).adding(seen)
@@ -338,7 +328,7 @@ class _Auto:
         told = [*judged.accepted, *seen, *about, *doubts, took]
         left = max(steps.budget - steps.spent, IN_MODES_SHARE * steps.budget)
         try:
-            other = steps.in_modes(found, modes, told, scouted, most_seconds=left)
+            other = in_modes_run(steps, found, modes, told, scouted, most_seconds=left)
         except FAILURES as error:
             return found.adding(modes_alone_in_vain(str(error)))
         others = other.troubles([*lasting, *seen, *about_program(steps.program, other.fit)])
@@ -366,54 +356,10 @@ class _Auto:
         if scouted.search is None:
             return judge_alone(draws, scouted)
         log_z = scouted.by_search
-        compared, stuck = self._without_stuck(draws, scouted.search, log_z, scouted)
-        stays = self._nuts_stays(compared.missed_by_nuts, scouted.search)
+        compared, stuck = self._against.population(draws, scouted.search, log_z, scouted)
+        stays = self._against.stays(compared.missed_by_nuts, scouted.search)
         judged = judge(compared, scouted, nuts_stays=stays)
         return judged.adding(*stuck)
-
-    def _without_stuck(
-        self,
-        draws: Mapping[str, FloatArray],
-        other: Population,
-        log_z: LogEvidence | None,
-        scouted: Scouted,
-    ) -> tuple[Comparison, list[Finding]]:
-        """Compare NUTS with other draws, which do not miss a region if it has no probability.
-
-        Parameters
-        ----------
-        draws
-            NUTS's, by parameter.
-        other
-            What they are compared with.
-        log_z
-            Log Z by the others' method; None if it tells none.
-
-        Returns
-        -------
-        Comparison, list
-            The comparison, and what is new about chains that are stuck.
-        """
-        compared = compare(draws, other)
-        if compared.missed_by_other is None or log_z is None or scouted.constant is None:
-            return compared, []
-        model = self._steps.program.model
-        stuck = stuck_chains(model, draws, log_z.plus(scouted.constant))
-        if stuck is None:
-            return compared, []
-        chains = len(next(iter(draws.values())))
-        counts = [each for each in range(chains) if each not in stuck.chains]
-        rest = {name: each[counts] for name, each in draws.items()}
-        missed = compare(rest, other).missed_by_other if counts else None
-        before, self._stuck = self._stuck, about_stuck(stuck, chains)
-        return replace(compared, missed_by_other=missed), [] if before else [self._stuck]
-
-    def _nuts_stays(self, region: Region | None, seen: Population) -> bool:
-        """Whether NUTS stays in a region that it missed, if there is one, when it starts there."""
-        if region is None:
-            return False
-        with self._steps.clock.step("NUTS in what it missed", "confirm"):
-            return nuts_stays(self._steps.program.model, region, seen, self._steps.seed)
 
     def _with_plain(
         self,
@@ -434,8 +380,8 @@ class _Auto:
     ) -> tuple[UserFit, Judgement]:
         """Compare NUTS once more, with the tempered draws, and return the better of the two."""
         result = UserFit(fit, _FORM, nuts=plain)
-        compared, stuck = self._compared(plain, fit, scouted)
-        missed = self._missed(compared, scouted, result)
+        compared, stuck = self._against.fit(plain, fit, scouted)
+        missed = self._against.missed(compared, scouted, result)
         keep = missed is not None and not judged.nuts_misses
         if judged.dispute is not None and missed is None:
             side, settled = arbitrate(judged.dispute, parameters_of(fit))
@@ -452,25 +398,6 @@ class _Auto:
             findings = [*findings, *higher_than(fit, scouted, found)]
         told = [*said.findings, *findings]
         return UserFit(self._steps.finished(fit, told, scouted), _FORM, nuts=plain), judged
-
-    def _missed(self, compared: Comparison, scouted: Scouted, result: UserFit) -> Finding | None:
-        """Report the region that NUTS has visited and a tempered run has missed, if there is one.
-
-        Where chains of NUTS are stuck, their shares of draws tell nothing; the masses of the modes
-        that they are in do.
-        """
-        missed = missed_by_tempered(compared, scouted)
-        if missed is None or not right_by_masses(self._steps.modes.added_to(result).modes):
-            return missed
-        return None
-
-    def _compared(self, plain: Fit, fit: Fit, scouted: Scouted) -> tuple[Comparison, list[Finding]]:
-        """Compare NUTS's draws with those of a tempered fit, as :meth:`_without_stuck` does."""
-        try:
-            log_z = fit.log_evidence
-        except DataError:  # a fit without one
-            log_z = None
-        return self._without_stuck(parameters_of(plain), _population(fit), log_z, scouted)
 
     def _pilots_evidence(self, scouted: Scouted, judged: Judgement) -> PilotsEvidence:
         return pilots_evidence(
@@ -499,9 +426,3 @@ def _disagree_more(fit: Fit, other: Fit) -> bool:
 def _in_trouble(plain: Fit, least: Severity) -> bool:
     """Whether divergent transitions, energies or depths of trees speak against a run of NUTS."""
     return any(each.severity >= least for each in sampler(plain))
-
-
-def _population(fit: Fit) -> Population:
-    """Return the draws of a tempered fit, each chain as a population."""
-    chains = fit.posterior.sizes["chain"]
-    return Population(parameters_of(fit), np.zeros(chains), fewest_effective(fit))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, give_options, remember
@@ -13,10 +12,8 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.compile import source_digest
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
-from harness.engine.patience import in_time
 from harness.errors import ToolchainError
-from harness.fit import Fit, evidence_attributes, weigh_modes
-from harness.modes import FoundModes
+from harness.fit import Fit
 from harness.modes.group import Group
 from harness.modes.symmetries import Symmetries
 from harness.path import starting_values
@@ -29,24 +26,16 @@ from harness.user.clock import Clock
 from harness.user.compare import parameters_of, unconstrained
 from harness.user.faults import tolerate
 from harness.user.generated import ORIGINAL
-from harness.user.in_modes import METHOD as IN_MODES
-from harness.user.in_modes import nuts_in_modes
-from harness.user.judge import shortened
-from harness.user.mode_findings import mode_findings
 from harness.user.mode_tables import ModeTables
 from harness.user.nested import nested_sampling
 from harness.user.one_copy import InOneCopy
 from harness.user.parallel import References, parallel_tempering
-from harness.user.prior import PRIOR, PriorDraws, log_prior_integral, prior_attributes
+from harness.user.prior import PRIOR, PriorDraws, prior_attributes
 from harness.user.program import UserProgram
-from harness.user.result import UserFit
-from harness.user.rounds import in_rounds
-from harness.user.scouted import FoundPath, Scouted
+from harness.user.scouted import Scouted
 from harness.user.symmetrise import Symmetrised, symmetries_of, symmetrised
-from harness.user.tempered_form import Tempered, TemperedForm
 from harness.user.undefined import about_overflow, about_undefined, undefined_near
 from harness.user.unfinished import Stage, Unfinished
-from harness.user.weigh import BY_MASSES, Weighed, changed_shares, log_evidence_by_mass
 
 IN_MODES_SHARE = 0.1
 """Share of the budget for NUTS in each mode."""
@@ -63,26 +52,9 @@ _EFFECTIVE_ENOUGH, ERROR_ENOUGH = 200, 0.05
 
 With four chains the probability of a mode then has a standard error of 0.018 or less.
 """
-_FIRST_SHARE = 0.5
-"""Share of what the pilots leave of the budget, for the first of the rounds of a tempered run, if
-parallel tempering may take over."""
-_ROUNDS_SHARE, _ROUNDS_ALONE = 0.25, 0.75
-"""Share of it for the rounds in which the run goes on: if parallel tempering may take over, and if
-nothing follows but the table of modes."""
-_PATH_ACCEPT = 0.95
-"""Acceptance rate that NUTS aims at on a path, unless somebody has chosen one.
-
-It is an average.  With Stan's 0.8 nearly all is accepted near the base, and on many wells
-(docs/hard/many_wells.md) 0.3 near the target.  Pseudo-samples move together, so that a step which
-suits one diverges for another in the neck of a hierarchical prior, and log Z is too high.
-"""
 _NO_COPIES = "Copies could not be looked for."
 _MOST_LISTED = 6
 """Copies of the posterior up to which the table of modes lists the modes in each of them."""
-_WARMUP_TAKES = 1.5
-"""Gradients of an iteration, warm-up included, as a multiple of those of one after warm-up."""
-_ROUND_WARMUP = 150
-"""Most warm-up iterations of such a round, if they adapt the step size only."""
 
 
 class Steps:
@@ -140,7 +112,7 @@ class Steps:
             with self.clock.step("plain NUTS", "nuts"):
                 return program.plain(self.nuts, self.seed, self.clock)
 
-        return self._once("nuts", "nuts", program.identity(self.nuts, self.seed), run)
+        return self.once("nuts", "nuts", program.identity(self.nuts, self.seed), run)
 
     def plain_restarted(self, fit: Fit, chain: int, how: str) -> Fit:
         """Run plain NUTS once more, from draws of one chain, by its number from 0, of a fit."""
@@ -158,7 +130,7 @@ class Steps:
                 return program.plain(self.nuts, seed, self.clock, inits)
 
         made_by = program.identity(self.nuts, self.seed, from_chain=chain)
-        return self._once("nuts-restarted", "nuts", made_by, run)
+        return self.once("nuts-restarted", "nuts", made_by, run)
 
     def plain_again(self, nuts: NutsSettings, how: str) -> Fit:
         """Run plain NUTS once more, with other settings; ``how`` says which in words."""
@@ -173,9 +145,9 @@ class Steps:
         stage: Stage = "nuts-again"
         if nuts.draws > self.nuts.draws:
             stage = "nuts-longer-again" if smaller else "nuts-longer"
-        return self._once(stage, "nuts", program.identity(nuts, self.seed), run)
+        return self.once(stage, "nuts", program.identity(nuts, self.seed), run)
 
-    def _once(self, stage: Stage, step: str, made_by: str, run: Callable[[], Fit]) -> Fit:
+    def once(self, stage: Stage, step: str, made_by: str, run: Callable[[], Fit]) -> Fit:
         """Return a run that an earlier call has kept; otherwise make it, and keep it.
 
         Parameters
@@ -208,7 +180,7 @@ class Steps:
             draws in one copy.
         """
         with self.clock.step("copies of the posterior", "copies"):
-            made = self._symmetrised(fit)
+            made = self.spread_over_copies(fit)
         if made is None:
             return fit, None
         try:
@@ -223,7 +195,7 @@ class Steps:
             self.modes.one_of_many = made.in_one_copy
         return spread, made.in_one_copy
 
-    def _completed(self, fit: Fit, *, copies: bool) -> Fit:
+    def completed(self, fit: Fit, *, copies: bool) -> Fit:
         """Add the original's quantities to draws, which may be spread over copies first."""
         if copies:
             spread, in_one_copy = self.in_all_copies(fit)
@@ -232,7 +204,7 @@ class Steps:
         with self.clock.step("generated quantities", "generate"):
             return self.program.generated(fit, self.seed, self.clock)
 
-    def _symmetrised(self, fit: Fit) -> Symmetrised | None:
+    def spread_over_copies(self, fit: Fit) -> Symmetrised | None:
         """Spread draws over all copies, without what the program computes from its parameters."""
         model = self.program.model
         try:
@@ -246,93 +218,6 @@ class Steps:
         if made is not None:
             remember(made.fit, [made.finding])
         return made
-
-    def tempered(
-        self,
-        method: Tempered,
-        path: FoundPath,
-        starts: Mapping[str, FloatArray],
-        *,
-        scouted: Scouted,
-        alone: bool,
-    ) -> Fit:
-        """Run a tempered form, then the original's transformed parameters and quantities.
-
-        It goes on in rounds with the time that the pilots have left, unless it has pseudo-samples.
-        ``alone`` tells that no other method can take over.
-        """
-        program, form = self.program, TemperedForm(self.program, method, path, self.num)
-        originals = [ORIGINAL] if program.generates else []
-        settings: dict[str, Any] = {
-            "method": method,
-            "num": self.num,
-            "budget": self.budget,
-            "alone": alone,
-        }
-        left = max(self.budget - scouted.seconds, LEAST_SHARE * self.budget)
-        most_seconds = (_ROUNDS_ALONE if alone else _ROUNDS_SHARE) * left
-
-        def run() -> Fit:
-            density = {form.variant: form.data_to_compile}
-            program.compile([form.variant, *originals], self.clock, density)
-            with self.clock.step("comparing densities", "check"):
-                self.refuse(form.disagreement(self.seed))
-            with self.clock.step("the tempered run", "sampling"):
-                nuts = self._for_path
-                planned = _FIRST_SHARE * left
-                nuts = nuts if alone else form.affordable(nuts, planned)
-                limited = nuts if alone else in_time(nuts, program.model.program("target"), planned)
-                fit = form.run(starts, limited, self.seed, self.clock.share)
-            deepest = int(fit.sample_stats["tree_depth"].max())
-            remember(fit, shortened(nuts, self._for_path, deepest))
-            return fit
-
-        def run_in_rounds() -> Fit:
-            before = self.clock.seconds.get("sampling", 0.0)
-            # What goes on from the states of a run needs the path of that run.
-            made_by = program.identity(
-                self._for_path, self.seed, form.variant, data=form.data, **settings
-            )
-            first = self._once("tempered", "sampling", made_by, run)
-            took = self.clock.seconds["sampling"] - before
-            program.compile([form.variant], self.clock)
-            with self.clock.timed("sampling"):
-                return self._in_rounds(form, first, took, most_seconds)
-
-        # The path is left out: draws along another one, which pilots in a hurry may find, are draws
-        # of the same program.
-        rounds = method != "pseudo_extended"
-        made_by = program.identity(self._for_path, self.seed, form.variant, **settings)
-        fit = self._once("tempered", "sampling", made_by, run_in_rounds if rounds else run)
-        program.compile(originals, self.clock)
-        return self._completed(fit, copies=rounds and form.has_copies)
-
-    @property
-    def _for_path(self) -> NutsSettings:
-        """Settings of NUTS whose steps suit the target's end of a path, too."""
-        return self.nuts if self.chosen_steps else replace(self.nuts, target_accept=_PATH_ACCEPT)
-
-    def _in_rounds(self, form: TemperedForm, first: Fit, took: float, most_seconds: float) -> Fit:
-        """Go on with a tempered run in rounds, if more draws may help."""
-
-        def again(fit: Fit, draws: int, number: int) -> Fit:
-            self.clock.say(f"the tempered run, round {number}: {draws:,} draws more a chain")
-            warmup = self.nuts.warmup
-            if self.program.engine == "cmdstan":  # which keeps the metric
-                warmup = min(warmup, _ROUND_WARMUP)
-            nuts = replace(self._for_path, warmup=warmup, draws=draws)
-            nuts = in_time(nuts, self.program.model.program("target"), most_seconds)
-            other = derived_seed(self.seed, 12, number)
-            return form.continued(fit, nuts, other, self.clock.share)
-
-        def spread(fit: Fit) -> tuple[Fit, float]:
-            made = self._symmetrised(fit) if form.has_copies else None
-            return (fit, 1.0) if made is None else (made.fit, made.in_one_copy.r_hat)
-
-        limits = {"first_seconds": took, "most_seconds": most_seconds}
-        made = in_rounds(first, again, spread, **limits, seed=self.seed)
-        remember(made.fit, made.findings)
-        return made.fit
 
     def replicas(
         self,
@@ -385,7 +270,7 @@ class Steps:
                 )
 
         stage: Stage = "parallel" if near is None else "parallel-near"
-        return self._completed(self._once(stage, "parallel", made_by, run), copies=True)
+        return self.completed(self.once(stage, "parallel", made_by, run), copies=True)
 
     def nested(self, settings: NestedSettings) -> Fit:
         """Run nested sampling, then the original's quantities."""
@@ -404,7 +289,7 @@ class Steps:
                     program.model, settings, seed=self.seed, begin_round=self.clock.say
                 )
 
-        return self._completed(self._once("nested", "nested", made_by, run), copies=False)
+        return self.completed(self.once("nested", "nested", made_by, run), copies=False)
 
     def refuse(self, differ: str | None) -> None:
         """Refuse to go on if stanli and CmdStan differ in a density."""
@@ -434,62 +319,6 @@ class Steps:
             return
         remember(fit, about_undefined(found))
 
-    def in_modes(
-        self,
-        before: UserFit,
-        found: FoundModes,
-        findings: Iterable[Finding],
-        scouted: Scouted,
-        *,
-        most_seconds: float,
-    ) -> UserFit:
-        """Run NUTS in each known mode, put together by masses, then the original's quantities.
-
-        Parameters
-        ----------
-        before
-            The result so far, with whose log Z that of the masses is compared.
-        found
-            Its modes.
-        findings
-            What else is to be said.
-        scouted
-            What the pilots found.
-        most_seconds
-            Seconds of wall time, roughly.
-        """
-        program = self.program
-        with self.clock.step("NUTS in each mode", "in_modes"):
-            made = nuts_in_modes(
-                *(program.model, found, self.nuts),
-                in_one_copy=self.modes.one_of_many,
-                usual=_usual_gradients(before),
-                most_seconds=most_seconds,
-                seed=self.seed,
-            )
-        with self.clock.step("generated quantities", "generate"):
-            fit = program.generated(made.fit, self.seed, self.clock)
-        fit = weigh_modes(fit, made.basin, made.probability, made.log_error, seed=self.seed)
-        fit.tree.attrs.update(prior_attributes(log_prior_integral(before.fit)))
-        fit.tree.attrs.update(evidence_attributes(before.log_evidence))
-        table = made.table(found.table)
-        change = changed_shares(found.table, table)
-        seen = sum(
-            new.probability
-            for old, new in zip(found.table.modes, table.modes, strict=True)
-            if old.probability > 0
-        )
-        by_mass = log_evidence_by_mass(Weighed(fit, table, made.log_integral, change), seen)
-        fit.tree.attrs.pop(BY_MASSES, None)  # bridges from the draws tell these masses
-        told = [*findings, change, *by_mass, *mode_findings(table), *self.modes.about_climbs()]
-        fit = self.finished(fit, told, scouted)
-        fit.tree.attrs["modes"] = table.as_json()
-        nuts = before.fit if before.method == "nuts" else before.nuts
-        tempered = before.tempered if before.method == "nuts" else before.fit
-        result = UserFit(fit, IN_MODES, nuts=nuts, tempered=tempered)
-        self.modes.made_of(result)
-        return result
-
     def finished(
         self, fit: Fit, findings: Sequence[Finding], scouted: Scouted | None = None
     ) -> Fit:
@@ -512,11 +341,3 @@ class Steps:
             if scouted.path is not None:
                 fit.tree.attrs["pilot_rungs"] = len(scouted.path.found.inv_temp)
         return fit
-
-
-def _usual_gradients(result: UserFit) -> float | None:
-    """Return the gradients that an iteration of plain NUTS took, more in its warm-up."""
-    plain = result.fit if result.method == "nuts" else result.nuts
-    if plain is None or "n_steps" not in plain.sample_stats:
-        return None
-    return _WARMUP_TAKES * float(plain.sample_stats["n_steps"].mean())

@@ -1,0 +1,91 @@
+"""Run NUTS in each known mode in place of a fit with troubles, and make a result of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.diagnosis import Finding
+from harness.fit import evidence_attributes, weigh_modes
+from harness.modes import FoundModes
+from harness.user.in_modes import METHOD, nuts_in_modes
+from harness.user.mode_findings import mode_findings
+from harness.user.prior import log_prior_integral, prior_attributes
+from harness.user.result import UserFit
+from harness.user.scouted import Scouted
+from harness.user.steps import Steps
+from harness.user.weigh import BY_MASSES, Weighed, changed_shares, log_evidence_by_mass
+
+_WARMUP_TAKES = 1.5
+"""Gradients of an iteration, warm-up included, as a multiple of those of one after warm-up."""
+
+
+def in_modes_run(
+    steps: Steps,
+    before: UserFit,
+    found: FoundModes,
+    findings: Iterable[Finding],
+    scouted: Scouted,
+    *,
+    most_seconds: float,
+) -> UserFit:
+    """Run NUTS in each known mode, put together by masses, then the original's quantities.
+
+    Parameters
+    ----------
+    steps
+        Of this call.
+    before
+        The result so far, with whose log Z that of the masses is compared.
+    found
+        Its modes.
+    findings
+        What else is to be said.
+    scouted
+        What the pilots found.
+    most_seconds
+        Seconds of wall time, roughly.
+
+    Raises
+    ------
+    SamplingError
+        If NUTS does not stay in the modes.
+    """
+    program, clock, seed = steps.program, steps.clock, steps.seed
+    with clock.step("NUTS in each mode", "in_modes"):
+        made = nuts_in_modes(
+            *(program.model, found, steps.nuts),
+            in_one_copy=steps.modes.one_of_many,
+            usual=_usual_gradients(before),
+            most_seconds=most_seconds,
+            seed=seed,
+        )
+    with clock.step("generated quantities", "generate"):
+        fit = program.generated(made.fit, seed, clock)
+    fit = weigh_modes(fit, made.basin, made.probability, made.log_error, seed=seed)
+    fit.tree.attrs.update(prior_attributes(log_prior_integral(before.fit)))
+    fit.tree.attrs.update(evidence_attributes(before.log_evidence))
+    table = made.table(found.table)
+    change = changed_shares(found.table, table)
+    seen = sum(
+        new.probability
+        for old, new in zip(found.table.modes, table.modes, strict=True)
+        if old.probability > 0
+    )
+    by_mass = log_evidence_by_mass(Weighed(fit, table, made.log_integral, change), seen)
+    fit.tree.attrs.pop(BY_MASSES, None)  # bridges from the draws tell these masses
+    told = [*findings, change, *by_mass, *mode_findings(table), *steps.modes.about_climbs()]
+    fit = steps.finished(fit, told, scouted)
+    fit.tree.attrs["modes"] = table.as_json()
+    nuts = before.fit if before.method == "nuts" else before.nuts
+    tempered = before.tempered if before.method == "nuts" else before.fit
+    result = UserFit(fit, METHOD, nuts=nuts, tempered=tempered)
+    steps.modes.made_of(result)
+    return result
+
+
+def _usual_gradients(result: UserFit) -> float | None:
+    """Return the gradients that an iteration of plain NUTS took, more in its warm-up."""
+    plain = result.fit if result.method == "nuts" else result.nuts
+    if plain is None or "n_steps" not in plain.sample_stats:
+        return None
+    return _WARMUP_TAKES * float(plain.sample_stats["n_steps"].mean())
