@@ -16,7 +16,8 @@ from harness.arrays import FloatArray, LogDensity
 from harness.errors import DataError
 from harness.evidence import BridgeEstimate, LogEvidence
 from harness.user import bridged as bridged_module
-from harness.user.bridged import Bridged, Bridges, bridged_in_time
+from harness.user.bridged import bridged_in_time
+from harness.user.bridges import Bridged, Bridges
 
 LOG_Z = 3.0
 

@@ -9,7 +9,7 @@ from typing import Any
 from harness import evidence
 from harness.diagnosis import Finding, Severity
 from harness.evidence import LogEvidence
-from harness.user.bridged import LABELS, Bridges
+from harness.user.bridges import LABELS, Bridges
 from harness.user.result import UserFit
 
 

@@ -28,7 +28,8 @@ from harness.temper import Statement
 from harness.temper import temper as rewritten
 from harness.user.about_program import about_unit_vectors, open_questions
 from harness.user.belongs import difference_from_lp, unconstrained
-from harness.user.bridged import Bridges, bridged
+from harness.user.bridged import bridged
+from harness.user.bridges import Bridges
 from harness.user.clock import Clock, quiet
 from harness.user.compare import parameters_of
 from harness.user.draw_prior import PRIOR_SHARE, prior_draws
