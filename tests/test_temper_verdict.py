@@ -237,6 +237,10 @@ UNKNOWN = {
     "cut by a constraint": Case(
         "real x;", "x ~ normal(0, 1);", 0.5, transformed="real<lower=0> v = x;"
     ),
+    "cut by a constraint of a function with a name of Stan's": Case(
+        "real x;", "x ~ normal(0, 1);", 0.5, transformed="real<lower=0> v = exp(x, 2);",
+        functions="real exp(real x, real s) { return s * x; }",
+    ),
     "which elements": Case(
         "vector[2] x;", "x[{2, 1}] ~ normal(0, 1);", 1.0
     ),

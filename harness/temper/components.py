@@ -27,7 +27,7 @@ from harness.temper.tree import (
     has_field,
     is_data_only,
     items,
-    name_of,
+    stan_call,
     tag,
     type_of,
     walk,
@@ -121,7 +121,7 @@ class _OneTerm(StanText):
 
     def call(self, form: Node) -> str:
         """Text of a function's call, or of one term of a sum."""
-        name, args = _called(form)
+        name, args = stan_call(form)
         if all(map(is_data_only, args)):
             return super().call(form)
         if (name, len(args)) in _SUMS:
@@ -162,7 +162,7 @@ class _OneTerm(StanText):
             _, left, _, right = items(form)
             both = product(self._alternatives(left), self._alternatives(right))
             return [f"({one} + {other})" for one, other in both]
-        name, args = _called(form)
+        name, args = stan_call(form)
         if (name, len(args)) in _SUMS:
             return [f"({each})" for each in self._added(name, args)]
         return [f"({self.expression(node)})"]
@@ -175,12 +175,12 @@ class _OneTerm(StanText):
         if tag(form) == "BinOp" and tag(items(form)[2]) in ("Times", "Divide"):
             _, left, sign, right = items(form)
             return f"{self._log(left)} {'+-'[tag(sign) == 'Divide']} ({self._log(right)})"
-        name, args = _called(form)
+        name, args = stan_call(form)
         return f"({self.expression(args[0])})" if name == "exp" else f"log({self.expression(node)})"
 
     def _log_element(self, vector: Node, index: str) -> str:
         """Text of the logarithm of an element of a vector."""
-        name, args = _called(expr(vector))
+        name, args = stan_call(expr(vector))
         if name == "exp":
             return f"({self.expression(args[0])})[{index}]"
         return f"log(({self.expression(vector)})[{index}])"
@@ -203,16 +203,9 @@ class _OneTerm(StanText):
         return self._chosen[position] if position < len(self._chosen) else 0
 
 
-def _called(form: Node) -> tuple[str, tuple[Node, ...]]:
-    """Return the name and the arguments of a call of one of Stan's own functions; else nothing."""
-    if tag(form) != "FunApp" or tag(items(form)[1]) == "UserDefined":
-        return "", ()
-    return name_of(items(form)[2]), items(items(form)[3])
-
-
 def _added_up(expression: Node) -> tuple[Node, ...]:
     """Return the vectors whose products, element by element, an expression adds up; or none."""
-    name, args = _called(expr(expression))
+    name, args = stan_call(expr(expression))
     if name not in ("sum", "dot_product"):
         return ()
     return args if all(tag(type_of(each)) in _VECTORS for each in args) else ()
@@ -227,4 +220,4 @@ def _is_simple(expression: Node) -> bool:
 def _has_exp(expression: Node) -> bool:
     """Whether an expression has an exponential in it, or is one."""
     within = (expr(each) for each in walk(expression) if has_field(each, "expr"))
-    return any(_called(form)[0] == "exp" for form in within)
+    return any(stan_call(form)[0] == "exp" for form in within)

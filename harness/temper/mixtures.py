@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.temper.sums import Density, density_call, terms
 from harness.temper.text import as_text
-from harness.temper.tree import Node, expr, items, name_of, tag
+from harness.temper.tree import Node, expr, items, stan_call, tag
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,7 @@ def _components(term: Node) -> tuple[Component, ...] | None:
         return _components(items(form)[1])
     if tag(form) == "BinOp" and tag(items(form)[2]) in ("Plus", "Minus"):
         return _weighted(term)
-    if tag(form) != "FunApp":
-        return None
-    name, args = name_of(items(form)[2]), items(items(form)[3])
+    name, args = stan_call(form)
     if name == "log_sum_exp" and len(args) == 2:
         return _joined(map(_components, args))
     if name == "log_mix" and len(args) == 3:

@@ -14,6 +14,7 @@ from harness.temper.tree import (
     items,
     name_of,
     names,
+    stan_call,
     tag,
 )
 
@@ -123,6 +124,5 @@ def _by_element(node: Node, parameters: Container[str]) -> bool:
         if mixes and is_container(left) and is_container(right):
             return False
         return _by_element(left, parameters) and _by_element(right, parameters)
-    if kind == "FunApp" and name_of(items(form)[2]) in _EACH:
-        return all(_by_element(each, parameters) for each in items(items(form)[3]))
-    return False
+    name, args = stan_call(form)
+    return name in _EACH and all(_by_element(each, parameters) for each in args)

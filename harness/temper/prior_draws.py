@@ -40,6 +40,7 @@ from harness.temper.tree import (
     items,
     name_of,
     names,
+    stan_call,
     stmt,
     tag,
     type_of,
@@ -410,9 +411,9 @@ def _variate(node: Node) -> tuple[Node, Shape]:
     form = expr(node)
     if tag(form) == "Paren":
         return _variate(items(form)[1])
-    if tag(form) == "FunApp" and name_of(items(form)[2]) == "to_vector":
-        (inner,) = items(items(form)[3])
-        node = inner
+    name, args = stan_call(form)
+    if name == "to_vector":
+        (node,) = args
     kind = type_of(node)
     shape = _ALONE.get(tag(kind))
     if tag(kind) == "UArray":

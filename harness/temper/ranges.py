@@ -21,6 +21,7 @@ from harness.temper.tree import (
     items,
     literal,
     name_of,
+    stan_call,
     stmt,
     tag,
     walk,
@@ -119,9 +120,7 @@ class _Ranges:
             return known is not None and tag(known) == constraint
         if tag(form) in ("Paren", "Indexed"):
             return self._has(items(form)[1], constraint)
-        if tag(form) == "FunApp":
-            return name_of(items(form)[2]) in CONSTRAINTS[constraint].made_by
-        return False
+        return stan_call(form)[0] in CONSTRAINTS[constraint].made_by
 
     def _within(self, node: Node, wanted: Range) -> bool:
         form = expr(node)
@@ -139,17 +138,15 @@ class _Ranges:
             return all(self._within(each, wanted) for each in items(items(form)[1]))
         if kind == "BinOp":
             return self._operation(form, wanted)
-        if kind == "FunApp":
-            name, args = name_of(items(form)[2]), items(items(form)[3])
-            if name in _UNIT or (name in _POSITIVE and wanted == "positive"):
-                return True
-            if name in _FILLED:
-                return self._within(args[0], wanted)
-            if name == "pow":
-                return self._power(args[0], args[1], wanted)
-            enough = any if name == "fmax" and wanted == "positive" else all
-            return name in _KEEPS[wanted] and enough(self._within(each, wanted) for each in args)
-        return False
+        name, args = stan_call(form)
+        if name in _UNIT or (name in _POSITIVE and wanted == "positive"):
+            return True
+        if name in _FILLED:
+            return self._within(args[0], wanted)
+        if name == "pow":
+            return self._power(args[0], args[1], wanted)
+        enough = any if name == "fmax" and wanted == "positive" else all
+        return name in _KEEPS[wanted] and enough(self._within(each, wanted) for each in args)
 
     def _variable(self, name: str, wanted: Range) -> bool:
         if name in self._counting:

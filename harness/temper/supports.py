@@ -16,7 +16,17 @@ from harness.temper.elements import Box, Piece
 from harness.temper.parameters import Parameter
 from harness.temper.sums import Density
 from harness.temper.text import as_text
-from harness.temper.tree import Node, expr, is_container, items, literal, name_of, tag, type_of
+from harness.temper.tree import (
+    Node,
+    expr,
+    is_container,
+    items,
+    literal,
+    name_of,
+    stan_call,
+    tag,
+    type_of,
+)
 
 End = float | str
 """End of a support: a number, or the text of an expression."""
@@ -258,7 +268,7 @@ def _number(node: Node) -> float | None:
     if kind == "PrefixOp" and tag(items(form)[1]) == "PMinus":
         value = _number(items(form)[2])
         return None if value is None else -value
-    if kind == "FunApp" and name_of(items(form)[2]) == "pi":
+    if stan_call(form)[0] == "pi":
         return math.pi
     if kind == "BinOp" and tag(items(form)[2]) in ("Times", "Divide"):
         left, right = _number(items(form)[1]), _number(items(form)[3])

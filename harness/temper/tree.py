@@ -124,6 +124,17 @@ def type_of(expression: Node) -> Node:
     return field(field(inner, "emeta"), "type_")
 
 
+def stan_call(form: Node) -> tuple[str, tuple[Node, ...]]:
+    """Return the name and the arguments of a call of one of Stan's own functions.
+
+    Anything else has no name: a program may give a function of its own the name of one of Stan's
+    if its arguments have other types.
+    """
+    if tag(form) != "FunApp" or tag(items(form)[1]) == "UserDefined":
+        return "", ()
+    return name_of(items(form)[2]), items(items(form)[3])
+
+
 def is_data_only(expression: Node) -> bool:
     """Whether stanc knows that an expression does not depend on parameters."""
     return field(field(expression, "emeta"), "ad_level") == "DataOnly"
