@@ -16,6 +16,7 @@ from test_modes import Plain, draws_of, mixture, table_of
 from harness.arrays import FloatArray
 from harness.engine.unit_vectors import Lengths
 from harness.errors import DataError
+from harness.modes.copies import copy_by_group
 from harness.modes.group import MOST_ELEMENTS, Group, copy_around, generated_group
 from harness.modes.permutations import Exchange, Permutation, exchanges
 from harness.modes.reflections import Reflection, centres
@@ -212,6 +213,23 @@ def test_the_table_marks_copies_by_signs() -> None:
         assert len(table.modes) == 2
         copy = table.modes[1]
         assert (copy.copy_of, copy.otherwise) == ((1, told) if told else (None, ""))
+
+
+def test_a_copy_is_told_by_the_fewest_changes() -> None:
+    """Other entries may change places as well, which brings some peaks nearer by chance."""
+    rng = np.random.default_rng(9)
+    middle = np.array([[3.0, -2.0, 1.0, 1.0, 1.0, 1.0], [-3.0, 2.0, 1.0, 1.0, 1.0, 1.0]])
+    target = Plain(mixture([0.5, 0.5], middle, [0.4, 0.4]), {"a": (2,), "b": (4,)})
+    group = group_of(target, 6)
+    assert len(group) == 2 * 24
+    spread = {"a": np.full(2, 3.0), "b": np.full(4, 0.4)}
+    for _ in range(20):
+        one, other = middle + rng.normal(0, 0.05, size=(2, 6))
+        found = copy_by_group(one, other, target, group, spread)
+        assert found is not None
+        assert found.otherwise == "a mirrored"
+        np.testing.assert_allclose(found.peak, [*-one[:2], *one[2:]])
+        assert copy_by_group(one, one + 0.05, target, group, spread) is None
 
 
 class LastIsRest(Plain):

@@ -14,6 +14,10 @@ from harness.modes.permutations import Values, matching, shared_indices
 from harness.modes.symmetries import changed_points, leaves_density
 from harness.modes.target import Target
 
+_AS_NEAR = 1.0
+"""Difference of squared distances, in units of the entries' sizes, that peaks of one mode may have.
+"""
+
 
 class Copy(NamedTuple):
     """What may make one mode the copy of another.
@@ -68,6 +72,8 @@ def copy_by_group(
 ) -> Copy | None:
     """Return the element of a group that brings one peak nearest to another; None if that is none.
 
+    Of elements that bring it about as near, it is the one that changes the fewest entries.
+
     Parameters
     ----------
     peak, other
@@ -83,9 +89,11 @@ def copy_by_group(
     size = np.concatenate([np.ravel(spread[name]) for name in group.centres])
     images = group.applied(np.arange(len(group)), np.tile(first, (len(group), 1)))
     apart = np.square((images - second) / np.where(size > 0, size, 1.0)).sum(axis=1)
-    element = int(apart.argmin())
-    if element == 0:
+    if apart.argmin() == 0:
         return None
+    as_near = np.flatnonzero(apart <= apart.min() + _AS_NEAR)
+    as_near = as_near[as_near > 0]
+    element = int(as_near[group.numbers_changed[as_near].argmin()])
     try:
         made = target.unconstrain_draws(group.values(images[[element]]), lengths="one")[0]
     except DataError:

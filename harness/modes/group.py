@@ -64,6 +64,12 @@ class Group:
         """Return rows (n, M), each changed by the element (n,) of the group that it has."""
         return self.sign[elements] * np.take_along_axis(rows, self.order[elements], axis=1)
 
+    @property
+    def numbers_changed(self) -> IntArray:
+        """How many entries each element moves or mirrors, shape (G,)."""
+        changed: IntArray = ((self.order != self.order[0]) | (self.sign < 0)).sum(axis=1)
+        return changed
+
     def changed(self, element: int) -> tuple[list[str], list[str]]:
         """Return the parameters with entries that change places, and with mirrored ones."""
         owner = np.repeat(list(self.centres), [centre.size for centre in self.centres.values()])
