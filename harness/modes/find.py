@@ -11,6 +11,7 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import SamplingError
 from harness.modes.by_mass import ShareByMass, shares_by_mass
+from harness.modes.cores import with_cores
 from harness.modes.find_copies import CopiesAmong
 from harness.modes.lacking import weigh_lacking
 from harness.modes.limited import Limited
@@ -82,6 +83,7 @@ def find_modes(
     effective: float,
     masses: Masses | None = None,
     in_one_copy: OneOfMany | None = None,
+    cores: FloatArray | None = None,
     most_seconds: float = np.inf,
     seed: int,
 ) -> FoundModes:
@@ -108,6 +110,9 @@ def find_modes(
     in_one_copy
         The copy that the draws of all methods are in, if the posterior has more copies than the
         table shall list.  Masses of modes are those within it.
+    cores
+        Points of the visits that are narrow peaks within wider modes (k, D), which have masses of
+        their own although there may be no barrier around them.
     most_seconds
         Seconds of wall time after which it gives up.  If a density is slow, fewer climbs are made.
     seed
@@ -121,7 +126,8 @@ def find_modes(
         If the density is too slow for the time.
     """
     limited = Limited(target, most_seconds)
-    return _Finder(visits, limited, effective, masses, in_one_copy, seed).found()
+    found = _Finder(visits, limited, effective, masses, in_one_copy, seed)
+    return found.found(np.empty((0, visits[0].points.shape[-1])) if cores is None else cores)
 
 
 class _Finder:
@@ -147,10 +153,11 @@ class _Finder:
         ]
         self._rows = Rows(thinned, effective, np.random.default_rng([seed, 10]))
 
-    def found(self) -> FoundModes:
+    def found(self, cores: FloatArray) -> FoundModes:
         """Find regions, join those between which NUTS moves freely, and describe them."""
         rows = self._rows
-        found = self._ranked(self._without_strays(self._joined(self._regions())))
+        found = with_cores(self._regions(), cores, rows, self._target)
+        found = self._ranked(self._without_strays(self._joined(found)))
         regions, labels = found.regions, found.labels
         inside = [
             rows.points[rows.some(labels == k, _DRAWS_FOR_CENTRE)] for k in range(len(regions))

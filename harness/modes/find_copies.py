@@ -122,6 +122,8 @@ class CopiesAmong:
     def _differ(self, one: int, other: int) -> bool:
         """Whether two modes have peaks of different heights, so that neither is a copy."""
         first, second = self.regions[one], self.regions[other]
+        if first.rest or second.rest:  # which have no peak
+            return True
         return first.closed and second.closed and abs(first.height - second.height) > _SAME_HEIGHT
 
     def _copy(self, one: int, other: int) -> Copy | None:

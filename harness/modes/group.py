@@ -8,7 +8,7 @@ group's images of a draw, the one nearest to a pivot is taken (Marin, Mengersen 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,23 +96,9 @@ def generated_group(symmetries: Symmetries) -> Group | None:
     centres = symmetries.centres
     size = sum(centre.size for centre in centres.values())
     most = min(MOST_ELEMENTS, _MOST_NUMBERS // max(size, 1))
-    generators = _signed_places(symmetries, size)
-    identity = np.arange(1, size + 1)
-    known = {identity.tobytes(): identity}
-    fresh = [identity]
-    while fresh:
-        made = []
-        for one in fresh:
-            for other in generators:
-                product = np.sign(other) * one[np.abs(other) - 1]
-                key = product.tobytes()
-                if key not in known:
-                    known[key] = product
-                    made.append(product)
-            if len(known) > most:
-                return None
-        fresh = made
-    elements = np.stack(list(known.values()))
+    elements = _closed(_signed_places(symmetries, size), size, most)
+    if elements is None:
+        return None
     if symmetries.places:
         elements = _different(elements, _rows(symmetries.places, centres))
     return Group(dict(centres), np.abs(elements) - 1, np.sign(elements).astype(np.int8))
@@ -139,6 +125,31 @@ def _different(elements: IntArray, rows: FloatArray) -> IntArray:
             else:
                 first.append(each)
     return elements[kept]
+
+
+def _closed(generators: Sequence[IntArray], size: int, most: int) -> IntArray | None:
+    """Return all products of signed places (M,), shape (G, M); None if they are more than so many.
+
+    The first one changes nothing.  A generator that others make already is left out.
+    """
+    identity = np.arange(1, size + 1, dtype=np.intp)
+    known = {identity.tobytes()}
+    elements, used = identity[None], list[IntArray]()
+    for generator in generators:
+        if generator.tobytes() in known:
+            continue
+        used.append(generator)
+        fresh = elements
+        while len(fresh):
+            products = [np.sign(each) * fresh[:, np.abs(each) - 1] for each in used]
+            made = {row.tobytes(): row for row in np.concatenate(products)}
+            new = [row for key, row in made.items() if key not in known]
+            known.update(row.tobytes() for row in new)
+            if len(known) > most:
+                return None
+            fresh = np.array(new, dtype=np.intp).reshape(-1, size)
+            elements = np.concatenate([elements, fresh])
+    return elements
 
 
 def _signed_places(symmetries: Symmetries, size: int) -> list[IntArray]:

@@ -11,7 +11,7 @@ import numpy as np
 from harness.arrays import FloatArray, values_of
 from harness.evidence import LogEvidence, log_mass_at_most
 from harness.modes.limited import Limited
-from harness.modes.local_mass import local_gaussian, local_log_mass, mass_around, reach_of
+from harness.modes.local_mass import local_gaussian, mass_around, reach_of
 from harness.modes.regions import Region
 from harness.modes.rows import Rows
 from harness.modes.table import Mode
@@ -77,22 +77,32 @@ def weigh_lacking(
     lacking = [k for k, each in enumerate(modes) if each.probability == 0]
     closed = [k for k in lacking if modes[k].closed]
     by_peaks: dict[int, LogEvidence] = {}
+    peaks = {k: regions[k].peak for k in closed}
     if closed and modes[0].closed:
-        peaks = {k: regions[k].peak for k in closed}
-        by_peaks = _by_peaks(peaks, regions[0].peak, rows, target, seed)
-    # Points around a peak miss the arms of a bent mode, and do not show it.
+        by_peaks = _by_peaks(peaks, _whole(regions[0].peak, rows, target, seed), rows, target, seed)
+    whole = None
+    if closed and regions[0].rest and masses is not None:  # around what is lacking
+        whole, reach = masses.of_draws(), reach_of(rows.points.shape[1])
+        by_peaks = _by_peaks(peaks, whole, rows, target, seed, within=reach)
+    # Points around a peak miss the arms of a bent mode, and do not show it.  Among the draws NUTS
+    # cannot be seen to leave it.
     doubtful = [
         k
         for k in lacking
-        if (by_peaks[k].value > _MATTERS if k in by_peaks else modes[k].copy_of is None)
+        if (
+            not regions[0].rest and by_peaks[k].value > _MATTERS
+            if k in by_peaks
+            else modes[k].copy_of is None
+        )
     ]
     alone: dict[int, LogEvidence] = {}
     hardly: dict[int, float] = {}
-    whole = masses.of_draws() if masses is not None and doubtful else None
+    if masses is not None and doubtful and whole is None:
+        whole = masses.of_draws()
     if masses is not None and whole is not None:
         unknown = [k for k in doubtful if k not in by_peaks]
-        peaks = {k: regions[k].peak for k in unknown if modes[k].closed}
-        hardly = _that_hardly_count(peaks, inside, whole, rows, target)
+        narrow = {k: peaks[k] for k in unknown if modes[k].closed}
+        hardly = _that_hardly_count(narrow, inside, whole, rows, target)
         rest = {k: inside[k] for k in doubtful if k not in hardly}
         alone = _by_themselves(rest, whole, masses, target)
     left = {
@@ -117,7 +127,12 @@ def weigh_lacking(
 
 
 def _by_peaks(
-    peaks: Mapping[int, FloatArray], largest: FloatArray, rows: Rows, target: Limited, seed: int
+    peaks: Mapping[int, FloatArray],
+    whole: LogEvidence | None,
+    rows: Rows,
+    target: Limited,
+    seed: int,
+    within: float = np.inf,
 ) -> dict[int, LogEvidence]:
     """Return log masses relative to the final draws, by points around peaks.
 
@@ -125,15 +140,19 @@ def _by_peaks(
     ----------
     peaks
         Of the modes, by number.
-    largest
-        The peak of the final draws' largest mode.
+    whole
+        Log of the integral of all that the final draws stand for; None if it is not known.
+    within
+        Standard deviations from a peak beyond which nothing counts.
     """
-    whole = _whole(largest, rows, target, seed)
     if whole is None:
         return {}
     ratios = {}
     for k, peak in peaks.items():
-        mass = local_log_mass(peak, target, scale=rows.scale, count=_POINTS, seed=seed)
+        local = local_gaussian(peak, target, scale=rows.scale)
+        if local is None:
+            continue
+        mass = mass_around(local, target, count=_POINTS, seed=seed, within=within)
         if mass is not None:
             ratios[k] = mass.minus(whole)
     return ratios

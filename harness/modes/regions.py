@@ -75,11 +75,14 @@ class Region:
     closed
         Whether a climb ended at a maximum there.  If not, the density rises as far as the draws
         reach and beyond, or a climb took too long.
+    rest
+        Whether it is what is left of a region around a narrow peak (:mod:`harness.modes.cores`).
     """
 
     peak: FloatArray
     height: float
     closed: bool
+    rest: bool = False
 
 
 class Regions(NamedTuple):

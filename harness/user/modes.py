@@ -116,8 +116,9 @@ def mode_table(
             )
         except FAILURES:  # the table is worth having without
             elsewhere = OtherModes((), None, 0, 0)
-    peaks = np.array([each.local.peak for each in elsewhere.that_matter(NEGLIGIBLE)])
-    if len(peaks):
+    climbed = elsewhere.that_matter(NEGLIGIBLE)
+    peaks = np.array([each.local.peak for each in climbed]).reshape(-1, points.shape[2])
+    if climbed:
         peaks = peaks if in_one_copy is None else in_one_copy.brought(peaks)
         visits.append(Visits(CLIMBS, peaks[None], np.zeros((1, len(peaks)))))
     alone = ModesAlone(
@@ -135,6 +136,7 @@ def mode_table(
             effective=max(fewest_effective(fit), 1.0),
             masses=alone,
             in_one_copy=in_one_copy,
+            cores=peaks[[each.within for each in climbed]],
             most_seconds=most_seconds,
             seed=seed,
         )

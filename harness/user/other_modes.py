@@ -66,12 +66,16 @@ class OtherMode(NamedTuple):
         Log of the integral of the density in it: that Gaussian's, or a better one.
     drawn
         Draws in it, shape (n, D), if it was sampled by itself.
+    within
+        Whether it is a narrow peak that the draws walk past, so that there may be no barrier around
+        it.
     """
 
     local: LocalGaussian
     origin: str
     log_mass: float
     drawn: FloatArray | None = None
+    within: bool = False
 
     def holds(self, point: FloatArray) -> bool:
         """Whether a point (D,) is where the mode was sampled."""
@@ -210,7 +214,7 @@ def other_modes(
         seed=seed,
     )
     if past.peaks:
-        modes += [OtherMode(each, "the draws", each.log_mass) for each in past.peaks]
+        modes += [OtherMode(each, "the draws", each.log_mass, within=True) for each in past.peaks]
         log_mass = past.log_mass
     modes.sort(key=lambda each: -each.log_mass)
     shown = sum(each.log_mass >= log_mass + np.log(NEGLIGIBLE) for each in modes)
