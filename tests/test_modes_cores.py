@@ -14,6 +14,7 @@ import pytest
 from scipy.special import expit
 from test_modes import Plain
 from test_user_narrow_peaks import SpikeInSlab
+from test_user_other_modes import climbed, of_x
 
 from harness.arrays import FloatArray
 from harness.engine.program import StanProgram
@@ -21,7 +22,9 @@ from harness.evidence import LogEvidence
 from harness.modes import Visits, find_modes
 from harness.modes.table import ModeTable
 from harness.modes.words import CLIMBS
+from harness.temper import tempered_model
 from harness.user import sample
+from harness.user.modes import still_elsewhere
 
 DIMENSION = 20
 
@@ -94,6 +97,22 @@ model {
   target += a + log1p_exp(b - a);
 }
 """
+
+
+def test_what_climbs_find_among_the_draws_stays_found_until_there_are_draws(tmp_path: Path) -> None:
+    width = 0.1
+    data: dict[str, object] = {"D": DIMENSION, "s": width, "w": 4.0}
+    noise = np.random.default_rng(5).standard_normal((4, 250, DIMENSION))
+    code = SPIKE_IN_SLAB.replace("b - a);", "b - a); // temper: yes")
+    found = climbed(tmp_path, code, data, {"x": noise})
+    (mode,) = found.that_matter()
+    assert mode.within
+    # Laplace's approximation, for which the mass that counts is a Gaussian's.
+    assert mode.local.log_mass == pytest.approx(np.log(4.0), abs=1e-3)
+    model = tempered_model(tmp_path / "program.stan", data)
+    both = np.concatenate([noise, width * noise], axis=1)
+    assert still_elsewhere(model, of_x(noise), found).modes == (mode,)
+    assert still_elsewhere(model, of_x(both), found).modes == ()
 
 
 def test_auto_is_right_where_draws_are_far_from_a_spike_in_their_middle(tmp_path: Path) -> None:

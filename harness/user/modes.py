@@ -226,10 +226,15 @@ def still_elsewhere(
         return elsewhere
     density = BatchedDensity(model.program("target"), model.data, threads=cores())
     points = PeakedLengths(density).of_draws(_drawn(fit, density, in_one_copy)[1])
-    visited = Neighbourhood(points.reshape(-1, points.shape[2]))
+    flat = points.reshape(-1, points.shape[2])
     peaks = np.array([each.local.peak for each in elsewhere.modes])
-    inside = visited.holds(peaks if in_one_copy is None else in_one_copy.brought(peaks))
-    left = [mode for mode, near in zip(elsewhere.modes, inside, strict=True) if not near]
+    near = Neighbourhood(flat).holds(peaks if in_one_copy is None else in_one_copy.brought(peaks))
+    left = [
+        mode
+        for mode, held in zip(elsewhere.modes, near, strict=True)
+        # All draws around a narrow peak may be far from it.
+        if not (mode.local.around(flat).any() if mode.within else held)
+    ]
     return replace(elsewhere, modes=tuple(left))
 
 
