@@ -46,6 +46,10 @@ SUMS = {
         target += log(sum(exp(lp)));""",
     "a product with weights": """vector[3] lp; for (k in 1:3) lp[k] = normal_lpdf(x | m[k], 1);
         target += log(dot_product(w * t, exp(lp - t)));""",
+    "by the ratio": """real a = normal_lpdf(x | m[1], t); real b = -dot_self(x);
+        target += -t + (a + log1p_exp(b - a));""",
+    "by the ratio, with the larger one last": """real a = normal_lpdf(x | m[1], t);
+        real b = -dot_self(x); target += log1p_exp(-abs(a - b)) + fmax(a, b);""",
     "a difference outside": "target += x[1] - log_sum_exp(-t, 1 - x[2] ^ 2) * -1;",
     "a function": "target += mix(x, m, t * s, w);",
     "a density": "x ~ mixed(m, t * s, w);",
@@ -67,6 +71,7 @@ NO_SUMS = {
     "data": "target += log_sum_exp(s) * x[1] + log(exp(s[1]) + exp(s[2]));",
     "a negative term": "target += log(exp(t) - exp(-t));",
     "a constant and an exponential": "target += log(2 + exp(x[1]));",
+    "a function that is soft": "target += x[1] - log1p_exp(x[1]) + s[1] + log1p_exp(s[2]);",
     "a function of that name": "target += log_sums(x);",
 }
 
@@ -95,7 +100,12 @@ def test_components_add_up_to_the_mixture(tmp_path: Path, form: str) -> None:
     found = components(tmp_path, text, points)
     exact = BatchedDensity(StanProgram(tmp_path / "original.stan"), DATA).values(points)
     # The prior and the Jacobian are in each component, as factors.
-    two = ("two terms", "log_mix", "a difference outside")
+    two = (
+        "two terms",
+        "log_mix",
+        "a difference outside",
+        *(each for each in SUMS if "ratio" in each),
+    )
     more = {"exponentials": 4, "a product of sums within a sum": 5} | dict.fromkeys(two, 2)
     assert len(found) == more.get(form, 3)
     # Values of components are rounded to 1e-9.

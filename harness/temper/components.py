@@ -1,9 +1,9 @@
 """Write programs in which one term of each sum of densities stands alone: a mixture's components.
 
-Stan adds densities by ``log_sum_exp`` and ``log_mix``, or as the log of a sum of exponentials.  A
-program with one term in place of each sum has the density of one component, whose maximum, if it
-has one, is near a mode of the mixture.  Where a narrow component has no slope that leads to it,
-this shows where it is.
+Stan adds densities by ``log_sum_exp`` and ``log_mix``, as the log of a sum of exponentials, or by
+``log1p_exp`` of the logarithm of their ratio.  A program with one term in place of each sum has the
+density of one component, whose maximum, if it has one, is near a mode of the mixture.  Where a
+narrow component has no slope that leads to it, this shows where it is.
 """
 
 from __future__ import annotations
@@ -118,6 +118,22 @@ class _OneTerm(StanText):
         words = {block: word for word, block in WORDS.items()}
         texts = {words[name]: self.statements(blocks[name]) for name in BLOCKS[:-1] if blocks[name]}
         return "".join(f"{word} {{\n{text}\n}}\n" for word, text in texts.items())
+
+    def expression(self, node: Node) -> str:
+        """Text of an expression, or of one term of a sum: ``a + log1p_exp(b - a)`` is one, too."""
+        form = expr(node)
+        if tag(form) == "BinOp" and tag(items(form)[2]) == "Plus":
+            _, left, _, right = items(form)
+            for larger, more in ((left, right), (right, left)):
+                name, args = stan_call(expr(more))
+                if name != "log1p_exp" or tag(type_of(more)) != "UReal" or is_data_only(more):
+                    continue
+                name, either = stan_call(expr(larger))
+                if name == "fmax":  # then the other function adds what the smaller one is worth
+                    return self._one_of([self.expression(each) for each in either])
+                first, ratio = self.expression(larger), self.expression(args[0])
+                return self._one_of([first, f"{first} + ({ratio})"])
+        return super().expression(node)
 
     def call(self, form: Node) -> str:
         """Text of a function's call, or of one term of a sum."""
