@@ -263,13 +263,19 @@ def _kind(change: Symmetry) -> tuple[object, ...]:
 
 
 def _is_mixed(symmetry: Symmetry, draws: Mapping[str, FloatArray], most: float) -> bool:
-    """Whether R-hat of draws (chains, draws, ...) and their images together is at most that."""
-    flat = flattened(draws)
-    for name, changed in symmetry(flat).items():
-        if np.array_equal(changed, flat[name]):
+    """Whether R-hat of draws (chains, draws, ...) and their images together is at most that.
+
+    Only the entries that the symmetry changes are looked at.
+    """
+    flat, shape = flattened(draws), shape_of(draws)
+    for name, after in symmetry(flat).items():
+        before = flat[name].reshape(math.prod(shape), -1)
+        images = after.reshape(before.shape)
+        changed = np.any(images != before, axis=0)
+        if not changed.any():
             continue
-        both = np.concatenate([draws[name], changed.reshape(draws[name].shape)])
-        if evidence.largest_r_hat(both) > most:
+        both = [each[:, changed].reshape(*shape, -1) for each in (before, images)]
+        if evidence.largest_r_hat(np.concatenate(both)) > most:
             return False
     return True
 
