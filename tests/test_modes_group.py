@@ -17,7 +17,8 @@ from harness.arrays import FloatArray
 from harness.engine.unit_vectors import Lengths
 from harness.errors import DataError
 from harness.modes.copies import copy_by_group
-from harness.modes.group import MOST_ELEMENTS, Group, copy_around, generated_group
+from harness.modes.group import MOST_ELEMENTS, Group, generated_group
+from harness.modes.labels import copy_around
 from harness.modes.permutations import Exchange, Permutation, exchanges
 from harness.modes.reflections import Reflection, centres
 from harness.modes.symmetries import Symmetries, Symmetry, find_symmetries, leaves_density

@@ -18,7 +18,7 @@ from harness.diagnosis import R_HAT_WARNING, Severity
 from harness.evidence import LogEvidence, largest_r_hat
 from harness.fit import Fit, with_parameters
 from harness.model import Model
-from harness.modes.group import Group
+from harness.modes.labels import AnyGroup
 from harness.modes.permutations import Permutation
 from harness.modes.symmetries import equal
 from harness.temper import tempered_model
@@ -65,7 +65,7 @@ def plain(program: Path, apart: float = 0.0) -> Fit:
 
 
 def spread(
-    program: Path, fit: Fit, apart: float = 0.0, known: Group | None = None
+    program: Path, fit: Fit, apart: float = 0.0, known: AnyGroup | None = None
 ) -> Symmetrised | None:
     model = tempered_model(program, data(apart))
     found = symmetries_of(model, fit, most_seconds=20)

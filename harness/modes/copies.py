@@ -98,15 +98,4 @@ def copy_by_group(
         made = target.unconstrain_draws(group.values(images[[element]]), lengths="one")[0]
     except DataError:
         return None
-    return Copy(made, otherwise=in_words(group, element))
-
-
-def in_words(group: Group, element: int) -> str:
-    """Say what an element of a group changes."""
-    moved, mirrored = group.changed(element)
-    told = [
-        f"{', '.join(names)} {how}"
-        for names, how in ((moved, "in another order"), (mirrored, "mirrored"))
-        if names
-    ]
-    return " and ".join(told)
+    return Copy(made, otherwise=group.words(element))

@@ -25,32 +25,20 @@ _MOST_NUMBERS = 20_000_000
 """Numbers that a group, or the scores of some draws, may take in memory."""
 _ALIKE = 1e-9
 """Relative difference of entries that rounding may make."""
-_PIVOTS = 20
-"""Times at most that the pivot becomes the mean of what is nearest to it."""
 
 
 @dataclass(frozen=True)
-class Group:
-    """A finite group of places and signs of the M entries of all parameters.
-
-    A row has the entries of all parameters less their centres.  Element g takes a row x to the row
-    whose m-th entry is ``sign[g, m] * x[order[g, m]]``; element 0 changes nothing.
+class Entries:
+    """The M entries of all parameters, less their centres, in rows.
 
     Attributes
     ----------
     centres
         Where each parameter is mirrored, of its shape; rows have the parameters one after the
         other, each in C order.
-    order, sign
-        Shape (G, M).
     """
 
     centres: Mapping[str, FloatArray]
-    order: IntArray
-    sign: npt.NDArray[np.int8]
-
-    def __len__(self) -> int:
-        return len(self.order)
 
     def rows(self, values: Values) -> FloatArray:
         """Return draws, each parameter (n, *shape), as rows (n, M)."""
@@ -59,6 +47,32 @@ class Group:
     def values(self, rows: FloatArray) -> dict[str, FloatArray]:
         """Return rows (n, M) as draws, each parameter (n, *shape)."""
         return _values(rows, self.centres)
+
+    def owners(self, which: npt.ArrayLike) -> list[str]:
+        """Return the parameters that some entries, by number or by a mask (M,), belong to."""
+        sizes = [centre.size for centre in self.centres.values()]
+        owner = np.repeat(list(self.centres), sizes)[np.asarray(which)]
+        return list(dict.fromkeys(owner.tolist()))
+
+
+@dataclass(frozen=True)
+class Group(Entries):
+    """A finite group of places and signs of the entries of all parameters.
+
+    Element g takes a row x to the row whose m-th entry is ``sign[g, m] * x[order[g, m]]``; element
+    0 changes nothing.
+
+    Attributes
+    ----------
+    order, sign
+        Shape (G, M).
+    """
+
+    order: IntArray
+    sign: npt.NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.order)
 
     def applied(self, elements: IntArray, rows: FloatArray) -> FloatArray:
         """Return rows (n, M), each changed by the element (n,) of the group that it has."""
@@ -72,10 +86,51 @@ class Group:
 
     def changed(self, element: int) -> tuple[list[str], list[str]]:
         """Return the parameters with entries that change places, and with mirrored ones."""
-        owner = np.repeat(list(self.centres), [centre.size for centre in self.centres.values()])
-        moved = owner[self.order[element] != np.arange(len(owner))]
-        mirrored = owner[self.sign[element] < 0]
-        return list(dict.fromkeys(moved.tolist())), list(dict.fromkeys(mirrored.tolist()))
+        return (
+            self.owners(self.order[element] != self.order[0]),
+            self.owners(self.sign[element] < 0),
+        )
+
+    def words(self, element: int) -> str:
+        """Say what an element changes."""
+        moved, mirrored = self.changed(element)
+        told = [
+            f"{', '.join(names)} {how}"
+            for names, how in ((moved, "in another order"), (mirrored, "mirrored"))
+            if names
+        ]
+        return " and ".join(told)
+
+    @property
+    def kinds(self) -> set[str]:
+        """What elements change, in words."""
+        return {self.words(each) for each in range(1, len(self))}
+
+    def at_random(self, rows: FloatArray, shape: tuple[int, int], seed: int) -> FloatArray:
+        """Return rows (n, M) of draws of some shape, each moved by a random element.
+
+        Every element occurs in each chain as often as another, but for one.
+        """
+        rng = np.random.default_rng([seed, 17])
+        chains, draws = shape
+        elements = [
+            rng.permutation(np.resize(rng.permutation(len(self)), draws).astype(np.intp))
+            for _ in range(chains)
+        ]
+        return self.applied(np.concatenate(elements), rows)
+
+    def copy_at(self, pivot: FloatArray, spread: FloatArray) -> OneCopy:
+        """Return the copy whose rows are nearer to a pivot (M,) than their images are.
+
+        ``spread`` are standard deviations (M,) of entries in that copy.
+        """
+        variance = np.square(spread)[self.order].mean(axis=0)
+        weight = pivot / np.where(variance > 0, variance, 1.0)
+        # <g x, p> = sum over m of sign[g, m] x[order[g, m]] p[m], so entry order[g, m] of x has the
+        # factor sign[g, m] p[m].
+        images = np.empty(self.order.shape)
+        np.put_along_axis(images, self.order, self.sign * weight, axis=1)
+        return OneCopy(self, images)
 
 
 def _rows(values: Values, centres: Values) -> FloatArray:
@@ -96,7 +151,7 @@ def generated_group(symmetries: Symmetries) -> Group | None:
     centres = symmetries.centres
     size = sum(centre.size for centre in centres.values())
     most = min(MOST_ELEMENTS, _MOST_NUMBERS // max(size, 1))
-    elements = _closed(_signed_places(symmetries, size), size, most)
+    elements = _closed(signed_places(symmetries, size), size, most)
     if elements is None:
         return None
     if symmetries.places:
@@ -152,7 +207,7 @@ def _closed(generators: Sequence[IntArray], size: int, most: int) -> IntArray | 
     return elements
 
 
-def _signed_places(symmetries: Symmetries, size: int) -> list[IntArray]:
+def signed_places(symmetries: Symmetries, size: int) -> list[IntArray]:
     """Return what each change does to the row 1, ..., M: where entries go, and their signs."""
     numbers = np.arange(1.0, size + 1)[None]
     found = []
@@ -189,42 +244,11 @@ class OneCopy:
         ]
         return np.concatenate(parts)
 
+    def holds(self, rows: FloatArray) -> npt.NDArray[np.bool_]:
+        """Whether rows (n, M) are in the copy."""
+        held: npt.NDArray[np.bool_] = self.nearest(rows) == 0
+        return held
+
     def brought(self, rows: FloatArray) -> FloatArray:
         """Return rows (n, M), each at its image that is nearest to the pivot."""
         return self.group.applied(self.nearest(rows), rows)
-
-
-def copy_around(group: Group, rows: FloatArray, pivot: FloatArray) -> OneCopy:
-    """Return the copy around a pivot that is the mean of the rows that are brought to it.
-
-    Distances are in units of the standard deviations of these, averaged over the group, in which
-    all images of a row are equally far from 0.
-
-    Parameters
-    ----------
-    group
-        The group.
-    rows
-        Draws, shape (n, M).
-    pivot
-        One of them to begin with, shape (M,), where the density is high.
-    """
-    copy = _copy_at(group, pivot, rows.std(axis=0))
-    elements = copy.nearest(rows)
-    for _ in range(_PIVOTS):
-        near = group.applied(elements, rows)
-        copy = _copy_at(group, near.mean(axis=0), near.std(axis=0))
-        before, elements = elements, copy.nearest(rows)
-        if np.array_equal(before, elements):
-            break
-    return copy
-
-
-def _copy_at(group: Group, pivot: FloatArray, spread: FloatArray) -> OneCopy:
-    variance = np.square(spread)[group.order].mean(axis=0)
-    weight = pivot / np.where(variance > 0, variance, 1.0)
-    # <g x, p> = sum over m of sign[g, m] x[order[g, m]] p[m], so entry order[g, m] of x has the
-    # factor sign[g, m] p[m].
-    images = np.empty(group.order.shape)
-    np.put_along_axis(images, group.order, group.sign * weight, axis=1)
-    return OneCopy(group, images)

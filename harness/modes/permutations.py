@@ -148,7 +148,8 @@ def swaps(shapes: Mapping[str, tuple[int, ...]]) -> Iterator[Permutation]:
     for axes in shared_indices(shapes):
         name, along = axes[0]
         length = shapes[name][along[0]]
-        for one, other in islice(combinations(range(length), 2), MOST_SWAPS):
+        # Those of the first entry come first, and make all orders.
+        for one, other in islice(combinations(range(length), 2), max(MOST_SWAPS, length - 1)):
             yield Permutation(axes, swapped_order(length, one, other))
 
 

@@ -15,7 +15,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.errors import FAILURES, one_line
 from harness.evidence import LogEvidence
-from harness.modes.group import copy_around
+from harness.modes.labels import copy_around
 from harness.modes.permutations import Values
 from harness.modes.symmetries import Symmetries
 from harness.modes.table import MATTERS, NEGLIGIBLE

@@ -22,7 +22,7 @@ from harness.evidence import NORMALISED, LogEvidence
 from harness.fit import Fit
 from harness.forms.common import Engine
 from harness.model import Model
-from harness.modes.group import generated_group
+from harness.modes.labels import group_of
 from harness.modes.symmetries import Symmetries
 from harness.temper import Statement
 from harness.temper import temper as rewritten
@@ -305,7 +305,7 @@ class _Estimation:
         DataError, SamplingError
             If there are no bridges.
         """
-        group = None if self._symmetries is None else generated_group(self._symmetries)
+        group = None if self._symmetries is None else group_of(self._symmetries)
         whole = None
         try:
             whole = bridged(density, points, seed=self._seed)

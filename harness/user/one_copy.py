@@ -17,7 +17,7 @@ from harness.errors import HarnessError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.model import Model
-from harness.modes.group import Group, OneCopy, copy_around
+from harness.modes.labels import AnyCopy, AnyGroup, copy_around
 from harness.modes.permutations import Values
 from harness.modes.symmetries import equal
 from harness.user.compare import parameters_of
@@ -45,7 +45,7 @@ class InOneCopy:
     """
 
     density: BatchedDensity
-    copy: OneCopy
+    copy: AnyCopy
     draws: Values
     points: FloatArray
     r_hat: float
@@ -66,7 +66,7 @@ class InOneCopy:
         finite = np.isfinite(log_density)
         rows = self.copy.group.rows(self.density.constrain(points[finite]))
         value = np.full_like(log_density, -np.inf)
-        value[finite] = np.where(self.copy.nearest(rows) == 0, log_density[finite], -np.inf)
+        value[finite] = np.where(self.copy.holds(rows), log_density[finite], -np.inf)
         return value
 
     @property
@@ -104,10 +104,9 @@ class InOneCopy:
         brought = points.reshape(-1, points.shape[-1]).copy()
         group = self.copy.group
         rows = group.rows(self.density.constrain(brought))
-        elements = self.copy.nearest(rows)
-        elsewhere = np.flatnonzero(elements != 0)
+        elsewhere = np.flatnonzero(~self.copy.holds(rows))
         if elsewhere.size:
-            images = group.values(group.applied(elements[elsewhere], rows[elsewhere]))
+            images = group.values(self.copy.brought(rows[elsewhere]))
             brought[elsewhere] = self._unconstrained(images, brought[elsewhere])
         return brought.reshape(points.shape)
 
@@ -126,7 +125,7 @@ class InOneCopy:
         return np.where(np.all(np.isfinite(found), axis=1)[:, None], found, otherwise)
 
 
-def brought_to_one_copy(model: Model, fit: Fit, group: Group) -> InOneCopy | None:
+def brought_to_one_copy(model: Model, fit: Fit, group: AnyGroup) -> InOneCopy | None:
     """Bring draws to one copy; None if there are no others, or the chains disagree in it.
 
     Parameters
@@ -160,21 +159,10 @@ def brought_to_one_copy(model: Model, fit: Fit, group: Group) -> InOneCopy | Non
 
 
 def spread_rows(
-    group: Group, in_one_copy: FloatArray, shape: tuple[int, ...], seed: int
+    group: AnyGroup, in_one_copy: FloatArray, shape: tuple[int, int], seed: int
 ) -> dict[str, FloatArray]:
     """Return rows (n, M), each moved to a copy that is chosen at random, by parameter."""
-    return group.values(group.applied(_balanced(len(group), shape, seed), in_one_copy))
-
-
-def _balanced(count: int, shape: tuple[int, ...], seed: int) -> npt.NDArray[np.intp]:
-    """Return a copy for each draw, every one as often in each chain as another, but for one."""
-    rng = np.random.default_rng([seed, 17])
-    chains, draws = shape
-    copies = [
-        rng.permutation(np.resize(rng.permutation(count), draws).astype(np.intp))
-        for _ in range(chains)
-    ]
-    return np.concatenate(copies)
+    return group.values(group.at_random(in_one_copy, shape, seed))
 
 
 def heights(density: BatchedDensity, values: Values) -> FloatArray:

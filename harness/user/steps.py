@@ -14,7 +14,7 @@ from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.errors import ToolchainError
 from harness.fit import Fit
-from harness.modes.group import Group
+from harness.modes.labels import AnyGroup
 from harness.modes.symmetries import Symmetries
 from harness.path import starting_values
 from harness.samplers.nested_run import NestedSettings
@@ -90,7 +90,7 @@ class Steps:
         self.num, self.budget = num_pseudo_samples, budget
         self.modes = ModeTables(program, clock, nuts, budget, seed)
         self._symmetries: Symmetries | None = None
-        self._copies: Group | None = None
+        self._copies: AnyGroup | None = None
 
     @property
     def spent(self) -> float:

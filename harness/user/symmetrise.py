@@ -29,9 +29,8 @@ from harness.diagnosis import R_HAT_WARNING, Finding, Severity
 from harness.errors import DataError
 from harness.fit import Fit, with_parameters
 from harness.model import Model
-from harness.modes.copies import in_words
 from harness.modes.exchanged import ExchangedEntries
-from harness.modes.group import Group, generated_group
+from harness.modes.labels import AnyGroup, group_of
 from harness.modes.mirrored import MirroredEntries
 from harness.modes.permutations import Exchange, Permutation, Values
 from harness.modes.reflections import Reflection
@@ -101,7 +100,7 @@ def symmetries_of(model: Model, fit: Fit, *, most_seconds: float) -> Symmetries:
 
 
 def symmetrised(
-    model: Model, fit: Fit, symmetries: Symmetries, *, known: Group | None = None, seed: int
+    model: Model, fit: Fit, symmetries: Symmetries, *, known: AnyGroup | None = None, seed: int
 ) -> Symmetrised | None:
     """Spread draws over all copies; None if there are none, or the chains move between them.
 
@@ -141,7 +140,7 @@ def symmetrised(
 
 
 def _spread_over(
-    model: Model, fit: Fit, group: Group | None, seed: int, *, before: bool = False
+    model: Model, fit: Fit, group: AnyGroup | None, seed: int, *, before: bool = False
 ) -> Symmetrised | None:
     """Spread draws over the copies that a group makes; None if they are no such copies."""
     one = None if group is None else brought_to_one_copy(model, fit, group)
@@ -200,10 +199,10 @@ class _Needed(NamedTuple):
     """Changes between whose copies chains do not move, and their group; None if it is too large."""
 
     changes: tuple[Symmetry, ...] = ()
-    group: Group | None = None
+    group: AnyGroup | None = None
 
 
-def group_between(symmetries: Symmetries, draws: Values, seed: int) -> Group | None:
+def group_between(symmetries: Symmetries, draws: Values, seed: int) -> AnyGroup | None:
     """Return the group between whose copies chains that disagree do not move.
 
     None if it is too large.
@@ -236,7 +235,7 @@ def _needed(symmetries: Symmetries, draws: Values, seed: int, *, in_doubt: bool)
             continue
         alike = (one for one in symmetries.changes if _kind(one) == _kind(each))
         for more in ((*needed.changes, *alike), (*needed.changes, each)):
-            group = generated_group(replace(symmetries, changes=more))
+            group = group_of(replace(symmetries, changes=more))
             if group is not None:
                 break
         needed = _Needed(more, group)
@@ -290,20 +289,20 @@ def moves_freely(in_one_copy: InOneCopy) -> Finding:
     )
 
 
-def _finding(group: Group, r_hat: float, *, before: bool) -> Finding:
+def _finding(group: AnyGroup, r_hat: float, *, before: bool) -> Finding:
     """Say what has been done, and what copies are; whether other chains have shown it before."""
     seen = "There are" if before else "The chains do not move freely between"
     return Finding(
         Severity.FINE if r_hat <= R_HAT_WARNING else Severity.WARNING,
-        f"{seen} {len(group)} copies of the posterior, which have the same density: "
+        f"{seen} {len(group):,} copies of the posterior, which have the same density: "
         f"{_different(group)}. The draws were brought to one copy, where R-hat is at "
         f"most {r_hat:.3f}, and then each to one that was chosen at random.",
         "" if r_hat <= R_HAT_WARNING else "Take more draws.",
     )
 
 
-def _different(group: Group) -> str:
+def _different(group: AnyGroup) -> str:
     """Say what is different in the copies."""
-    told = sorted({in_words(group, each) for each in range(1, len(group))}, key=len)
+    told = sorted(group.kinds, key=len)
     more = f", and {len(told) - _MOST_TOLD} more kinds" if len(told) > _MOST_TOLD else ""
     return " or ".join(f"with {each}" for each in told[:_MOST_TOLD]) + more
