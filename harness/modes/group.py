@@ -20,7 +20,7 @@ from harness.modes.symmetries import Symmetries
 
 IntArray = npt.NDArray[np.intp]
 MOST_ELEMENTS = 5040
-"""Largest group that is used: that of all orders of seven entries."""
+"""Largest group that is listed: that of all orders of seven entries."""
 _MOST_NUMBERS = 20_000_000
 """Numbers that a group, or the scores of some draws, may take in memory."""
 _ALIKE = 1e-9
