@@ -24,7 +24,7 @@ model { y ~ normal(abs(x), 1); }
 """
 
 
-def runs(folder: Path, program: str = PROGRAM) -> ShortRuns:
+def runs(folder: Path, program: str = PROGRAM, most_seconds: float = 60) -> ShortRuns:
     path = folder / "two.stan"
     path.write_text(program, encoding="utf-8")
     if program == PROGRAM:
@@ -32,7 +32,7 @@ def runs(folder: Path, program: str = PROGRAM) -> ShortRuns:
     else:  # without data
         model = tempered_model(path, {}, what="all")
     density = BatchedDensity(model.program("target"), model.data)
-    return ShortRuns(model, density, most_seconds=60, seed=1, far_seed=2)
+    return ShortRuns(model, density, most_seconds=most_seconds, seed=1, far_seed=2)
 
 
 def test_draws_are_on_the_unconstrained_scale_and_counted(tmp_path: Path) -> None:
@@ -62,6 +62,23 @@ def test_far_runs_may_be_shorter_than_near_ones(
     chains = len(both.near) // 250
     # All of the first far chains reach a mode; of those from 160 on some may not.
     assert len(both.wide) >= chains * (250 + 203 + 201)
+
+
+def test_there_are_fewer_chains_where_a_gradient_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = runs(tmp_path).near
+    # The shortest run of 16 chains has 138 iterations of 32 gradients each.
+    monkeypatch.setattr(short, "seconds_a_gradient", lambda _: 60 / (8 * 138 * 32))
+    monkeypatch.setattr(short, "cores", lambda: 1)
+    assert 2 * len(runs(tmp_path).near) == len(whole)
+    monkeypatch.setattr(short, "seconds_a_gradient", lambda _: 1.0)
+    assert 4 * len(runs(tmp_path).near) == len(whole)
+
+
+def test_nothing_starts_far_out_if_the_time_is_over(tmp_path: Path) -> None:
+    late = runs(tmp_path, most_seconds=0.0)
+    np.testing.assert_array_equal(late.wide, late.near)
 
 
 def test_starting_points_lie_far_out_too(tmp_path: Path) -> None:

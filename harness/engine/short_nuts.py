@@ -104,6 +104,14 @@ def affordable(
     usual
         Gradients that an iteration takes, with warm-up, if another run has shown that.
     """
+    cost = weight * seconds_a_gradient(density)
+    at_once = min(settings.parallel_chains, settings.chains, cores())
+    over = _OVER if usual is None else 1.0
+    return settings.within(over * at_once * most_seconds / cost, usual=usual)
+
+
+def seconds_a_gradient(density: BatchedDensity) -> float:
+    """Return the wall time of a gradient, at a few of the points where Stan's chains start."""
     points = np.random.default_rng(0).uniform(-_RADIUS, _RADIUS, (_TIMED, density.dimension))
     density(points)  # with patience: a solver may never end at one of them
     ends = [time.perf_counter()]
@@ -112,7 +120,4 @@ def affordable(
             density.at(point)
         ends.append(time.perf_counter())
     # The median, so that another process that takes over for a moment shortens no run.
-    cost = weight * float(np.median(np.diff(ends)))
-    at_once = min(settings.parallel_chains, settings.chains)
-    over = _OVER if usual is None else 1.0
-    return settings.within(over * at_once * most_seconds / cost, usual=usual)
+    return float(np.median(np.diff(ends)))

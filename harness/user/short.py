@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
+from harness.engine.cores import cores
 from harness.engine.nuts import NutsRun, NutsSettings
-from harness.engine.short_nuts import affordable, run_short_nuts
+from harness.engine.short_nuts import affordable, run_short_nuts, seconds_a_gradient
 from harness.errors import DataError, SamplingError
 from harness.model import Model
 from harness.user.draw_prior import CHAINS
 
 _SETTINGS = NutsSettings(chains=CHAINS, warmup=300, draws=250, parallel_chains=2)
+_FEWEST_CHAINS = 4
+"""Chains of a run where a gradient takes long."""
 _FAR = (10.0, 40.0, 160.0)
 """Radii of starting points on the unconstrained scale, from five times Stan's on."""
 _LOW = 20.0
@@ -84,27 +89,41 @@ class ShortRuns:
         SamplingError
             If the runs from Stan's starting points do not finish.
         """
-        found = self.near
+        found, began = self.near, time.perf_counter()
         highest = float(np.max(self._density(found)[0]))
         for radius in _FAR:
+            if time.perf_counter() - began > self._most_seconds:
+                break
             try:
                 run = self._run(self._far_seed, radius, 1 / len(_FAR))
                 chains = self._points(run)
             except (DataError, SamplingError):
                 break
-            height = self._density(chains)[0].reshape(CHAINS, -1).mean(axis=1)
+            height = self._density(chains)[0].reshape(self._settings.chains, -1).mean(axis=1)
             highest = max(highest, float(np.max(height)))
             kept = height > highest - _LOW - chains.shape[1]
-            further = chains.reshape(CHAINS, -1, chains.shape[1])[kept].reshape(-1, chains.shape[1])
-            found = np.concatenate([found, further])
+            each = chains.reshape(self._settings.chains, -1, chains.shape[1])
+            found = np.concatenate([found, each[kept].reshape(-1, chains.shape[1])])
         return found
+
+    @cached_property
+    def _settings(self) -> NutsSettings:
+        """Settings of a run, with fewer chains if the shortest one of all takes too long."""
+        shortest = _SETTINGS.within(0.0)
+        gradients = (shortest.warmup + shortest.draws) * 2**shortest.max_treedepth
+        each = gradients * seconds_a_gradient(self._density)
+        at_once = min(_SETTINGS.parallel_chains, cores())
+        chains = _SETTINGS.chains
+        while chains > _FEWEST_CHAINS and chains * each > at_once * self._most_seconds:
+            chains //= 2
+        return replace(_SETTINGS, chains=chains)
 
     def _run(self, seed: int, radius: float | None, share: float = 1.0) -> NutsRun:
         seconds = share * self._most_seconds
         run = run_short_nuts(
             self._model.program("target"),
             self._model.data,
-            affordable(_SETTINGS, self._density, seconds),
+            affordable(self._settings, self._density, seconds),
             seed,
             inits=radius,
             most_seconds=seconds,
