@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +18,10 @@ from harness.diagnosis import Severity
 from harness.errors import DataError
 from harness.evidence import LogEvidence
 from harness.temper import tempered_model
+from harness.user.against_nuts import AgainstNuts
+from harness.user.compare import Population, compare
 from harness.user.sample import sample
-from harness.user.stuck import Stuck, about_stuck, seems_stuck, stuck_chains
+from harness.user.stuck import Stuck, about_stuck, seems_stuck, share_at_most, stuck_chains
 
 assert stanli is not None
 
@@ -79,6 +83,37 @@ def test_a_stuck_chain_has_at_most_what_its_mode_has(program: Path, below: float
         assert stuck is not None
         assert stuck.chains == (1,)
         assert np.log(stuck.share / exact) == pytest.approx(0.05, abs=0.4)
+
+
+@pytest.mark.parametrize("below", [-200.0, -10.0])
+def test_particles_have_at_most_what_their_mode_has(program: Path, below: float) -> None:
+    """As above, with a third of the independent draws."""
+    model = tempered_model(program, {"far": FAR, "below": below})
+    points = drawn("small", np.random.default_rng(53))
+    exact = min(float(np.exp(SMALL + below - LARGE)), 1.0)
+    share = share_at_most(model, points, LogEvidence(LARGE, 0.0))
+    assert np.log(share / exact) == pytest.approx(0.05, abs=0.5)
+    # Particles with a common ancestor are no further ones.
+    assert share == share_at_most(model, np.repeat(points, 4, axis=0), LogEvidence(LARGE, 0.0))
+    assert share_at_most(model, points[:5], LogEvidence(LARGE, 0.0)) == 1.0
+
+
+@pytest.mark.parametrize(("below", "counts"), [(-200.0, False), (-9.0, True)])
+def test_where_a_search_ended_counts_unless_hardly_any_probability_is_there(
+    program: Path, below: float, counts: bool
+) -> None:
+    model = tempered_model(program, {"far": FAR, "below": below})
+    steps: Any = SimpleNamespace(program=SimpleNamespace(model=model))
+    search = Population({"x": chains("small")["x"].reshape(8, 50, 3)}, np.zeros(8))
+    scouted: Any = SimpleNamespace(search=search, by_bridge=LogEvidence(LARGE, 0.01))
+    compared = compare(chains("large", "large"), search)
+    assert compared.missed_by_nuts is not None
+    left, said = AgainstNuts(steps).without_low(compared, scouted, None)
+    assert (left.missed_by_nuts is not None) == counts
+    assert [each.severity for each in said] == ([] if counts else [Severity.FINE])
+    # Without a bridge from NUTS's draws nothing tells how much there is.
+    scouted.by_bridge = None
+    assert AgainstNuts(steps).without_low(compared, scouted, None) == (compared, [])
 
 
 def test_what_may_belong_to_the_posterior_is_not_stuck(program: Path) -> None:

@@ -9,18 +9,32 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding
-from harness.errors import DataError
+from harness.errors import FAILURES, DataError
 from harness.evidence import LogEvidence
 from harness.fit import Fit
-from harness.user.compare import Comparison, Population, Region, compare, parameters_of
+from harness.user.compare import (
+    Comparison,
+    Population,
+    Region,
+    compare,
+    parameters_of,
+    unconstrained,
+)
 from harness.user.confirm import nuts_stays
 from harness.user.judge import missed_by_tempered
 from harness.user.mode_findings import right_by_masses
 from harness.user.modes import fewest_effective
+from harness.user.one_copy import InOneCopy, density_of
 from harness.user.result import UserFit
 from harness.user.scouted import Scouted
 from harness.user.steps import Steps
-from harness.user.stuck import about_stuck, stuck_chains
+from harness.user.stuck import (
+    NEGLIGIBLE_AT_MOST,
+    about_low,
+    about_stuck,
+    share_at_most,
+    stuck_chains,
+)
 
 
 class AgainstNuts:
@@ -83,6 +97,39 @@ class AgainstNuts:
         except DataError:  # a fit without one
             log_z = None
         return self.population(parameters_of(plain), as_population(fit), log_z, scouted)
+
+    def without_low(
+        self, compared: Comparison, scouted: Scouted, in_one_copy: InOneCopy | None
+    ) -> tuple[Comparison, list[Finding]]:
+        """Leave out a region that NUTS missed if hardly any probability can be there.
+
+        The search's particles may have ended in a mode far below those that NUTS is in, as where a
+        component of a mixture stands for two clusters.  How high the density is at them, and how
+        far they spread, tells what that mode has at most.
+
+        Parameters
+        ----------
+        compared
+            NUTS against the search.
+        scouted
+            What the pilots found.
+        in_one_copy
+            The copy of the posterior that NUTS's draws were spread from, if they were.
+        """
+        region, search, total = compared.missed_by_nuts, scouted.search, scouted.by_bridge
+        if region is None or search is None or total is None:
+            return compared, []
+        model = self._steps.program.model
+        held = region.holds(search.values)
+        inside = {name: each[held][:, None] for name, each in search.values.items()}
+        try:
+            points = unconstrained(inside, 2, density_of(model))[:, 0]
+            share = share_at_most(model, points, total, in_one_copy)
+        except FAILURES:  # it counts then
+            return compared, []
+        if share >= NEGLIGIBLE_AT_MOST:
+            return compared, []
+        return replace(compared, missed_by_nuts=None), [about_low(region, share)]
 
     def stays(self, region: Region | None, seen: Population) -> bool:
         """Whether NUTS stays in a region that it missed, if there is one, when it starts there."""

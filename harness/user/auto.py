@@ -58,6 +58,7 @@ from harness.user.mode_findings import (
 from harness.user.mode_tables import MODES_SHARE
 from harness.user.near import near_target
 from harness.user.nuts_again import improved
+from harness.user.one_copy import InOneCopy
 from harness.user.result import UserFit
 from harness.user.rounds import doubt, has_enough_draws, severities
 from harness.user.scout import scout_program
@@ -139,7 +140,7 @@ class _Auto:
             return UserFit(self._steps.finished(plain, [search_failed(str(error))]), "nuts")
         self._steps.modes.search = scouted.search
         self._steps.modes.by_bridge = scouted.by_bridge
-        judged = self._judged(draws, scouted)
+        judged = self._judged(draws, scouted, better.in_one_copy)
         if not judged.temper:
             result = self._steps.modes.added_to(
                 UserFit(self._with_plain(plain, scouted, judged), "nuts")
@@ -352,14 +353,17 @@ class _Auto:
                 seed=steps.seed,
             )
 
-    def _judged(self, draws: Mapping[str, FloatArray], scouted: Scouted) -> Judgement:
+    def _judged(
+        self, draws: Mapping[str, FloatArray], scouted: Scouted, in_one_copy: InOneCopy | None
+    ) -> Judgement:
         if scouted.search is None:
             return judge_alone(draws, scouted)
         log_z = scouted.by_search
         compared, stuck = self._against.population(draws, scouted.search, log_z, scouted)
+        compared, low = self._against.without_low(compared, scouted, in_one_copy)
         stays = self._against.stays(compared.missed_by_nuts, scouted.search)
         judged = judge(compared, scouted, nuts_stays=stays)
-        return judged.adding(*stuck)
+        return judged.adding(*stuck, *low)
 
     def _with_plain(
         self,

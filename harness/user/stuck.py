@@ -20,10 +20,10 @@ from harness.errors import FAILURES
 from harness.evidence import LogEvidence, effective_draws, log_mass_at_most
 from harness.model import Model
 from harness.modes.words import listed
-from harness.user.compare import largest_r_hat, unconstrained
-from harness.user.one_copy import density_of
+from harness.user.compare import Region, largest_r_hat, unconstrained
+from harness.user.one_copy import InOneCopy, density_of
 
-_NEGLIGIBLE = 1e-4
+NEGLIGIBLE_AT_MOST = 1e-4
 """Probability that a stuck chain's part of the posterior has at most.  The chain need not have seen
 all of that part, so it is less than what matters."""
 _DRAWS = 500
@@ -32,6 +32,8 @@ _ERRORS = 4.0
 """Standard errors by which log Z may be too high."""
 _FAR_BELOW = 0.01
 """Ratio of masses by which a chain is far below another."""
+_A_PARTICLE = 3.0
+"""Different particles of a population that are taken for one independent draw."""
 _RIDGE = 1e-9
 """Share of each variance that is added to it, in case all draws lie in a plane."""
 
@@ -158,10 +160,47 @@ def stuck_chains(
     if own is None:
         return None
     shares = shares_at_most(own.log_mass_at_most(), log_integral)
-    chains = np.flatnonzero(shares < _NEGLIGIBLE)
+    chains = np.flatnonzero(shares < NEGLIGIBLE_AT_MOST)
     if not chains.size:
         return None
     return Stuck(tuple(chains.tolist()), float(shares[chains].sum()))
+
+
+def share_at_most(
+    model: Model,
+    points: FloatArray,
+    log_integral: LogEvidence,
+    in_one_copy: InOneCopy | None = None,
+) -> float:
+    """Return the most that the part of a posterior where some particles are has of it.
+
+    Parameters
+    ----------
+    model
+        The tempered model.
+    points
+        Particles of a population that has arrived there, shape (n, D), some of which may be alike.
+    log_integral
+        Log of the integral of the program's density, by a method that need not have been there.
+    in_one_copy
+        The copy to which the particles are brought, if they may be in several.
+    """
+    total = log_integral
+    if in_one_copy is not None:
+        points, total = in_one_copy.brought(points), in_one_copy.part_of(total)
+    points = np.unique(points, axis=0)
+    most = log_mass_at_most(density_of(model).values(points), points, len(points) / _A_PARTICLE)
+    return float(shares_at_most(np.array([most]), total)[0])
+
+
+def about_low(region: Region, share: float) -> Finding:
+    """Say that a search ended where hardly any probability is."""
+    return Finding(
+        Severity.FINE,
+        f"Particles of the search ended at {region}, where the posterior has hardly any "
+        f"probability: at most {share:.1g}, by the height of the density there. That plain NUTS "
+        "has no draws there is no reason to doubt it.",
+    )
 
 
 def about_stuck(stuck: Stuck, chains: int) -> Finding:
