@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from harness.modes.permutations import Values, matching, shared_indices
 from harness.modes.symmetries import changed_points, leaves_density
 from harness.modes.target import Target
 
+_TRIED = 8
+"""Elements of a group that are tried, if several bring a peak about as near."""
 _AS_NEAR = 1.0
 """Difference of squared distances, in units of the entries' sizes, that peaks of one mode may have.
 """
@@ -93,9 +96,10 @@ def copy_by_group(
         return None
     as_near = np.flatnonzero(apart <= apart.min() + _AS_NEAR)
     as_near = as_near[as_near > 0]
-    element = int(as_near[group.numbers_changed[as_near].argmin()])
-    try:
-        made = target.unconstrain_draws(group.values(images[[element]]), lengths="one")[0]
-    except DataError:
-        return None
-    return Copy(made, otherwise=group.words(element))
+    fewest = as_near[np.argsort(group.numbers_changed[as_near], kind="stable")]
+    for element in fewest[:_TRIED].tolist():
+        with suppress(DataError):  # an image may lie outside of the support, or at its edge
+            made = target.unconstrain_draws(group.values(images[[element]]), lengths="one")[0]
+            if np.all(np.isfinite(made)):
+                return Copy(made, otherwise=group.words(element))
+    return None
