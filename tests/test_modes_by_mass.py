@@ -11,8 +11,12 @@ from test_modes import Plain, draws_of, mixture, table_of
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
-from harness.modes import Mode, ModeTable
+from harness.evidence import LogEvidence
+from harness.modes import Mode, ModeTable, Visits
 from harness.modes.by_mass import shares_by_mass
+from harness.modes.lacking import _that_hardly_count
+from harness.modes.limited import Limited
+from harness.modes.rows import Rows
 from harness.user.mode_findings import (
     missed_by_nuts,
     mode_findings,
@@ -164,3 +168,26 @@ def test_masses_decide_whether_a_stuck_chain_or_a_tempered_run_is_right() -> Non
     assert not right(replace(stuck, local=None), rest)
     assert not right(replace(stuck, probability=0.0), rest)
     assert not right_by_masses(None)
+
+
+@pytest.mark.parametrize(("below", "counts"), [(75.0, False), (15.0, True)])
+def test_places_with_few_points_each_are_weighed_together(below: float, counts: bool) -> None:
+    """Twelve low modes in 20 dimensions, with 30 particles of a search in each.
+
+    As many tell nothing of one place.  All of them together have 26 times the variance of one in
+    the 11 directions between them, so that the bound is about 5.5 log(26) = 18 nats higher.
+    """
+    rng = np.random.default_rng(16)
+    places = rng.normal(0, 2, size=(12, 20))
+    inside = [np.zeros((1, 20)), *(place + 0.4 * rng.normal(size=(30, 20)) for place in places)]
+    density = mixture(
+        np.exp([0.0, *[-below] * 12]), np.vstack([np.full(20, 20.0), places]), [0.4] * 13
+    )
+    target = Limited(Plain(density), np.inf)
+    points = np.concatenate(inside)
+    rows = Rows([Visits("search", points[None], np.zeros((1, len(points))))], 100, rng)
+    whole = LogEvidence(10 * np.log(2 * np.pi), 0.0)  # of the large mode, in these units
+    found = _that_hardly_count(dict(enumerate(places, 1)), inside, whole, rows, target)
+    assert set(found) == (set() if counts else set(range(1, 13)))
+    # The bound on all of them is one on each.
+    assert all(np.exp(-below) < share < 1e-4 for share in found.values())

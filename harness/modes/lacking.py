@@ -188,22 +188,34 @@ def _that_hardly_count(
     A chain that starts in a mode far below the others stays there, and it may look like no
     Gaussian.  Both the height of the density at points in it, with how far they spread, and the
     height and the curvature at its peak must tell that it hardly counts; or the peak alone must
-    tell it by far.
+    tell it by far.  If they cannot tell it of each mode, they may tell it of several together, of
+    which there are more points.
     """
     values = values_of(target)
-    found = {}
+    highest = {}
     for k, peak in peaks.items():
         local = local_gaussian(peak, target, scale=rows.scale)
-        if local is None:
-            continue
-        points = inside[k]
+        if local is not None:
+            highest[k] = local.log_mass
+
+    def at_most(points: FloatArray) -> float:
         worth = len(np.unique(points, axis=0)) / _A_DRAW
-        spread = log_mass_at_most(values(points), points, worth)
+        return log_mass_at_most(values(points), points, worth)
+
+    limit = whole.value + _HARDLY - _ERRORS * float(whole.mcse)
+    found = {}
+    for k, by_peak in highest.items():
+        spread = at_most(inside[k])
         if not np.isfinite(spread):
-            spread = local.log_mass + _BY_FAR + _BY_FAR_EACH * len(peak)
-        most = max(spread, local.log_mass) - whole.value
-        if most + _ERRORS * float(whole.mcse) < _HARDLY:
-            found[k] = float(np.exp(most))
+            spread = by_peak + _BY_FAR + _BY_FAR_EACH * inside[k].shape[1]
+        if max(spread, by_peak) < limit:
+            found[k] = float(np.exp(max(spread, by_peak) - whole.value))
+    left = [k for k in highest if k not in found]
+    if len(left) > 1:
+        all_peaks = float(np.logaddexp.reduce([highest[k] for k in left]))
+        most = max(at_most(np.concatenate([inside[k] for k in left])), all_peaks)
+        if most < limit:
+            found |= dict.fromkeys(left, float(np.exp(most - whole.value)))
     return found
 
 
