@@ -1,4 +1,4 @@
-"""The group of all orders of labels, of which there are too many to list: only its labels are.
+"""The group of all orders of labels, of which there may be too many to list.
 
 A mixture of ten components has 3,628,800 copies of each mode.  Which of them a draw is nearest to
 is an assignment problem, and a random one is a random order.
