@@ -18,10 +18,7 @@ from harness.samplers.rung_replicas import Explorer
 from harness.user.about_program import about_program
 from harness.user.against_nuts import AgainstNuts, as_population
 from harness.user.arbitrate import arbitrate
-from harness.user.compare import (
-    largest_r_hat,
-    parameters_of,
-)
+from harness.user.compare import largest_r_hat, parameters_of
 from harness.user.evidence import (
     PilotsEvidence,
     about_drifting_prior,
