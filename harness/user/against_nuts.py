@@ -85,10 +85,9 @@ class AgainstNuts:
         counts = [each for each in range(chains) if each not in stuck.chains]
         rest = {name: each[counts] for name, each in draws.items()}
         missed = compare(rest, other).missed_by_other if counts else None
-        said, self._said_stuck = self._said_stuck, True
-        return replace(compared, missed_by_other=missed), [] if said else [
-            about_stuck(stuck, chains)
-        ]
+        told = [] if self._said_stuck else [about_stuck(stuck, chains)]
+        self._said_stuck = True
+        return replace(compared, missed_by_other=missed), told
 
     def fit(self, plain: Fit, fit: Fit, scouted: Scouted) -> tuple[Comparison, list[Finding]]:
         """Compare NUTS's draws with those of a tempered fit, as :meth:`population` does."""
