@@ -101,8 +101,8 @@ def weigh_lacking(
         whole = masses.of_draws()
     if masses is not None and whole is not None:
         unknown = [k for k in doubtful if k not in by_peaks]
-        narrow = {k: peaks[k] for k in unknown if modes[k].closed}
-        hardly = _that_hardly_count(narrow, inside, whole, rows, target)
+        with_peaks = {k: peaks[k] for k in unknown if modes[k].closed}
+        hardly = _that_hardly_count(with_peaks, inside, whole, rows, target)
         rest = {k: inside[k] for k in doubtful if k not in hardly}
         alone = _by_themselves(rest, whole, masses, target)
     left = {
