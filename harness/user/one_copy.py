@@ -104,10 +104,11 @@ class InOneCopy:
         brought = points.reshape(-1, points.shape[-1]).copy()
         group = self.copy.group
         rows = group.rows(self.density.constrain(brought))
-        elsewhere = np.flatnonzero(~self.copy.holds(rows))
+        images = self.copy.brought(rows)
+        elsewhere = np.flatnonzero(np.any(images != rows, axis=1))
         if elsewhere.size:
-            images = group.values(self.copy.brought(rows[elsewhere]))
-            brought[elsewhere] = self._unconstrained(images, brought[elsewhere])
+            values = group.values(images[elsewhere])
+            brought[elsewhere] = self._unconstrained(values, brought[elsewhere])
         return brought.reshape(points.shape)
 
     def _unconstrained(self, values: Values, otherwise: FloatArray) -> FloatArray:
