@@ -201,7 +201,7 @@ def test_one_pilot_that_agrees_with_nuts_is_enough(
     # It is the first of the same pilots, and log Z is that of the same bridge.
     assert shorter.estimates["the prior"] == longer.estimates["the prior"][:1]
     assert shorter.by_bridge == longer.by_bridge
-    assert shorter.gradients < longer.gradients / 2
+    assert shorter.gradients < longer.gradients  # most are the bridge's
     found, _ = evidence_of(schools, shorter, nuts_is_sound=True)
     assert abs(found.value - schools_log_evidence()) < 4 * found.mcse < 0.1
 
@@ -399,8 +399,8 @@ def normal(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @pytest.mark.parametrize(
     ("milliseconds", "particles"),
-    # In 30 seconds a pilot of 512 particles takes 410,000 gradients.
-    [(0.01, 512), (0.07, 512), (0.08, 256), (0.14, 256), (0.16, 128), (1, 128)],
+    # In 30 seconds a pilot of 512 particles takes 205,000 gradients.
+    [(0.01, 512), (0.14, 512), (0.16, 256), (0.28, 256), (0.31, 128), (1, 128)],
 )
 def test_pilots_of_slow_densities_have_fewer_particles(
     monkeypatch: pytest.MonkeyPatch, milliseconds: float, particles: int
