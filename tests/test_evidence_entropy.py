@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness.arrays import FloatArray
-from harness.evidence import log_mass_at_most
+from harness.evidence import LogEvidence, log_mass_at_most, shares_at_most
 
 
 def gaussian_draws(rng: np.random.Generator, count: int, dimension: int) -> FloatArray:
@@ -104,3 +104,23 @@ def test_what_does_not_tell() -> None:
 def test_a_single_draw_tells_nothing(draws: int) -> None:
     """A mode may have one draw only, however many it is said to be worth."""
     assert log_mass_at_most(np.zeros(draws), np.zeros((draws, 3)), 100.0) == math.inf
+
+
+def test_a_third_of_the_different_particles_counts() -> None:
+    """Unless it is known what draws are worth; particles that are alike are one."""
+    rng = np.random.default_rng(8)
+    points = rng.normal(size=(300, 2))
+    log_gamma = -0.5 * np.square(points).sum(1)
+    twice = np.concatenate([points, points])
+    known = log_mass_at_most(log_gamma, points, worth=100)
+    assert log_mass_at_most(log_gamma, points) == known
+    again = log_mass_at_most(np.concatenate([log_gamma, log_gamma]), twice)
+    # The covariance of 600 points divides by 599, that of 300 by 299: in two dimensions log Z falls
+    # by the difference of the logs of 299/300 and 599/600.
+    assert again == pytest.approx(known + math.log((300 / 299) ** -1 * (600 / 599)), abs=1e-12)
+
+
+def test_shares_at_most_allow_for_four_errors_of_the_whole() -> None:
+    whole = LogEvidence(2.0, 0.25)
+    shares = shares_at_most(np.array([-3.0, 0.5, 1.5]), whole)
+    np.testing.assert_allclose(shares, [math.exp(-4), math.exp(-0.5), 1.0])

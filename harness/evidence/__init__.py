@@ -52,7 +52,7 @@ from harness.evidence.diagnostics import (
     slowest,
     z_scores,
 )
-from harness.evidence.entropy import log_mass_at_most
+from harness.evidence.entropy import NEGLIGIBLE_AT_MOST, log_mass_at_most, shares_at_most
 from harness.evidence.estimates import (
     Estimate,
     apart,
@@ -103,6 +103,7 @@ from harness.evidence.strata import (
 __all__ = [
     "LEVEL",
     "LOOKED_AT",
+    "NEGLIGIBLE_AT_MOST",
     "NORMALISED",
     "WHOLE_BASE",
     "AutocorrelationTime",
@@ -165,6 +166,7 @@ __all__ = [
     "reshuffled_spread",
     "round_trips",
     "rung_evidence",
+    "shares_at_most",
     "slowest",
     "standard_error",
     "strata_errors",

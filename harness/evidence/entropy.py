@@ -8,14 +8,24 @@ import numpy as np
 from scipy.special import digamma
 
 from harness.arrays import FloatArray
+from harness.evidence.evidence import LogEvidence
 
+NEGLIGIBLE_AT_MOST = 1e-4
+"""Probability below which a part of a posterior hardly counts, if that is what it has at most.  The
+draws need not have seen all of that part, so it is less than what matters."""
+_ERRORS = 4.0
+"""Standard errors by which log Z may be too high."""
+_A_DRAW = 3.0
+"""Different particles of a population that are taken for one independent draw."""
 _FEWEST = 20.0
 """Independent draws that tell a variance well enough."""
 _FOR_COVARIANCE = 2.0
 """Independent draws for each dimension, from which on a covariance counts, not only variances."""
 
 
-def log_mass_at_most(log_density: FloatArray, points: FloatArray, worth: float) -> float:
+def log_mass_at_most(
+    log_density: FloatArray, points: FloatArray, worth: float | None = None
+) -> float:
     """Return the most that a density integrates to where some draws of it are, as a log.
 
     With draws of p = gamma / Z, log Z is the mean of log gamma plus the entropy of p, and no
@@ -31,6 +41,8 @@ def log_mass_at_most(log_density: FloatArray, points: FloatArray, worth: float) 
         the bound is for that part.
     worth
         Number of independent draws that they are worth, in the coordinate that moves most slowly.
+        By default they are particles of a population, some of which may be alike or have moved
+        from one place, and a third of the different ones count.
 
     Returns
     -------
@@ -42,6 +54,8 @@ def log_mass_at_most(log_density: FloatArray, points: FloatArray, worth: float) 
     Cover, T. M. and Thomas, J. A. (2006). Elements of Information Theory, theorems 8.6.5 and
     17.9.2.
     """
+    if worth is None:
+        worth = len(np.unique(points, axis=0)) / _A_DRAW
     if len(points) < 2 or not worth >= _FEWEST or not np.all(np.isfinite(log_density)):
         return math.inf
     covariance: FloatArray = np.atleast_2d(np.cov(points, rowvar=False))
@@ -60,3 +74,18 @@ def log_mass_at_most(log_density: FloatArray, points: FloatArray, worth: float) 
     log_determinant = float(value) + too_low
     entropy = 0.5 * (dimension * math.log(2 * math.pi * math.e) + log_determinant)
     return float(np.mean(log_density)) + entropy
+
+
+def shares_at_most(log_mass: FloatArray, log_integral: LogEvidence) -> FloatArray:
+    """Return the probabilities that parts of a posterior have at most, by their masses at most.
+
+    Parameters
+    ----------
+    log_mass
+        Their logs, shape (n,).
+    log_integral
+        Log of what the density integrates to.
+    """
+    least = log_integral.value - _ERRORS * float(log_integral.mcse)
+    shares: FloatArray = np.exp(np.minimum(log_mass - least, 0.0))
+    return shares

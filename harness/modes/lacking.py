@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.arrays import FloatArray, values_of
-from harness.evidence import LogEvidence, log_mass_at_most
+from harness.evidence import NEGLIGIBLE_AT_MOST, LogEvidence, log_mass_at_most, shares_at_most
 from harness.modes.limited import Limited
 from harness.modes.local_mass import local_gaussian, mass_around, reach_of
 from harness.modes.regions import Region
@@ -26,11 +26,6 @@ _LARGE = 0.05
 """
 _LEAST_AROUND = 0.02
 """Share of the final draws that must be around a peak to tell what they stand for."""
-_HARDLY, _ERRORS = float(np.log(1e-4)), 4.0
-"""Log mass of a mode at most, relative to the final draws, with which it hardly counts, and
-standard errors of log Z that are allowed for."""
-_A_DRAW = 3.0
-"""Points in a mode that are taken for one independent draw."""
 _BY_FAR, _BY_FAR_EACH = 20.0, 3.0
 """Nats, and nats for each dimension, by which a mode may have more mass than its peak tells."""
 _MATTERS = float(np.log(1e-3))
@@ -199,23 +194,25 @@ def _that_hardly_count(
             highest[k] = local.log_mass
 
     def at_most(points: FloatArray) -> float:
-        worth = len(np.unique(points, axis=0)) / _A_DRAW
-        return log_mass_at_most(values(points), points, worth)
+        return log_mass_at_most(values(points), points)
 
-    limit = whole.value + _HARDLY - _ERRORS * float(whole.mcse)
+    def share_at_most(log_mass: float) -> float:
+        return float(shares_at_most(np.array([log_mass]), whole)[0])
+
     found = {}
     for k, by_peak in highest.items():
         spread = at_most(inside[k])
         if not np.isfinite(spread):
             spread = by_peak + _BY_FAR + _BY_FAR_EACH * inside[k].shape[1]
-        if max(spread, by_peak) < limit:
-            found[k] = float(np.exp(max(spread, by_peak) - whole.value))
+        share = share_at_most(max(spread, by_peak))
+        if share < NEGLIGIBLE_AT_MOST:
+            found[k] = share
     left = [k for k in highest if k not in found]
     if len(left) > 1:
         all_peaks = float(np.logaddexp.reduce([highest[k] for k in left]))
-        most = max(at_most(np.concatenate([inside[k] for k in left])), all_peaks)
-        if most < limit:
-            found |= dict.fromkeys(left, float(np.exp(most - whole.value)))
+        share = share_at_most(max(at_most(np.concatenate([inside[k] for k in left])), all_peaks))
+        if share < NEGLIGIBLE_AT_MOST:
+            found |= dict.fromkeys(left, share)
     return found
 
 

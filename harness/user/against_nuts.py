@@ -10,7 +10,7 @@ import numpy as np
 from harness.arrays import FloatArray
 from harness.diagnosis import Finding
 from harness.errors import FAILURES, DataError
-from harness.evidence import LogEvidence
+from harness.evidence import NEGLIGIBLE_AT_MOST, LogEvidence
 from harness.fit import Fit
 from harness.user.compare import (
     Comparison,
@@ -28,13 +28,7 @@ from harness.user.one_copy import InOneCopy, density_of
 from harness.user.result import UserFit
 from harness.user.scouted import Scouted
 from harness.user.steps import Steps
-from harness.user.stuck import (
-    NEGLIGIBLE_AT_MOST,
-    about_low,
-    about_stuck,
-    share_at_most,
-    stuck_chains,
-)
+from harness.user.stuck import about_low, about_stuck, share_at_most, stuck_chains
 
 
 class AgainstNuts:

@@ -14,7 +14,7 @@ from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.errors import FAILURES, one_line
-from harness.evidence import LogEvidence
+from harness.evidence import LogEvidence, shares_at_most
 from harness.modes.labels import copy_around
 from harness.modes.permutations import Values
 from harness.modes.symmetries import Symmetries
@@ -24,13 +24,7 @@ from harness.user.mode_alone import mass_by_bridge
 from harness.user.nuts_draws import NutsDraws, saying, seconds_of_nuts
 from harness.user.one_copy import density_of, flattened, shape_of
 from harness.user.steps import LEAST_SHARE, Steps
-from harness.user.stuck import (
-    ChainsOfNuts,
-    chains_of_nuts,
-    far_below,
-    in_words,
-    shares_at_most,
-)
+from harness.user.stuck import ChainsOfNuts, chains_of_nuts, far_below, in_words
 from harness.user.symmetrise import group_between
 
 _BRIDGE_SHARE = 0.1

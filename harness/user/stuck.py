@@ -17,23 +17,22 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.errors import FAILURES
-from harness.evidence import LogEvidence, effective_draws, log_mass_at_most
+from harness.evidence import (
+    NEGLIGIBLE_AT_MOST,
+    LogEvidence,
+    effective_draws,
+    log_mass_at_most,
+    shares_at_most,
+)
 from harness.model import Model
 from harness.modes.words import listed
 from harness.user.compare import Region, largest_r_hat, unconstrained
 from harness.user.one_copy import InOneCopy, density_of
 
-NEGLIGIBLE_AT_MOST = 1e-4
-"""Probability that a stuck chain's part of the posterior has at most.  The chain need not have seen
-all of that part, so it is less than what matters."""
 _DRAWS = 500
 """Draws of each chain that are looked at."""
-_ERRORS = 4.0
-"""Standard errors by which log Z may be too high."""
 _FAR_BELOW = 0.01
 """Ratio of masses by which a chain is far below another."""
-_A_PARTICLE = 3.0
-"""Different particles of a population that are taken for one independent draw."""
 _RIDGE = 1e-9
 """Share of each variance that is added to it, in case all draws lie in a plane."""
 
@@ -134,13 +133,6 @@ class Stuck(NamedTuple):
     share: float
 
 
-def shares_at_most(log_mass: FloatArray, log_integral: LogEvidence) -> FloatArray:
-    """Return the probabilities that parts of the posterior have at most, by their masses."""
-    least = log_integral.value - _ERRORS * float(log_integral.mcse)
-    shares: FloatArray = np.exp(np.minimum(log_mass - least, 0.0))
-    return shares
-
-
 def stuck_chains(
     model: Model, draws: Mapping[str, FloatArray], log_integral: LogEvidence
 ) -> Stuck | None:
@@ -189,7 +181,7 @@ def share_at_most(
     if in_one_copy is not None:
         points, total = in_one_copy.brought(points), in_one_copy.part_of(total)
     points = np.unique(points, axis=0)
-    most = log_mass_at_most(density_of(model).values(points), points, len(points) / _A_PARTICLE)
+    most = log_mass_at_most(density_of(model).values(points), points)
     return float(shares_at_most(np.array([most]), total)[0])
 
 
