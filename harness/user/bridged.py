@@ -56,12 +56,9 @@ blocks."""
 _MOST_DRAWS = 10_000
 """Draws of which a bridge in time is built at most: more would only take longer, because fitting
 its proposals takes longer than the densities of a fast program."""
-_QUICK = 0.1
-"""Seconds that a bridge from all draws may take without a try with fewer.  With many draws of the
-proposals it takes up to five times as long."""
 _FEW, _FEW_A_DIMENSION, _FEW_DRAWS = 0.15, 10, 1000
-"""Share of the draws that there is time for with which such a try begins at most, draws for each
-dimension that it begins with at least, and how many it usually needs."""
+"""Share of the draws that there is time for with which a bridge in time begins at most, draws for
+each dimension that it begins with at least, and how many it usually needs."""
 _RESHUFFLES, _BLOCKS = 10, 10
 """Reshuffled bridges, and blocks of each chain."""
 _RESHUFFLED_DRAWS = 1000
@@ -132,8 +129,7 @@ def bridged_in_time(
 ) -> Bridge:
     """Do as :func:`bridged` with as many of the draws as there is time for, roughly, and no more.
 
-    Nor does it use more than a precise estimate needs: where the density is slow, it tries with a
-    few first.
+    Nor does it use more than a precise estimate needs: it tries with a few first.
 
     Parameters
     ----------
@@ -149,12 +145,11 @@ def bridged_in_time(
     """
     counted, until = Counted(density), time.monotonic() + most_seconds
     chains, count, dimension = draws.shape
-    a_draw = seconds_a_point(counted.values, draws[0]) * _EVALUATIONS_A_DRAW
-    affordable = most_seconds / a_draw
+    affordable = most_seconds / (seconds_a_point(counted.values, draws[0]) * _EVALUATIONS_A_DRAW)
     thin = math.ceil(chains * count / min(affordable, _MOST_DRAWS))
     few = max(min(_FEW * affordable, _FEW_DRAWS), _FEW_A_DIMENSION * dimension, 2 * FEWEST_DRAWS)
     thin_first = int(chains * count / few)
-    if chains * count / thin * a_draw > _QUICK and thin_first >= 2 * thin:
+    if thin_first >= 2 * thin:
         with suppress(DataError, SamplingError):
             first = bridged(
                 *(counted, draws[:, ::thin_first]),
