@@ -37,3 +37,19 @@ def test_the_mean_of_weights_where_they_are_alike() -> None:
     assert log_mean_of_populations(lost) == log_mean_weight(lost)
     few = np.array([0.0, -5.0, 3.0])
     assert log_mean_of_populations(few) == log_mean_weight(few)
+
+
+def test_populations_that_are_stuck_tell_that_the_mean_is_not_known() -> None:
+    """As of a prior whose neck is infinitely narrow: log Z is -51, and not 7,000 with an error."""
+    stuck = np.array([-55.0, -59.7, -380.0, -51.2, -52.0, -310.0, -53.3, -190.0])
+    found = log_mean_of_populations(stuck)
+    assert found.value == log_mean_weight(stuck).value
+    assert found.mcse == pytest.approx(4 * stuck.std(ddof=1))
+
+
+def test_the_error_grows_as_populations_move_apart() -> None:
+    """Also where another rule begins to hold."""
+    unit = np.linspace(-1, 1, 8)
+    unit /= unit.std(ddof=1)
+    errors = [log_mean_of_populations(spread * unit).mcse for spread in np.linspace(0.5, 12, 200)]
+    assert np.all(np.diff(errors) > 0)

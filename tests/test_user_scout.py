@@ -414,6 +414,21 @@ def test_pilots_of_slow_densities_have_fewer_particles(
         assert abs(each.value - np.log(2 * np.pi)) < 4 * each.mcse < 1
 
 
+def test_a_pilot_whose_populations_are_stuck_has_its_own_weight() -> None:
+    """Its log Z may be by how far they spread, which weighs nothing beside another pilot."""
+    bases = [gaussian_base(np.zeros(2), width * np.eye(2)) for width in (4.0, 9.0)]
+    sound = run_leg(normal, bases, origin="two Gaussians", most_seconds=60, seed=5)
+    each = len(sound.log_weight) // 2
+    for pilot, weights in zip(sound.pilots, sound.log_weight.reshape(2, each), strict=True):
+        mean = np.logaddexp.reduce(weights) - np.log(each)
+        assert mean == pytest.approx(pilot.log_evidence.value, abs=1e-9)
+    first, second = sound.pilots
+    stuck = replace(second, log_evidence=LogEvidence(7168.0, 4616.0))
+    np.testing.assert_array_equal(
+        replace(sound, pilots=(first, stuck)).log_weight, sound.log_weight
+    )
+
+
 @pytest.mark.parametrize(
     ("took", "limits"), [(20.0, [(30.0, 60.0), (30.0, 40.0)]), (35.0, [(30.0, 60.0)])]
 )

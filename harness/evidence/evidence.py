@@ -14,9 +14,12 @@ from harness.errors import DataError
 from harness.evidence.conditionals import LogG, log_path_weight
 from harness.evidence.estimates import Estimate, standard_error
 
-_FEWEST_POPULATIONS, _MOST_SPREAD = 4, 1.0
-"""Populations that tell how widely the logs of their weights spread, and standard deviation of
-these, in nats, above which they are taken for normal."""
+_FEWEST_POPULATIONS, _MOST_SPREAD, _MOST_NORMAL = 4, 1.0, 6.0
+"""Populations that tell how widely the logs of their weights spread, standard deviation of these,
+in nats, above which they are taken for normal, and above which not even that."""
+_STUCK = 4.0
+"""Error of the log of their mean then, in their standard deviations: with six nats, that of normal
+logs and the difference between both estimates together."""
 # The fewest draws of a stepping stone, and the largest number of stones.
 _DRAWS_A_STONE, _MOST_STONES = 50, 20
 ROUNDING = 1e-9
@@ -75,7 +78,9 @@ def log_mean_of_populations(log_weight: npt.ArrayLike) -> LogEvidence:
     Where the logs spread by more than a nat, the mean is that of the largest of them, far below the
     truth as a rule, and the delta method's error cannot exceed 1.  There the logs are taken for
     normal, as they are in the limit, so that the log of the mean is their mean plus half their
-    variance.
+    variance.  Logs that spread by many nats are no sum of many small errors: populations are stuck
+    in different places.  Then the log of the mean is all that is known, and its error is a multiple
+    of their standard deviation.
 
     Parameters
     ----------
@@ -98,6 +103,8 @@ def log_mean_of_populations(log_weight: npt.ArrayLike) -> LogEvidence:
     # As wide as the t distribution that a mean has whose variance few populations tell.
     few = (count - 1) / (count - 3)
     error = np.sqrt(few * (variance / count + variance**2 / (2 * (count - 1))))
+    if variance > _MOST_NORMAL**2:
+        return LogEvidence(plain.value, _STUCK * math.sqrt(variance))
     return LogEvidence(float(log_w.mean()) + variance / 2, float(error))
 
 

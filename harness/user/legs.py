@@ -96,11 +96,15 @@ class Leg:
 
 
 def _offset(found: Pilot) -> float:
-    """What a pilot's population weights are short of on the scale of log Z."""
+    """What a pilot's population weights are short of on the scale of log Z.
+
+    That is their own mean's: if they spread so far that log Z is by how they spread, it says
+    nothing about the weight that the particles of this pilot have beside another's.
+    """
     mean = np.logaddexp.reduce(found.population_log_weight) - np.log(
         len(found.population_log_weight)
     )
-    return found.log_evidence.value - float(mean)
+    return found.base.log_zeta - float(mean)
 
 
 def run_leg(
