@@ -39,8 +39,7 @@ from harness.user.bridges import Bridged, Bridges, Proposal, disagreements
 _USUAL: tuple[Proposal, ...] = ("gaussian", "warp3", "mixture")
 _ELSE: tuple[Proposal, ...] = ("copula",)
 _PRECISE = 0.02
-"""Standard error in nats, of a bridge without problems, that is small enough: no copula and no more
-draws are tried."""
+"""Standard error in nats, of a bridge without problems, with which no copula is tried."""
 
 FEWEST_DRAWS = 100
 """Draws in each half below which nothing is estimated."""
@@ -59,6 +58,8 @@ its proposals takes longer than the densities of a fast program."""
 _FEW, _FEW_A_DIMENSION, _FEW_DRAWS = 0.15, 10, 1000
 """Share of the draws that there is time for with which a bridge in time begins at most, draws for
 each dimension that it begins with at least, and how many it usually needs."""
+_FEW_PRECISE = 0.01
+"""Standard error in nats with which these few are enough."""
 _RESHUFFLES, _BLOCKS = 10, 10
 """Reshuffled bridges, and blocks of each chain."""
 _RESHUFFLED_DRAWS = 1000
@@ -157,7 +158,7 @@ def bridged_in_time(
                 seed=seed,
                 draws_alone=draws_alone,
             )
-            if first.sound and first.log_evidence.mcse <= _PRECISE:
+            if first.sound and first.log_evidence.mcse <= _FEW_PRECISE:
                 return Bridge(first, counted.gradients)
     left = max(until - time.monotonic(), 0.0)
     made = bridged(counted, draws[:, ::thin], most_seconds=left, seed=seed, draws_alone=draws_alone)
