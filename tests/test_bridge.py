@@ -259,11 +259,11 @@ def skewed(x: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @pytest.mark.parametrize(
     ("milliseconds", "precise", "most"),
-    # Of 8,000 draws a fast density uses all.  At 1 ms there is time for 750 in 12 s, of which 112
-    # would be too few to begin with, so that it begins with 200.
-    [(1e-4, 0.02, 8000), (1.0, 0.1, 228), (1.0, 1e-6, 728)],
+    # Of 8,000 draws a fast density takes 1,000 or all.  At 1 ms there is time for 750 in 12 s, of
+    # which 112 would be too few to begin with, so that it begins with 200.
+    [(1e-4, 0.1, 1000), (1e-4, 1e-6, 8000), (1.0, 0.1, 228), (1.0, 1e-6, 728)],
 )
-def test_a_bridge_in_time_begins_with_few_draws_of_a_slow_density(
+def test_a_bridge_in_time_begins_with_few_draws(
     monkeypatch: pytest.MonkeyPatch, milliseconds: float, precise: float, most: int
 ) -> None:
     sizes = []
@@ -274,7 +274,7 @@ def test_a_bridge_in_time_begins_with_few_draws_of_a_slow_density(
 
     without_patch = bridged_module.bridged
     monkeypatch.setattr(bridged_module, "bridged", bridged)
-    monkeypatch.setattr(bridged_module, "_PRECISE", precise)
+    monkeypatch.setattr(bridged_module, "_FEW_PRECISE", precise)
     monkeypatch.setattr(bridged_module, "seconds_a_point", lambda *_: 1e-3 * milliseconds)
     draws = np.log(np.random.default_rng(1).gamma(9.0, size=(4, 2000, 3)))
     found = bridged_in_time(skewed, draws, most_seconds=12, seed=1)

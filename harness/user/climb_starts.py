@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
@@ -124,23 +125,39 @@ def _equal(rng: np.random.Generator, density: BatchedDensity, points: FloatArray
     Parameters whose constraint forbids equal elements stay as they are, and points far out where
     rounding takes a parameter out of its support are left out.
     """
-    found = []
-    for start in points:
-        try:
-            own = {name: value[0] for name, value in density.constrain(start[None]).items()}
-        except HarnessError:
+    values = density.constrain(points, rejected="nan")
+    point, known = _all_unconstrained(density, values)
+    values = {name: each[known] for name, each in values.items()}
+    point = point[known]
+    for name, each in values.items():
+        size = each[0].size if len(each) else 0
+        if size < 2:
             continue
-        point = _unconstrained(density, own)
-        for name, value in own.items():
-            if point is None or value.size < 2:
-                continue
-            changed = own | {name: np.full(value.shape, rng.choice(value.ravel()))}
-            moved = _unconstrained(density, changed)
-            if moved is not None:
-                own, point = changed, moved
-        if point is not None:
-            found.append(point)
-    return np.array(found) if found else np.empty((0, density.dimension))
+        flat = each.reshape(len(each), -1)
+        chosen = flat[np.arange(len(flat)), rng.integers(size, size=len(flat))]
+        equal = np.repeat(chosen, size).reshape(each.shape)
+        moved, allowed = _all_unconstrained(density, values | {name: equal})
+        point[allowed], each[allowed] = moved[allowed], equal[allowed]
+    return point
+
+
+def _all_unconstrained(
+    density: BatchedDensity, values: Mapping[str, FloatArray]
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return the points (n, D) of n draws, and which of them are within the support.
+
+    Their lengths are one, where a unit vector does not tell them.
+    """
+    try:
+        points = density.unconstrain_draws(values, lengths="one")
+    except HarnessError:  # of a single draw: all others need not be outside
+        points = np.full((len(next(iter(values.values()))), density.dimension), np.nan)
+        for row, point in enumerate(points):
+            found = _unconstrained(density, {name: each[row] for name, each in values.items()})
+            if found is not None:
+                point[:] = found
+    within: npt.NDArray[np.bool_] = np.all(np.isfinite(points), axis=1)
+    return points, within
 
 
 def _unconstrained(density: BatchedDensity, values: Mapping[str, FloatArray]) -> FloatArray | None:
