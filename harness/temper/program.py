@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.engine.cores import cores
 from harness.engine.stanc import Stanc
 from harness.engine.toolchain import require_stanc
 from harness.errors import DataError
@@ -207,21 +209,31 @@ def _temper_each(
     if what == "all":
         _refuse_jacobians(syntax)
     known = declared(syntax)
-    programs = []
-    for method in methods:
-        if method == "prior":
-            written = write_prior(syntax, classification)
-        else:
-            written = write_program(syntax, classification, method, what)
+    written_by = {
+        method: write_prior(syntax, classification)
+        if method == "prior"
+        else write_program(syntax, classification, method, what)
+        for method in methods
+    }
+
+    def text_of(method: Variant) -> str:
         header = (
             f"// {_TITLES[method]} of {path.name} ({what} tempered), written by\n"
             f"//   harness temper {path.name} --method {method} --temper {what}\n"
             f"// from the program whose text, its includes written out, has the SHA-256\n"
             f"// {syntax.digest}\n"
         )
+        part = method == "prior"
+        return _with_own_layout(stanc, syntax, header, written_by[method], part=part)
+
+    # stanc takes nearly all of the time, and each of its runs is a process.
+    with ThreadPoolExecutor(cores()) as pool:
+        texts = list(pool.map(text_of, written_by))
+    programs = []
+    for (method, written), text in zip(written_by.items(), texts, strict=True):
         programs.append(
             TemperedProgram(
-                text=_with_own_layout(stanc, syntax, header, written, part=method == "prior"),
+                text=text,
                 statements=classification.statements,
                 source=path,
                 method=method,
