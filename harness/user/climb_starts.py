@@ -13,6 +13,7 @@ from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import HarnessError
 from harness.model import Model
+from harness.user.one_copy import unconstrained_or
 from harness.user.prior import PRIOR
 from harness.user.simulated import simulated_prior
 
@@ -144,29 +145,11 @@ def _equal(rng: np.random.Generator, density: BatchedDensity, points: FloatArray
 def _all_unconstrained(
     density: BatchedDensity, values: Mapping[str, FloatArray]
 ) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return the points (n, D) of n draws, and which of them are within the support.
-
-    Their lengths are one, where a unit vector does not tell them.
-    """
-    try:
-        points = density.unconstrain_draws(values, lengths="one")
-    except HarnessError:  # of a single draw: all others need not be outside
-        points = np.full((len(next(iter(values.values()))), density.dimension), np.nan)
-        for row, point in enumerate(points):
-            found = _unconstrained(density, {name: each[row] for name, each in values.items()})
-            if found is not None:
-                point[:] = found
+    """Return the points (n, D) of n draws, and which of them are within the support."""
+    nowhere = np.full((len(next(iter(values.values()))), density.dimension), np.nan)
+    points = unconstrained_or(density, values, nowhere)
     within: npt.NDArray[np.bool_] = np.all(np.isfinite(points), axis=1)
     return points, within
-
-
-def _unconstrained(density: BatchedDensity, values: Mapping[str, FloatArray]) -> FloatArray | None:
-    """Return the point of a draw; None if it lies outside the support, or at its edge."""
-    try:
-        point = density.unconstrain(values)
-    except HarnessError:
-        return None
-    return point if np.all(np.isfinite(point)) else None
 
 
 def _permuted(
@@ -178,7 +161,7 @@ def _permuted(
     """
     lengths = {value.shape[2] for value in draws.values() if value.ndim > 2 and value.shape[2] > 1}
     chains, count = next(iter(draws.values())).shape[:2]
-    points = []
+    made: list[dict[str, FloatArray]] = []
     for length in sorted(lengths):
         for _ in range(_PERMUTED):
             order = rng.permutation(length)
@@ -191,7 +174,9 @@ def _permuted(
                 else value[chain, draw]
                 for name, value in draws.items()
             }
-            point = _unconstrained(density, changed)
-            if point is not None:  # otherwise a constraint forbids this order
-                points.append(point)
-    return np.array(points) if points else np.empty((0, density.dimension))
+            made.append(changed)
+    if not made:
+        return np.empty((0, density.dimension))
+    values = {name: np.stack([each[name] for each in made]) for name in draws}
+    points, allowed = _all_unconstrained(density, values)
+    return points[allowed]  # a constraint may forbid an order

@@ -108,22 +108,31 @@ class InOneCopy:
         elsewhere = np.flatnonzero(np.any(images != rows, axis=1))
         if elsewhere.size:
             values = group.values(images[elsewhere])
-            brought[elsewhere] = self._unconstrained(values, brought[elsewhere])
+            brought[elsewhere] = unconstrained_or(self.density, values, brought[elsewhere])
         return brought.reshape(points.shape)
 
-    def _unconstrained(self, values: Values, otherwise: FloatArray) -> FloatArray:
-        """Return the points of draws (n, ...) by parameter; others (n, D) where there are none."""
-        try:
-            found = self.density.unconstrain_draws(values, lengths="one")
-        except HarnessError:
-            if len(otherwise) == 1:
-                return otherwise
-            each = [
-                self._unconstrained({name: v[k : k + 1] for name, v in values.items()}, point[None])
-                for k, point in enumerate(otherwise)
-            ]
-            return np.concatenate(each)
-        return np.where(np.all(np.isfinite(found), axis=1)[:, None], found, otherwise)
+
+def unconstrained_or(
+    density: BatchedDensity, values: Mapping[str, FloatArray], otherwise: FloatArray
+) -> FloatArray:
+    """Return the points of draws (n, ...) by parameter; others (n, D) where there are none.
+
+    There is none for a draw outside the support, or at its edge.  The vectors behind unit vectors
+    have the length one.
+    """
+    try:
+        found = density.unconstrain_draws(values, lengths="one")
+    except HarnessError:
+        if len(otherwise) == 1:
+            return otherwise
+        each = [
+            unconstrained_or(
+                density, {name: v[k : k + 1] for name, v in values.items()}, point[None]
+            )
+            for k, point in enumerate(otherwise)
+        ]
+        return np.concatenate(each)
+    return np.where(np.all(np.isfinite(found), axis=1)[:, None], found, otherwise)
 
 
 def brought_to_one_copy(model: Model, fit: Fit, group: AnyGroup) -> InOneCopy | None:
