@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import digamma
 
 from harness.arrays import FloatArray
@@ -76,16 +77,16 @@ def log_mass_at_most(
     return float(np.mean(log_density)) + entropy
 
 
-def shares_at_most(log_mass: FloatArray, log_integral: LogEvidence) -> FloatArray:
+def shares_at_most(log_mass: npt.ArrayLike, log_integral: LogEvidence) -> FloatArray:
     """Return the probabilities that parts of a posterior have at most, by their masses at most.
 
     Parameters
     ----------
     log_mass
-        Their logs, shape (n,).
+        Their logs, shape (n,), or one of them.
     log_integral
         Log of what the density integrates to.
     """
     least = log_integral.value - _ERRORS * float(log_integral.mcse)
-    shares: FloatArray = np.exp(np.minimum(log_mass - least, 0.0))
+    shares: FloatArray = np.exp(np.minimum(np.asarray(log_mass) - least, 0.0))
     return shares

@@ -99,12 +99,12 @@ def log_mean_of_populations(log_weight: npt.ArrayLike) -> LogEvidence:
     variance = float(log_w.var(ddof=1))
     if variance <= _MOST_SPREAD**2:
         return plain
+    if variance > _MOST_NORMAL**2:
+        return LogEvidence(plain.value, _STUCK * math.sqrt(variance))
     count = log_w.size
     # As wide as the t distribution that a mean has whose variance few populations tell.
     few = (count - 1) / (count - 3)
     error = np.sqrt(few * (variance / count + variance**2 / (2 * (count - 1))))
-    if variance > _MOST_NORMAL**2:
-        return LogEvidence(plain.value, _STUCK * math.sqrt(variance))
     return LogEvidence(float(log_w.mean()) + variance / 2, float(error))
 
 

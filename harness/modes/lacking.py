@@ -196,21 +196,19 @@ def _that_hardly_count(
     def at_most(points: FloatArray) -> float:
         return log_mass_at_most(values(points), points)
 
-    def share_at_most(log_mass: float) -> float:
-        return float(shares_at_most(np.array([log_mass]), whole)[0])
-
     found = {}
     for k, by_peak in highest.items():
         spread = at_most(inside[k])
         if not np.isfinite(spread):
             spread = by_peak + _BY_FAR + _BY_FAR_EACH * inside[k].shape[1]
-        share = share_at_most(max(spread, by_peak))
+        share = float(shares_at_most(max(spread, by_peak), whole))
         if share < NEGLIGIBLE_AT_MOST:
             found[k] = share
     left = [k for k in highest if k not in found]
     if len(left) > 1:
         all_peaks = float(np.logaddexp.reduce([highest[k] for k in left]))
-        share = share_at_most(max(at_most(np.concatenate([inside[k] for k in left])), all_peaks))
+        together = at_most(np.concatenate([inside[k] for k in left]))
+        share = float(shares_at_most(max(together, all_peaks), whole))
         if share < NEGLIGIBLE_AT_MOST:
             found |= dict.fromkeys(left, share)
     return found

@@ -209,14 +209,15 @@ def _temper_each(
     if what == "all":
         _refuse_jacobians(syntax)
     known = declared(syntax)
-    written_by = {
-        method: write_prior(syntax, classification)
+    methods = list(methods)
+    each_written = [
+        write_prior(syntax, classification)
         if method == "prior"
         else write_program(syntax, classification, method, what)
         for method in methods
-    }
+    ]
 
-    def text_of(method: Variant) -> str:
+    def text_of(method: Variant, written: Written) -> str:
         header = (
             f"// {_TITLES[method]} of {path.name} ({what} tempered), written by\n"
             f"//   harness temper {path.name} --method {method} --temper {what}\n"
@@ -224,13 +225,13 @@ def _temper_each(
             f"// {syntax.digest}\n"
         )
         part = method == "prior"
-        return _with_own_layout(stanc, syntax, header, written_by[method], part=part)
+        return _with_own_layout(stanc, syntax, header, written, part=part)
 
     # stanc takes nearly all of the time, and each of its runs is a process.
     with ThreadPoolExecutor(cores()) as pool:
-        texts = list(pool.map(text_of, written_by))
+        texts = list(pool.map(text_of, methods, each_written))
     programs = []
-    for (method, written), text in zip(written_by.items(), texts, strict=True):
+    for method, written, text in zip(methods, each_written, texts, strict=True):
         programs.append(
             TemperedProgram(
                 text=text,

@@ -17,7 +17,7 @@ import numpy as np
 from harness.arrays import FloatArray, LogDensity
 from harness.engine.timed import seconds_a_point
 from harness.errors import DataError, SamplingError
-from harness.evidence import LogEvidence
+from harness.evidence import LogEvidence, log_mean_weight
 from harness.path import GaussianBase, Pilot, PilotSettings, gaussian_base, pilot_of_density
 from harness.path.pilot import fewest_particles
 from harness.seeds import derived_seeds
@@ -101,10 +101,7 @@ def _offset(found: Pilot) -> float:
     That is their own mean's: if they spread so far that log Z is by how they spread, it says
     nothing about the weight that the particles of this pilot have beside another's.
     """
-    mean = np.logaddexp.reduce(found.population_log_weight) - np.log(
-        len(found.population_log_weight)
-    )
-    return found.base.log_zeta - float(mean)
+    return found.base.log_zeta - log_mean_weight(found.population_log_weight).value
 
 
 def run_leg(

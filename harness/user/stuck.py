@@ -182,7 +182,7 @@ def share_at_most(
         points, total = in_one_copy.brought(points), in_one_copy.part_of(total)
     points = np.unique(points, axis=0)
     most = log_mass_at_most(density_of(model).values(points), points)
-    return float(shares_at_most(np.array([most]), total)[0])
+    return float(shares_at_most(most, total))
 
 
 def about_low(region: Region, share: float) -> Finding:
