@@ -364,6 +364,25 @@ def test_a_search_that_loses_a_part_casts_no_doubt_on_nuts(
     assert not any("is too rough" in each.sentence for each in findings)
 
 
+@pytest.mark.parametrize(("near", "told"), [(-1.7, True), (-0.5, True), (-1.2, False)])
+def test_a_path_from_draws_of_nuts_and_a_bridge_that_disagree_are_told(
+    schools: Model, draws: Mapping[str, FloatArray], near: float, told: bool
+) -> None:
+    scouted = scout_program(schools, draws=draws, divergent=False, seed=3)
+    made = replace(
+        scouted,
+        estimates={NEAR: (LogEvidence(near, 0.02),), BRIDGE: (LogEvidence(-1.0, 0.003),)},
+        constant=LogEvidence(0.0, 0.0),
+        failures={"search": NO_TIME},
+    )
+    found, findings = pilots_evidence(schools, made, **SOUND)
+    said = [each for each in findings if "from draws of NUTS disagree" in each.sentence]
+    assert [each.severity for each in said] == [Severity.WARNING] * told
+    assert found is not None
+    # Each of the two is within three errors.
+    assert all(abs(each - found.value) < 3 * found.mcse for each in (near, -1.0))
+
+
 @pytest.mark.parametrize(("search", "rough"), [(-1.6, True), (-0.9, False), (-0.4, False)])
 def test_a_bridge_from_divergent_runs_is_what_log_z_is_at_least(
     schools: Model, draws: Mapping[str, FloatArray], search: float, rough: bool

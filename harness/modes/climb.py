@@ -92,19 +92,16 @@ class _Curvature:
         """Return the step to the top of a quadratic model of each climb's surroundings."""
         along = slope.copy()
         shares = []
-        for step, bend, inverse in zip(
-            self._steps[::-1], self._bends[::-1], self._inverse[::-1], strict=True
-        ):
-            share = inverse[rows] * np.einsum("ij,ij->i", step[rows], along)
-            along -= share[:, None] * bend[rows]
+        steps, bends = self._steps[:, rows], self._bends[:, rows]
+        inverses, first = self._inverse[:, rows], self._first[rows]
+        for step, bend, inverse in zip(steps[::-1], bends[::-1], inverses[::-1], strict=True):
+            share = inverse * np.einsum("ij,ij->i", step, along)
+            along -= share[:, None] * bend
             shares.append(share)
-        first = self._first[rows]
         along *= np.where(first > 0, first, 1.0)[:, None]
-        for step, bend, inverse, share in zip(
-            self._steps, self._bends, self._inverse, shares[::-1], strict=True
-        ):
-            back = inverse[rows] * np.einsum("ij,ij->i", bend[rows], along)
-            along += (share - back)[:, None] * step[rows]
+        for step, bend, inverse, share in zip(steps, bends, inverses, shares[::-1], strict=True):
+            back = inverse * np.einsum("ij,ij->i", bend, along)
+            along += (share - back)[:, None] * step
         return along
 
 

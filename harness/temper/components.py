@@ -19,7 +19,7 @@ from harness.engine.stanc import Stanc
 from harness.engine.toolchain import require_stanc
 from harness.temper.faults import faults_named
 from harness.temper.sums import terms
-from harness.temper.syntax import BLOCKS, WORDS, read_syntax
+from harness.temper.syntax import BLOCKS, WORDS, read_blocks
 from harness.temper.text import StanText
 from harness.temper.tree import (
     Node,
@@ -65,7 +65,7 @@ def component_programs(path: Path) -> Iterator[str]:
         If a fault of ours keeps it from being rewritten.
     """
     with faults_named(path):
-        blocks = read_syntax(path, Stanc(require_stanc())).blocks
+        blocks = read_blocks(path, Stanc(require_stanc()))
         first = _OneTerm(())
         first.program(blocks)
         for chosen in _combinations(first.terms):

@@ -18,7 +18,7 @@ from harness.folders import folder_of_programs
 from harness.model import Model, OwnBase
 from harness.temper.classify import What
 from harness.temper.edited import UNEDITED, read_edited, refuse_other_variables
-from harness.temper.program import TemperedProgram, self_contained, temper_each
+from harness.temper.program import TemperedProgram, temper_each
 from harness.temper.simulate import LOG_PRIOR, LOG_SIMULATED
 from harness.temper.templates import Variant
 
@@ -160,7 +160,7 @@ def written_forms(
     written = temper_each(path, variants, what=what, include_paths=folders, data=data)
     programs = dict(zip(variants, written, strict=True))
     texts: dict[str, str] = {variant: each.text for variant, each in programs.items()}
-    texts["original"] = self_contained(path, include_paths=folders)
+    texts["original"] = written[0].original
     simulation = programs["prior"].simulation
     if simulation is not None:
         texts[PRIOR_SIMULATION] = simulation.text

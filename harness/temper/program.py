@@ -72,6 +72,8 @@ class TemperedProgram:
         Which statements of the original are tempered and which not, in the program's order.
     source
         The original program.
+    original
+        Its text, with its includes written out.
     method, what
         How it is tempered, and what is tempered.
     names
@@ -96,7 +98,7 @@ class TemperedProgram:
     coordinates
         Base coordinates of its parameters, for Gaussian bases.
     digest
-        SHA-256 of the original with its includes written out.
+        SHA-256 of that text.
     questions
         What the text leaves open about the prior and the likelihood, if only the latter is
         tempered, and how to settle it.
@@ -108,6 +110,7 @@ class TemperedProgram:
     text: str
     statements: tuple[Statement, ...]
     source: Path
+    original: str = field(repr=False)
     method: Variant
     what: What
     names: Mapping[str, str] = field(repr=False)
@@ -237,6 +240,7 @@ def _temper_each(
                 text=text,
                 statements=classification.statements,
                 source=path,
+                original=syntax.source.text,
                 method=method,
                 what=what,
                 names=written.names,

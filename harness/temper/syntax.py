@@ -121,13 +121,13 @@ def written_out(path: Path, stanc: Stanc) -> tuple[Source, dict[Path, list[str]]
         each: each.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
         for each in (path, *included)
     }
-    lexed = stanc.run(path, "--debug-lex").splitlines()
+    lexed = stanc.run(path, "--debug-lex").splitlines() if included else []
     opened = [Path(row.removeprefix(_OPENED)) for row in lexed if row.startswith(_OPENED)]
     return read_source(path, files, opened), files
 
 
-def read_syntax(path: Path, stanc: Stanc) -> Syntax:
-    """Read a program's structure.
+def read_blocks(path: Path, stanc: Stanc) -> dict[str, tuple[Node, ...]]:
+    """Return the statements of each of :data:`BLOCKS` of a program, in their order.
 
     Raises
     ------
@@ -139,6 +139,18 @@ def read_syntax(path: Path, stanc: Stanc) -> Syntax:
     for name in BLOCKS:
         block = items(value_of(tree, f"{name}block"))
         blocks[name] = items(value_of(block[0], "stmts")) if block else ()
+    return blocks
+
+
+def read_syntax(path: Path, stanc: Stanc) -> Syntax:
+    """Read a program's structure.
+
+    Raises
+    ------
+    CompileError
+        If the program is not valid Stan.
+    """
+    blocks = read_blocks(path, stanc)
     source, files = written_out(path, stanc)
     outlines = _outlines(source)
     reader = _Places(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from harness.user.neighbourhood import Neighbourhood
 from harness.user.one_copy import InOneCopy
 from harness.user.peaked_lengths import PeakedLengths
 
-_FIRST_BATCH, _BATCH = 32, 256
+_FIRST_BATCH, _BATCH = 32, 512
 """Climbs that are made at once: few at first, to see how long the density takes on their way."""
 _GRADIENTS = 60_000
 """Evaluations after which no further batch of climbs begins where one mode is known."""
@@ -129,6 +130,9 @@ class Climbs:
             size = int(min(_BATCH, left / (_LONG * self._seconds_each)))
             if size < 1:
                 break
+            if made and not several:  # as many as the evaluations that are left are likely to do for
+                taken = self.gradients - before
+                size = min(size, math.ceil(made * (_GRADIENTS - taken) / taken))
             batch = start[made : made + (size if made else min(size, _FIRST_BATCH))]
             spent, seconds = self.gradients, self._seconds
             self._until = began + most_seconds

@@ -69,6 +69,7 @@ def pilots_evidence(
         alone = _bridge_alone(scouted, search)
         if alone is not None:
             return _with_constant(scouted, [], [alone]), findings
+        findings += _path_against_bridge(scouted)
     if not search and not near:
         # Several pilots may have failed for one reason.
         reasons = "; ".join(dict.fromkeys(scouted.failures.values()))
@@ -180,6 +181,25 @@ def _bridge_alone(scouted: Scouted, search: list[LogEvidence]) -> LogEvidence | 
     if (abs(above) > _MATTERS and not (lower or noise)) or by_paths.mcse < bridge.mcse:
         return None
     return bridge if agree(by_paths, bridge) else explaining(bridge, by_paths)
+
+
+def _path_against_bridge(scouted: Scouted) -> list[Finding]:
+    """Report that both estimates from NUTS's draws, by paths and by a bridge, disagree."""
+    bridge, near = _bridge(scouted), _near(scouted, bridge=False)
+    if bridge is None or not near:
+        return []
+    by_paths = evidence.combined_log_evidence(near).estimate
+    if agree(by_paths, bridge) or abs(by_paths.value - bridge.value) <= _MATTERS:
+        return []
+    return [
+        Finding(
+            Severity.WARNING,
+            f"Two estimates of log Z from draws of NUTS disagree: {by_paths.text} along a path from "
+            f"a Gaussian fitted to them, {bridge.text} by a bridge. The error of log Z accounts for "
+            "that.",
+            "Take more draws, and give the pilots more time (--budget).",
+        )
+    ]
 
 
 def _near(scouted: Scouted, *, bridge: bool) -> list[LogEvidence]:
