@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,6 +16,7 @@ from stan_density import stanli
 
 from harness.diagnosis import Severity
 from harness.errors import DataError
+from harness.report.fit_page import build_fit_page, render_fit_page
 from harness.temper.classify import What
 from harness.user import Method, UserFit, sample
 from harness.user.draw_prior import DriftingPriorError
@@ -290,6 +292,31 @@ def test_growth_curves_whose_prior_cannot_be_drawn_from(method: Method, tmp_path
     assert any("so vague that numbers" in each for each in sentences(result, Severity.FINE))
     if method == "auto":
         assert not sentences(result, Severity.WARNING)
+
+
+def test_parameters_whose_squares_overflow(tmp_path: Path) -> None:
+    """log(x) / 200 is standard normal and y normal around it, so that y is normal as well.
+
+    NumPy warns nobody, which would be an error here, and means have errors all the same.
+    """
+    program = """
+    data { real y; }
+    parameters { real<lower=0> x; array[2] real<lower=0> w; }
+    transformed parameters { real z = x * 1e100; }
+    model {
+      x ~ lognormal(0, 200);
+      w ~ lognormal(0, 200);
+      y ~ normal(log(x) / 200, 0.5);
+    }
+    """
+    result = run(tmp_path, program, {"y": 0.7}, "auto")
+    check(result, float(norm.logpdf(0.7, 0, math.sqrt(1.25))), 0.1)
+    assert result.posterior["z"].max() > 1e200
+    rows = result.summary()
+    assert all(math.isfinite(rows[name]["sd"]) and rows[name]["mcse"] > 0 for name in ("x", "z"))
+    assert any(each.startswith("Every mean rests on") for each in map(str, result.diagnosis))
+    assert "+" in result.as_text()
+    assert "w[2]" in render_fit_page(build_fit_page(result.fit))
 
 
 def test_nested_sampling_says_what_to_do_about_a_prior_that_overflows(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from harness.evidence import (
     r_hat_by_chance,
     round_trips,
     slowest,
+    standard_deviation,
+    weighted_expectation,
     z_scores,
 )
 
@@ -46,6 +48,30 @@ def test_effective_draws_of_equal_weights(rho: float) -> None:
         np.broadcast_to(effective_draws(x, np.zeros(x.shape)), 2),
         rtol=1e-6,
     )
+
+
+@pytest.mark.parametrize("pseudo_samples", [1, 3])
+def test_draws_whose_squares_overflow(pseudo_samples: int) -> None:
+    """They are multiples of draws that do not; 2^1000 has one bit, so that nothing is rounded."""
+    rng = np.random.default_rng(3)
+    x = np.exp(autoregression(rng, 0.5, (4, 500 * pseudo_samples)).reshape(4, 500, -1))
+    log_weight = rng.normal(size=x.shape)
+    if pseudo_samples == 1:
+        x, log_weight = x[..., 0], log_weight[..., 0]
+    large = 2.0**1000
+    plain, huge = (weighted_expectation(each, log_weight) for each in (x, large * x))
+    np.testing.assert_allclose(huge.value / large, plain.value, rtol=1e-12)
+    np.testing.assert_allclose(huge.mcse / large, plain.mcse, rtol=1e-12)
+    count = effective_draws(large * x, log_weight)
+    np.testing.assert_allclose(count, effective_draws(x, log_weight), rtol=1e-9)
+    found = standard_deviation(large * x, x.ndim)
+    np.testing.assert_allclose(found / large, x.std(), rtol=1e-12)
+    # Infinite draws have no mean that is a number, and finite ones beside them have theirs.
+    x[0, 0] = np.inf
+    both = np.stack([x, np.full_like(x, large)], axis=-1)
+    with np.errstate(invalid="ignore"):
+        assert np.isinf(weighted_expectation(both, log_weight).value[0])
+        assert weighted_expectation(both, log_weight).value[1] == pytest.approx(large)
 
 
 def test_effective_draws_of_importance_weights() -> None:

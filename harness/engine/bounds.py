@@ -72,7 +72,8 @@ class Bounds:
     ) -> npt.NDArray[np.bool_]:
         """Whether each point is that of its values by the library as well, shape (n,)."""
         size = np.abs(values) + self.size
-        agree = np.abs(constrain(points) - values) <= CLOSE * size
+        with np.errstate(invalid="ignore"):  # infinite values
+            agree = np.abs(constrain(points) - values) <= CLOSE * size
         rows: npt.NDArray[np.bool_] = np.all(agree, axis=1)
         return rows
 

@@ -76,6 +76,7 @@ from harness.evidence.evidence import (
     two_sided_log_evidence,
 )
 from harness.evidence.harmonic_mean import log_evidence_by_harmonic_mean
+from harness.evidence.in_range import standard_deviation
 from harness.evidence.model_odds import (
     LEVEL,
     BayesFactor,
@@ -168,6 +169,7 @@ __all__ = [
     "rung_evidence",
     "shares_at_most",
     "slowest",
+    "standard_deviation",
     "standard_error",
     "strata_errors",
     "strata_scores",

@@ -18,6 +18,7 @@ from harness.evidence.estimates import (
     normalised_weights,
     weighted_expectation,
 )
+from harness.evidence.in_range import in_range
 
 # With few draws the fitted tail is a fifth of them, and ArviZ needs five or more.
 _FEWEST_FOR_TAIL = 25
@@ -97,9 +98,10 @@ def effective_draws(
     weight = normalised_weights(log_w.ravel()).reshape(log_w.shape)
     weight = weight.reshape(*weight.shape, *(1,) * (series.ndim - weight.ndim))
     axes = tuple(range(log_w.ndim))
-    variance = (weight * np.square(series - estimate.value)).sum(axis=axes)
+    series, divisor = in_range(series, log_w.ndim)
+    variance = (weight * np.square(series - estimate.value / divisor)).sum(axis=axes)
     with np.errstate(divide="ignore", invalid="ignore"):
-        effective: FloatArray = variance / np.square(estimate.mcse)
+        effective: FloatArray = variance / np.square(estimate.mcse / divisor)
     most = _TIMES_WEIGHTS * float(effective_number(log_w.ravel()))
     moves = (variance > 0) & ~constant(series, log_w.ndim)
     return np.where(moves, np.minimum(effective, most), np.nan)

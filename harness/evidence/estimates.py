@@ -11,6 +11,7 @@ from scipy.stats import norm, t
 
 from harness.arrays import FloatArray
 from harness.errors import DataError
+from harness.evidence.in_range import in_range
 
 _FEW = 20.0
 """Effective draws in an event, or outside it, from which on its standard error can be estimated."""
@@ -101,12 +102,13 @@ def expectation(values: npt.ArrayLike, *, systems: int = 1) -> Estimate:
             f"an expectation needs axes (chains, draws, ...) and 4 draws or more; "
             f"got shape {series.shape}"
         )
+    series, divisor = in_range(series)
     runs = apart(series, systems)
     mcse = array_stats.mcse(runs, chain_axis=0, draw_axis=1, method="mean")
     error = np.asarray(mcse, dtype=np.float64)
     if len(runs) > len(series):
         error = np.maximum(error, between_runs(runs))
-    return Estimate(series.mean(axis=(0, 1)), error)
+    return Estimate(series.mean(axis=(0, 1)) * divisor, error * divisor)
 
 
 def apart(series: FloatArray, systems: int) -> FloatArray:
@@ -233,6 +235,7 @@ def weighted_expectation(
             f"weights of shape (chains, draws) or (chains, draws, N) must match the values' "
             f"first axes; got {log_w.shape} and {series.shape}"
         )
+    series, divisor = in_range(series, log_w.ndim)
     # Weights whose sums over pseudo-samples have mean one over all draws.
     draws = log_w.shape[0] * log_w.shape[1]
     weight = normalised_weights(log_w.ravel()).reshape(log_w.shape) * draws
@@ -242,4 +245,5 @@ def weighted_expectation(
     value = (weight * series).sum(axis=2).mean(axis=(0, 1))
     linear = (weight * (series - value)).sum(axis=2)
     mcse = expectation(linear).mcse
-    return Estimate(value, np.fmax(mcse, between_runs(linear)) if separate else mcse)
+    error = np.fmax(mcse, between_runs(linear)) if separate else mcse
+    return Estimate(value * divisor, error * divisor)

@@ -349,10 +349,10 @@ class Fit:
         """
         if self.chains_interact:
             values = self.series(f).to_numpy()
-            variance, mcse = values.var(axis=(0, 1)), self.expectation(f).mcse
+            deviation, mcse = evidence.standard_deviation(values), self.expectation(f).mcse
             with np.errstate(divide="ignore", invalid="ignore"):
-                moves = (variance > 0) & ~evidence.constant(values)
-                return np.where(moves, variance / np.square(mcse), np.nan)
+                moves = (deviation > 0) & ~evidence.constant(values)
+                return np.where(moves, np.square(deviation / mcse), np.nan)
         own = self.weighed_modes is not None or self.chains_are_separate_runs or self.systems > 1
         estimate = self.expectation(f) if own else None
         return evidence.effective_draws(self._values(f), self._log_shares, estimate)

@@ -351,10 +351,11 @@ class _Finder:
 
 def _spread(values: Sequence[Mapping[str, FloatArray]]) -> dict[str, FloatArray]:
     """Return standard deviations of each parameter's numbers within modes."""
-    return {
-        name: np.sqrt(np.mean([each[name].var(axis=0) for each in values], axis=0))
-        for name in values[0]
-    }
+    with np.errstate(over="ignore"):  # infinitely wide is what it then is
+        return {
+            name: np.sqrt(np.mean([each[name].var(axis=0) for each in values], axis=0))
+            for name in values[0]
+        }
 
 
 def _without(found: FoundModes, left: set[int]) -> FoundModes:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
+from harness import evidence
 from harness.arrays import FloatArray
 from harness.modes.group import Entries, Group, IntArray, OneCopy, generated_group, signed_places
 from harness.modes.symmetries import Symmetries
@@ -127,10 +128,10 @@ def copy_around(group: AnyGroup, rows: FloatArray, pivot: FloatArray) -> AnyCopy
     pivot
         One of them to begin with, shape (M,), where the density is high.
     """
-    copy = group.copy_at(pivot, rows.std(axis=0))
+    copy = group.copy_at(pivot, evidence.standard_deviation(rows, 1))
     near = copy.brought(rows)
     for _ in range(_PIVOTS):
-        copy = group.copy_at(near.mean(axis=0), near.std(axis=0))
+        copy = group.copy_at(near.mean(axis=0), evidence.standard_deviation(near, 1))
         before, near = near, copy.brought(rows)
         if np.array_equal(before, near):
             break

@@ -259,7 +259,7 @@ def _summary(
     if posterior.sizes["draw"] < _FEWEST_FOR_SUMMARY:
         mean = columns.values.mean(axis=(0, 1))
         return pd.DataFrame({"mean": mean}, index=list(columns.names)), caption
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         summary: pd.DataFrame = arviz_stats.summary(columns.dataset(), round_to="none")
     if posterior.sizes["chain"] == 1 and posterior.sizes["draw"] >= _FEWEST_FOR_R_HAT:
         # ArviZ computes no R-hat for a single chain; our diagnosis compares its halves, too.

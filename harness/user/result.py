@@ -215,7 +215,7 @@ class UserFit:
             estimate = self.fit.expectation(taken)
             draws = taken(posterior).to_numpy().astype(np.float64)
             columns = [
-                *(estimate.value, estimate.mcse, draws.std(axis=(0, 1))),
+                *(estimate.value, estimate.mcse, evidence.standard_deviation(draws)),
                 *np.quantile(draws, [0.05, 0.5, 0.95], axis=(0, 1)),
                 evidence.r_hat(taken(compared).to_numpy()),
             ]
