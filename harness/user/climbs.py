@@ -130,7 +130,7 @@ class Climbs:
             size = int(min(_BATCH, left / (_LONG * self._seconds_each)))
             if size < 1:
                 break
-            if made and not several:  # as many as the evaluations that are left are likely to do for
+            if made and not several:  # as many as evaluations are likely to be left for
                 taken = self.gradients - before
                 size = min(size, math.ceil(made * (_GRADIENTS - taken) / taken))
             batch = start[made : made + (size if made else min(size, _FIRST_BATCH))]

@@ -194,9 +194,9 @@ def _path_against_bridge(scouted: Scouted) -> list[Finding]:
     return [
         Finding(
             Severity.WARNING,
-            f"Two estimates of log Z from draws of NUTS disagree: {by_paths.text} along a path from "
-            f"a Gaussian fitted to them, {bridge.text} by a bridge. The error of log Z accounts for "
-            "that.",
+            f"Two estimates of log Z from draws of NUTS disagree: {by_paths.text} along a path "
+            f"from a Gaussian fitted to them, {bridge.text} by a bridge. The error of log Z "
+            "accounts for that.",
             "Take more draws, and give the pilots more time (--budget).",
         )
     ]
