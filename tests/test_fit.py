@@ -14,6 +14,7 @@ import pytest
 import xarray as xr
 
 from harness.errors import DataError, StoreError
+from harness.evidence import r_hat
 from harness.fit import Fit, build_fit
 
 CHAINS, DRAWS, NUM = 2, 8, 3
@@ -330,3 +331,15 @@ def test_the_first_draws_of_a_fit(number: int) -> None:
         xr.testing.assert_identical(after, before.isel(draw=slice(number)))
     assert early.tree.attrs == fit.tree.attrs
     assert fit.posterior.sizes["draw"] == DRAWS
+
+
+def test_the_largest_r_hat_of_each_variable_is_that_of_these_draws() -> None:
+    fit = make_fit()
+    for each in (fit, Fit(fit.tree.isel(chain=[1, 0]))):
+        found = each.largest_r_hats
+        assert set(found) == {"x", "scale"}
+        assert found["scale"] == r_hat(each.posterior["scale"].to_numpy())
+        x = each.posterior["x"].transpose("chain", "draw", ...).to_numpy()
+        assert found["x"] == r_hat(x).max()
+    with pytest.raises(DataError, match="8 draws"):
+        _ = fit.first_draws(7).largest_r_hats

@@ -17,6 +17,8 @@ R_HAT_WARNING = 1.01
 """Above this R-hat more draws are needed (Vehtari et al. 2021, section 4)."""
 R_HAT_PROBLEM = 1.1
 """Above this R-hat chains do not draw from one distribution (Gelman et al. 2013, section 11.5)."""
+_FEWEST_DRAWS = 8
+"""Draws of each chain that R-hat needs."""
 EFFECTIVE_WARNING = 100
 """With fewer effective draws per chain, errors cannot be relied on (Vehtari et al. 2021)."""
 EFFECTIVE_PROBLEM = 10
@@ -42,7 +44,11 @@ def agreement(fit: Fit) -> Iterable[Finding]:
     else:
         consequence = "so these are not draws of the whole target"
         inside = "" if fit.weighed_modes is None else " within modes"
-        yield r_hat_finding(fit.compared, inside, consequence, apart, fit.quantities)
+        known = fit.posterior.sizes["draw"] >= _FEWEST_DRAWS and fit.weighed_modes is None
+        yield r_hat_finding(
+            *(fit.compared, inside, consequence, apart, fit.quantities),
+            known=fit.largest_r_hats if known else None,
+        )
     extended = fit.extended
     # Where masses weigh the modes, raw draws of the target itself need not have the right shares.
     if extended is not None and (fit.weighed_modes is None or fit.follows_path):
@@ -59,6 +65,8 @@ def r_hat_finding(
     consequence: str,
     advice: str,
     quantities: Collection[str] = (),
+    *,
+    known: Mapping[str, float] | None = None,
 ) -> Finding:
     """Say whether the chains agree.
 
@@ -73,8 +81,10 @@ def r_hat_finding(
     quantities
         Variables that are no parameters.  There may be thousands of their entries, so that the
         largest R-hat of them counts only if it is more than chance.
+    known
+        Largest R-hat of each variable, if it has been computed.
     """
-    worst = _largest_r_hat(draws, of_what, quantities)
+    worst = _largest_r_hat(draws, of_what, quantities, known)
     if isinstance(worst, Finding):
         return worst
     name, r_hat, by_chance = worst
@@ -127,7 +137,10 @@ def _drift(mean: xr.Dataset) -> Finding:
 
 
 def _largest_r_hat(
-    draws: xr.Dataset, of_what: str, quantities: Collection[str] = ()
+    draws: xr.Dataset,
+    of_what: str,
+    quantities: Collection[str] = (),
+    known: Mapping[str, float] | None = None,
 ) -> tuple[str, float, float] | Finding:
     """Return the variable with the largest R-hat, or a finding if there is none.
 
@@ -137,17 +150,18 @@ def _largest_r_hat(
         The variable and its R-hat; and the largest R-hat of those quantities that are left out
         because chance explains it, 0 if there are none.
     """
-    if draws.sizes["draw"] < 8:
+    if draws.sizes["draw"] < _FEWEST_DRAWS:
         return Finding(
             Severity.WARNING,
             f"There are too few draws to compute R-hat{of_what}.",
             "Take 8 or more in each chain.",
         )
-    largest = {}
-    for name, variable in draws.items():
-        value = evidence.largest_r_hat(variable.transpose("chain", "draw", ...).to_numpy())
-        if not np.isnan(value):
-            largest[str(name)] = value
+    if known is None:
+        known = {
+            str(name): evidence.largest_r_hat(variable.transpose("chain", "draw", ...).to_numpy())
+            for name, variable in draws.items()
+        }
+    largest = {name: value for name, value in known.items() if not np.isnan(value)}
     if not largest:
         return Finding(
             Severity.PROBLEM,

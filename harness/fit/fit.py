@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -114,6 +115,22 @@ class Fit:
         See :func:`harness.fit.weigh_modes`.
         """
         return weighed_modes(self.tree)
+
+    @cached_property
+    def largest_r_hats(self) -> dict[str, float]:
+        """Largest R-hat over the entries of each variable of ``posterior``, NaN if none has any.
+
+        It takes a millisecond for each entry, and several steps of a run ask for it.
+
+        Raises
+        ------
+        DataError
+            If there are fewer than 8 draws.
+        """
+        return {
+            str(name): evidence.largest_r_hat(draws.transpose("chain", "draw", ...).to_numpy())
+            for name, draws in self.posterior.items()
+        }
 
     @property
     def compared(self) -> xr.Dataset:

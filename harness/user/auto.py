@@ -18,7 +18,7 @@ from harness.samplers.rung_replicas import Explorer
 from harness.user.about_program import about_program
 from harness.user.against_nuts import AgainstNuts, as_population
 from harness.user.arbitrate import arbitrate
-from harness.user.compare import largest_r_hat, parameters_of
+from harness.user.compare import parameters_of, r_hat_of_parameters
 from harness.user.evidence import (
     PilotsEvidence,
     about_drifting_prior,
@@ -420,7 +420,7 @@ def _disagree_more(fit: Fit, other: Fit) -> bool:
     However many doubts there are about the other: replicas that have not left their starting points
     know less than chains of NUTS do.
     """
-    one, beside = (largest_r_hat(parameters_of(each))[0] for each in (fit, other))
+    one, beside = map(r_hat_of_parameters, (fit, other))
     return one > beside > R_HAT_PROBLEM
 
 

@@ -419,10 +419,25 @@ def largest_r_hat(nuts: Mapping[str, FloatArray]) -> tuple[float, str]:
     nuts
         Draws by parameter, shape (chains, draws, ...).
     """
-    largest = {name: evidence.largest_r_hat(values) for name, values in nuts.items()}
-    # A parameter that never moves has no R-hat.
+    return _worst({name: evidence.largest_r_hat(values) for name, values in nuts.items()})
+
+
+def r_hat_of_parameters(fit: Fit) -> float:
+    """Return the largest R-hat of a fit's parameters, infinite if no chain has moved."""
+    largest = fit.largest_r_hats
+    return _worst({name: largest[name] for name in fit.parameters})[0]
+
+
+def _worst(largest: Mapping[str, float]) -> tuple[float, str]:
+    """Return the largest R-hat of some parameters and whose it is, infinite if none has any.
+
+    Parameters
+    ----------
+    largest
+        That of the entries of each parameter; NaN if it never moves.
+    """
     known = {name: value for name, value in largest.items() if not np.isnan(value)}
     if not known:
-        return np.inf, next(iter(nuts))
+        return np.inf, next(iter(largest))
     name = max(known, key=lambda each: known[each])
     return known[name], name

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from harness.diagnosis import Finding, Severity
 from harness.fit import Fit
-from harness.user.compare import largest_r_hat, parameters_of
+from harness.user.compare import r_hat_of_parameters
 from harness.user.one_copy import InOneCopy
 from harness.user.steps import Steps
 
@@ -36,7 +36,7 @@ class NutsDraws(NamedTuple):
         """R-hat of the parameter where it is largest, in one copy if there are several."""
         if self.in_one_copy is not None:
             return self.in_one_copy.r_hat
-        return largest_r_hat(parameters_of(self.fit))[0]
+        return r_hat_of_parameters(self.fit)
 
 
 def saying(draws: NutsDraws, before: NutsDraws, sentence: str) -> NutsDraws:
