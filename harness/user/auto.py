@@ -121,6 +121,9 @@ class _Auto:
             differ = self._steps.program.disagreement(self._steps.seed)
         if differ is not None:
             return UserFit(self._steps.finished(plain, [no_search(differ)]), "nuts")
+        improper = self._steps.improper(plain)
+        if improper:  # there is nothing to look for
+            return UserFit(self._steps.finished(plain, improper), "nuts")
         better = improved(self._steps, plain)
         plain, draws = better.fit, parameters_of(better.fit)
         try:

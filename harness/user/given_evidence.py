@@ -36,6 +36,7 @@ from harness.user.draw_prior import PRIOR_SHARE, prior_draws
 from harness.user.evidence import rough_integral, written_prior
 from harness.user.evidence_result import GivenEvidence
 from harness.user.given_fit import GivenDraws, read_given
+from harness.user.improper import about_unending, has_proper_prior, unending_tails
 from harness.user.one_copy import InOneCopy, brought_to_one_copy
 from harness.user.other_modes import described, no_other_mode, other_modes
 from harness.user.prepare import prepare
@@ -53,7 +54,7 @@ Temper = Literal["no", "auto"]
 
 _CONSTANT_SHARE = 0.25
 """Share of the budget for pilots that estimate the integral of the prior."""
-_COPIES_SECONDS, _CLIMBS_SECONDS, _BESIDE_SECONDS = 4.0, 10.0, 1.0
+_COPIES_SECONDS, _CLIMBS_SECONDS, _BESIDE_SECONDS, _TAILS_SECONDS = 4.0, 10.0, 1.0, 4.0
 """Seconds for copies of the posterior, for climbs that look for modes without draws, and for a look
 at places beside the draws."""
 _OWN_TERMS = re.compile(r"^\s*target\s*\+=(?!.*_(?:lpdf|lpmf|lupdf|lupmf|lcdf|lccdf)\s*\()")
@@ -203,6 +204,10 @@ class _Estimation:
             beside = undefined_near(density, points, most_seconds=_BESIDE_SECONDS, seed=self._seed)
             for each in about_undefined(beside):
                 self._take(each, each.sentence)
+            if not has_proper_prior(model):
+                tails = unending_tails(density, points, most_seconds=_TAILS_SECONDS)
+                for each in about_unending(tails):
+                    self._take(each, each.sentence)
         fit, in_one_copy = self._in_all_copies(given.as_fit(list(draws), model.data))
         self._diagnose(fit)
         if self._refusals and fit.posterior.sizes["chain"] > 1:

@@ -8,9 +8,7 @@ from dataclasses import asdict
 
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, give_options, remember
-from harness.engine.batched import BatchedDensity
 from harness.engine.compile import source_digest
-from harness.engine.cores import cores
 from harness.engine.nuts import NutsSettings
 from harness.errors import ToolchainError
 from harness.fit import Fit
@@ -26,9 +24,10 @@ from harness.user.clock import Clock
 from harness.user.compare import parameters_of, unconstrained
 from harness.user.faults import tolerate
 from harness.user.generated import ORIGINAL
+from harness.user.improper import about_unending, has_proper_prior, unending_tails
 from harness.user.mode_tables import ModeTables
 from harness.user.nested import nested_sampling
-from harness.user.one_copy import InOneCopy
+from harness.user.one_copy import InOneCopy, density_of
 from harness.user.parallel import References, parallel_tempering
 from harness.user.prior import PRIOR, PriorDraws, prior_attributes
 from harness.user.program import UserProgram
@@ -42,7 +41,7 @@ IN_MODES_SHARE = 0.1
 LEAST_SHARE = 0.4
 """Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
 """
-_COPIES_SHARE, _BESIDE_SHARE = 0.03, 0.01
+_COPIES_SHARE, _BESIDE_SHARE, _TAILS_SHARE = 0.03, 0.01, 0.03
 """Shares of the budget in which it is looked for what leaves the density as it is, and for a look
 at places beside the draws."""
 _OUTSIDE = ("temper", "nuts", "compile")
@@ -91,6 +90,7 @@ class Steps:
         self.modes = ModeTables(program, clock, nuts, budget, seed)
         self._symmetries: Symmetries | None = None
         self._copies: AnyGroup | None = None
+        self._tails: list[Finding] | None = None
 
     @property
     def spent(self) -> float:
@@ -300,14 +300,42 @@ class Steps:
                 "report the program to the authors of stanli"
             )
 
+    def improper(self, fit: Fit) -> list[Finding]:
+        """Say whether the posterior is improper; with a proper prior nobody looks.
+
+        Parameters
+        ----------
+        fit
+            Draws to begin with, the first time.
+        """
+        if self._tails is None and self.program.why_not_tempered is None:
+            self._tails = []
+            model = self.program.model
+            if not has_proper_prior(model):
+                try:
+                    with self.clock.timed("tails"):
+                        density = density_of(model)
+                        tails = unending_tails(
+                            density,
+                            unconstrained(parameters_of(fit), 2, density),
+                            most_seconds=_TAILS_SHARE * self.budget,
+                        )
+                        self._tails = about_unending(tails)
+                except Exception as error:  # the draws are there even so
+                    tolerate(error, "Whether the posterior is proper could not be looked at.")
+        return self._tails or []
+
     def look_beside(self, fit: Fit) -> None:
-        """Add to a fit what the program says of places beside its draws that have no density."""
+        """Add to a fit what the program has beside and beyond its draws.
+
+        That is places without a density, and directions in which it does not end.
+        """
         if self.program.why_not_tempered is not None:
             return
+        remember(fit, self.improper(fit))
         try:
             with self.clock.timed("beside"):
-                model = self.program.model
-                density = BatchedDensity(model.program("target"), model.data, threads=cores())
+                density = density_of(self.program.model)
                 found = undefined_near(
                     density,
                     unconstrained(parameters_of(fit), 2, density),
