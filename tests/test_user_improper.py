@@ -134,6 +134,14 @@ CASES = {
         {"N": 10, "y": 1e5 + Y},
         None,
     ),
+    # In kilograms, far from where Stan's starting points are.
+    "large units": Case(
+        TEN,
+        """parameters { real mu; real<lower=0> sigma; }
+        model { y ~ normal(mu, sigma); }""",
+        {"N": 10, "y": 1e24 * (5 + Y)},
+        None,
+    ),
     # A horseshoe, and a funnel: narrow, but their masses end.
     "a horseshoe": Case(
         TEN,
@@ -210,7 +218,9 @@ def test_masses_along_a_path_are_those_of_the_marginal(rho: float, tmp_path: Pat
     model { x ~ multi_normal(rep_vector(0, 3), S); }"""
     program, _ = written(tmp_path, Case("matrix[3, 3] S;", body, {"S": covariance}, None))
     density = BatchedDensity(StanProgram(program), {"S": covariance})
-    path = _Path(density, _begin(density, np.zeros(3), np.ones(3)), 1, 1.0)
+    begin = _begin(density, np.zeros(3), np.ones(3))
+    assert begin is not None
+    path = _Path(density, begin, 1, 1.0)
     while path.go_on():
         pass
     assert not path.unending

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +38,7 @@ _LAST = 6
 _FALLS = 0.08
 """Nats by which the mass must fall with each, on average, to be that of a tail that ends."""
 _GIVEN_UP = 10.0
-"""Nats below the largest mass of a doubling, at which a tail is known to end."""
+"""Nats below the largest mass of a step, at which a tail is known to end."""
 _NEWTON, _HALVINGS, _ARRIVED = 12, 8, 0.02
 """Newton steps to the top of a slice, how often each is halved at most, and the nats that a step
 promises at which it has arrived."""
@@ -53,6 +52,8 @@ _SHIFT = 1e-3
 _EDGE = 25.0
 """Size of the logarithm of a number from which on functions of it may be nothing but rounding."""
 _ROUNDING = 1e-6
+_NEAR, _NOISE = 0.3, 1.0
+"""Share of a width, and the nats by which differences so close are not what slopes tell."""
 _SHOWN = 3
 
 
@@ -97,15 +98,21 @@ def unending_tails(
     """
     began, found = time.perf_counter(), dict[str, Tail]()
     begins = _begins(density, points.reshape(-1, points.shape[-1]))
+    settled = set[int]()
     for number, begin in enumerate(begins, start=1):
-        ends = began + most_seconds * number / len(begins)
-        for k, direction in product(range(len(begin.point)), (-1.0, 1.0)):
-            path = _Path(density, begin, k, direction)
-            while time.perf_counter() < ends and path.go_on():
-                pass
-            if path.unending:
-                tail = _told(density, path)
-                found.setdefault(tail.label, tail)
+        until = began + most_seconds * number / len(begins)
+        for k in range(len(begin.point)):
+            if k in settled:
+                continue
+            paths = [_Path(density, begin, k, direction) for direction in (-1.0, 1.0)]
+            for path in paths:
+                while time.perf_counter() < until and path.go_on():
+                    pass
+                if path.unending:
+                    tail = _told(density, path)
+                    found.setdefault(tail.label, tail)
+            if all(path.ends for path in paths):
+                settled.add(k)
         if found:
             break
     return list(found.values())
@@ -130,14 +137,27 @@ class _Begin(NamedTuple):
     is_number: npt.NDArray[np.bool_]
 
 
-def _begin(density: BatchedDensity, point: FloatArray, spread: FloatArray) -> _Begin:
-    """Return a path's beginning; steps are no longer than the spread of each coordinate."""
-    step = _SHIFT * np.diag(spread)
-    slopes = density(point + np.concatenate([step, -step]))[1].reshape(2, len(point), -1)
-    up, down = np.diagonal(slopes, axis1=1, axis2=2)
+def _begin(density: BatchedDensity, point: FloatArray, spread: FloatArray) -> _Begin | None:
+    """Return a path's beginning; its first step is no longer than the spread of each coordinate.
+
+    None if the density there is mostly rounding: then its differences are not what slopes tell.
+    """
+
+    def beside(apart: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log densities and slopes on both sides of the point along each coordinate, (2, D)."""
+        step = np.diag(apart)
+        value, gradient = density(point + np.concatenate([step, -step]))
+        slope = np.diagonal(gradient.reshape(2, len(point), -1), axis1=1, axis2=2)
+        return value.reshape(2, -1), slope
+
+    up, down = beside(_SHIFT * spread)[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         width = 1 / np.sqrt((down - up) / (2 * _SHIFT * spread))
     width = np.where(np.isfinite(width), np.minimum(width, spread), spread)
+    value, slope = beside(_NEAR * width)
+    rounding = np.abs(value[0] - value[1] - _NEAR * width * slope.sum(axis=0))
+    if not np.all(rounding < _NOISE):
+        return None
     steps = point + np.arange(3)[:, None, None] * np.eye(len(point))
     values = density.constrain(steps.reshape(-1, len(point))).values()
     flat = np.concatenate([each.reshape(*steps.shape[:2], -1) for each in values], axis=2)
@@ -149,20 +169,20 @@ def _begin(density: BatchedDensity, point: FloatArray, spread: FloatArray) -> _B
 def _begins(density: BatchedDensity, draws: FloatArray) -> list[_Begin]:
     """Return where paths begin.
 
-    That is the middle of Stan's starting points, because chains of an improper posterior may be
-    where numbers end already; and the draw (n, D) that is nearest to the median.
+    That is the draw (n, D) that is nearest to the median; and the middle of Stan's starting points,
+    because chains of an improper posterior may be where numbers end already.
     """
-    middle, ones = np.zeros(draws.shape[1]), np.ones(draws.shape[1])
     found = []
-    if np.isfinite(density.values(middle[None])[0]):
-        found.append(_begin(density, middle, ones))
     finite = draws[np.all(np.isfinite(draws), axis=1)]
     if len(finite):
         spread = standard_deviation(finite, 1)
         spread = np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
         apart = (finite - np.median(finite, axis=0)) / spread
         found.append(_begin(density, finite[np.square(apart).sum(axis=1).argmin()], spread))
-    return found
+    middle = np.zeros(draws.shape[1])
+    if np.isfinite(density.values(middle[None])[0]):
+        found.append(_begin(density, middle, np.ones(draws.shape[1])))
+    return [each for each in found if each is not None]
 
 
 class _Path:
@@ -211,10 +231,15 @@ class _Path:
     @property
     def unending(self) -> bool:
         """Whether the mass of its last steps, as far as there are numbers, does not fall."""
-        if not self.reached_end or len(self.log_masses) <= _LAST:
-            return False
-        last = self.log_masses[-1]
-        return last >= max(self.log_masses[-_LAST - 1], max(self.log_masses)) - _FALLS * _LAST
+        masses = self.log_masses
+        enough = self.reached_end and len(masses) > _LAST
+        return enough and masses[-1] >= max(masses) - _FALLS * _LAST
+
+    @property
+    def ends(self) -> bool:
+        """Whether its mass falls before numbers end."""
+        masses = self.log_masses
+        return len(masses) > 0 and masses[-1] <= max(masses) - _GIVEN_UP
 
     def _top(self, at: float) -> tuple[FloatArray, float] | None:
         """Return the highest point of a slice, and the log of the slice's integral by Laplace.

@@ -41,7 +41,7 @@ IN_MODES_SHARE = 0.1
 LEAST_SHARE = 0.4
 """Share of the budget that is left after the pilots, and for parallel tempering if it takes over.
 """
-_COPIES_SHARE, _BESIDE_SHARE, _TAILS_SHARE = 0.03, 0.01, 0.03
+_COPIES_SHARE, _BESIDE_SHARE, _TAILS_SHARE = 0.03, 0.01, 0.05
 """Shares of the budget in which it is looked for what leaves the density as it is, and for a look
 at places beside the draws."""
 _OUTSIDE = ("temper", "nuts", "compile")
