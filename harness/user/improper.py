@@ -52,8 +52,9 @@ _SHIFT = 1e-3
 _EDGE = 25.0
 """Size of the logarithm of a number from which on functions of it may be nothing but rounding."""
 _ROUNDING = 1e-6
-_NEAR, _NOISE = 0.3, 1.0
-"""Share of a width, and the nats by which differences so close are not what slopes tell."""
+_PLACES, _NOISE = np.linspace(-1, 1, 9), 1.0
+"""Places within a width, and the nats by which differences between them are not what slopes tell.
+"""
 _SHOWN = 3
 
 
@@ -143,19 +144,20 @@ def _begin(density: BatchedDensity, point: FloatArray, spread: FloatArray) -> _B
     None if the density there is mostly rounding: then its differences are not what slopes tell.
     """
 
-    def beside(apart: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Log densities and slopes on both sides of the point along each coordinate, (2, D)."""
-        step = np.diag(apart)
-        value, gradient = density(point + np.concatenate([step, -step]))
-        slope = np.diagonal(gradient.reshape(2, len(point), -1), axis1=1, axis2=2)
-        return value.reshape(2, -1), slope
+    def along(places: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Log densities and slopes along each coordinate by itself, at places (n, D) from here."""
+        rows = point + places[:, :, None] * np.eye(len(point))
+        value, gradient = density(rows.reshape(-1, len(point)))
+        return value.reshape(places.shape), np.diagonal(gradient.reshape(rows.shape), 0, 1, 2)
 
-    up, down = beside(_SHIFT * spread)[1]
+    down, up = along(np.array([[-_SHIFT], [_SHIFT]]) * spread)[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         width = 1 / np.sqrt((down - up) / (2 * _SHIFT * spread))
     width = np.where(np.isfinite(width), np.minimum(width, spread), spread)
-    value, slope = beside(_NEAR * width)
-    rounding = np.abs(value[0] - value[1] - _NEAR * width * slope.sum(axis=0))
+    value, slope = along(_PLACES[:, None] * width)
+    told = 0.5 * (slope[1:] + slope[:-1]) * np.diff(_PLACES)[:, None] * width
+    with np.errstate(invalid="ignore"):  # where there is no density
+        rounding = np.abs(np.diff(value, axis=0) - told)
     if not np.all(rounding < _NOISE):
         return None
     steps = point + np.arange(3)[:, None, None] * np.eye(len(point))
@@ -224,8 +226,9 @@ class _Path:
         point, log_marginal = found
         self.points.append(point)
         self.log_masses.append(log_marginal + number * np.log(_FACTOR))
-        as_far = abs(at - self._at) > _EDGE and not self._is_number
-        self.reached_end = number + 1 == _STEPS or as_far
+        # Logarithms of what has small units, or large ones, are large from the beginning.
+        far = abs(at - self._at) if abs(self._at) > _EDGE else abs(at)
+        self.reached_end = number + 1 == _STEPS or (far > _EDGE and not self._is_number)
         return not self.reached_end and self.log_masses[-1] > max(self.log_masses) - _GIVEN_UP
 
     @property
