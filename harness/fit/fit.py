@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,6 +69,7 @@ class Fit:
 
     def __init__(self, tree: xr.DataTree) -> None:
         self.tree = tree
+        self._r_hats: dict[str, tuple[Any, float]] = {}
 
     @property
     def posterior(self) -> xr.Dataset:
@@ -116,21 +116,24 @@ class Fit:
         """
         return weighed_modes(self.tree)
 
-    @cached_property
+    @property
     def largest_r_hats(self) -> dict[str, float]:
         """Largest R-hat over the entries of each variable of ``posterior``, NaN if none has any.
 
-        It takes a millisecond for each entry, and several steps of a run ask for it.
+        It takes a millisecond for each entry, and several steps of a run ask for it, so that it is
+        computed once for each array of draws.
 
         Raises
         ------
         DataError
             If there are fewer than 8 draws.
         """
-        return {
-            str(name): evidence.largest_r_hat(draws.transpose("chain", "draw", ...).to_numpy())
-            for name, draws in self.posterior.items()
-        }
+        for name, draws in self.posterior.items():
+            known = self._r_hats.get(str(name))
+            if known is None or known[0] is not draws.data:
+                series = draws.transpose("chain", "draw", ...).to_numpy()
+                self._r_hats[str(name)] = draws.data, evidence.largest_r_hat(series)
+        return {str(name): self._r_hats[str(name)][1] for name in self.posterior}
 
     @property
     def compared(self) -> xr.Dataset:
