@@ -335,7 +335,7 @@ def test_the_first_draws_of_a_fit(number: int) -> None:
 
 def test_the_largest_r_hat_of_each_variable_is_that_of_these_draws() -> None:
     fit = make_fit()
-    for each in (fit, Fit(fit.tree.isel(chain=[1, 0]))):
+    for each in (Fit(fit.tree.isel(chain=[1, 0])), fit):
         found = each.largest_r_hats
         assert set(found) == {"x", "scale"}
         assert found["scale"] == r_hat(each.posterior["scale"].to_numpy())
