@@ -339,17 +339,15 @@ def about_unending(tails: Sequence[Tail]) -> list[Finding]:
     """Report that the posterior is improper."""
     if not tails:
         return []
-    shown = ", ".join(
-        f"{each.label} ({each.near:.3g} to {each.far:.3g})" for each in tails[:_SHOWN]
+    shown = " or ".join(
+        f"{each.label} goes from {each.near:.3g} to {each.far:.3g}" for each in tails[:_SHOWN]
     )
-    more = len(tails) - _SHOWN
-    shown += f" and {more} more" if more > 0 else ""
     return [
         Finding(
             Severity.PROBLEM,
             "The posterior is improper, as far as the computer's numbers reach: its mass does not "
-            f"fall off with {shown}. So it has no draws, no means and no log Z, and "
-            "what is shown depends on where the sampler happened to end.",
+            f"fall off as {shown}. So it has no draws, no means and no log Z, and what is shown "
+            "depends on where the sampler happened to end.",
             "Give these parameters proper priors that fall off there.",
         )
     ]

@@ -201,7 +201,9 @@ def sample(
                     *(program, clock, nuts, seed, num_pseudo_samples, budget, unfinished),
                     chosen_steps=target_accept is not None,
                 )
-                result = steps.modes.added_to(_by_method(steps, method, explorer, references))
+                result = _by_method(steps, method, explorer, references)
+                if not steps.is_improper:  # where it is, there are no modes
+                    result = steps.modes.added_to(result)
                 steps.look_beside(result.fit)
         took = time.perf_counter() - began
         result = replace(result, timings={**clock.seconds, "total": took})

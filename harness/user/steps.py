@@ -300,6 +300,11 @@ class Steps:
                 "report the program to the authors of stanli"
             )
 
+    @property
+    def is_improper(self) -> bool:
+        """Whether the posterior is known to be improper."""
+        return bool(self._tails)
+
     def improper(self, fit: Fit) -> list[Finding]:
         """Say whether the posterior is improper; with a proper prior nobody looks.
 
