@@ -108,6 +108,22 @@ CASES = {
         {"N": 10, "y": Y},
         "mu[1]",
     ),
+    # Counts that vary less than those of a Poisson distribution need no overdispersion.
+    "no overdispersion": Case(
+        "int N; array[N] int y;",
+        """parameters { real eta; real<lower=0> phi; }
+        model { y ~ neg_binomial_2_log(eta, phi); }""",
+        {"N": 10, "y": [3, 4, 3, 2, 5, 4, 3, 3, 4, 2]},
+        "phi",
+    ),
+    # Counts that vary more do: with them phi ends.
+    "overdispersion": Case(
+        "int N; array[N] int y;",
+        """parameters { real eta; real<lower=0> phi; }
+        model { y ~ neg_binomial_2_log(eta, phi); }""",
+        {"N": 10, "y": [0, 41, 3, 12, 0, 7, 29, 1, 16, 2]},
+        None,
+    ),
     # These end: the tail of three groups is 1 / tau^2, that of a Cauchy 1 / mu^2.
     "three groups": Case(
         "int N; array[N] int g; vector[N] y;",
