@@ -15,6 +15,7 @@ from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.program import StanProgram
+from harness.errors import SamplingError
 from harness.user import evidence_from_fit, sample, steps
 from harness.user.improper import _begin, _Path, about_unending, unending_tails
 
@@ -264,6 +265,20 @@ def test_auto_says_so_and_looks_for_nothing(tmp_path: Path) -> None:
     assert result.method == "nuts"
     assert result.log_evidence is None
     assert "pilot" not in result.timings
+
+
+def test_the_error_of_a_run_that_does_not_finish_says_so(tmp_path: Path) -> None:
+    """Of a rate of which all counts are 0: NUTS's metric overflows."""
+    case = Case(
+        "int N; array[N] int y;",
+        "parameters { real a; } model { y ~ poisson_log(a); }",
+        {"N": 5, "y": [0, 0, 0, 0, 0]},
+        "a",
+    )
+    with pytest.raises(SamplingError, match="overflow") as raised:
+        sample(*written(tmp_path, case), seed=1, engine="stanli", progress=False)
+    assert "The posterior is improper" in str(raised.value)
+    assert "as a goes from 0 to -" in str(raised.value)
 
 
 def test_other_methods_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.diagnosis.replicas import replicas
 from harness.diagnosis.sampler import sampler
 from harness.engine.signals import is_from_signal
-from harness.errors import FAILURES, one_line
+from harness.errors import FAILURES, SamplingError, one_line
 from harness.fit import Fit
 from harness.samplers.parallel_tempering import METHOD
 from harness.samplers.rung_replicas import Explorer
@@ -93,7 +93,11 @@ def auto(steps: Steps, explorer: Explorer) -> UserFit:
     SamplingError, ToolchainError
         If plain NUTS does not finish.  Whatever fails after it is a finding.
     """
-    plain = steps.plain()
+    try:
+        plain = steps.plain()
+    except SamplingError as error:
+        why = _improper_even_so(steps)
+        raise error if why is None else SamplingError(f"{error}\n{why}") from error
     try:
         return _Auto(steps, explorer).result(plain)
     except Exception as error:  # a fault of ours must not cost the draws
@@ -102,6 +106,17 @@ def auto(steps: Steps, explorer: Explorer) -> UserFit:
         _log.exception("The search for further modes failed. Please report this:")
         finding = search_failed(f"{type(error).__name__}: {one_line(error).rstrip('.')}")
         return UserFit(steps.finished(plain, [finding]), "nuts")
+
+
+def _improper_even_so(steps: Steps) -> Finding | None:
+    """Return that the posterior is improper, if it is, where plain NUTS has not finished."""
+    if steps.program.why_not_tempered is not None:
+        return None
+    try:
+        steps.program.compile_densities(steps.clock)
+    except FAILURES:
+        return None
+    return next(iter(steps.improper()), None)
 
 
 class _Auto:

@@ -92,7 +92,7 @@ def unending_tails(
     density
         Of the program.
     points
-        Draws on the unconstrained space, shape (..., D).
+        Draws on the unconstrained space, shape (..., D); there may be none.
     most_seconds
         Seconds of wall time, roughly, after which no further step begins, and paths that have not
         ended count as if they did.

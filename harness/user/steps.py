@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
+import numpy as np
+
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_WARNING, Finding, give_options, remember
 from harness.engine.compile import source_digest
@@ -305,13 +307,13 @@ class Steps:
         """Whether the posterior is known to be improper."""
         return bool(self._tails)
 
-    def improper(self, fit: Fit) -> list[Finding]:
+    def improper(self, fit: Fit | None = None) -> list[Finding]:
         """Say whether the posterior is improper; with a proper prior nobody looks.
 
         Parameters
         ----------
         fit
-            Draws to begin with, the first time.
+            Draws to begin with, the first time, if there are any.
         """
         if self._tails is None and self.program.why_not_tempered is None:
             self._tails = []
@@ -320,11 +322,11 @@ class Steps:
                 try:
                     with self.clock.timed("tails"):
                         density = density_of(model)
-                        tails = unending_tails(
-                            density,
-                            unconstrained(parameters_of(fit), 2, density),
-                            most_seconds=_TAILS_SHARE * self.budget,
-                        )
+                        points = np.empty((0, density.dimension))
+                        if fit is not None:
+                            points = unconstrained(parameters_of(fit), 2, density)
+                        most_seconds = _TAILS_SHARE * self.budget
+                        tails = unending_tails(density, points, most_seconds=most_seconds)
                         self._tails = about_unending(tails)
                 except Exception as error:  # the draws are there even so
                     tolerate(error, "Whether the posterior is proper could not be looked at.")
