@@ -302,3 +302,11 @@ def test_no_evidence_of_a_fit_of_an_improper_posterior(tmp_path: Path) -> None:
     found = evidence_from_fit(fit.tree, program, data, engine="stanli")
     assert any("The posterior is improper" in each for each in found.refusals)
     assert found.log_evidence is None
+
+
+def test_what_is_not_looked_at_in_time_is_not_told(tmp_path: Path) -> None:
+    case = CASES["degrees of freedom"]
+    density = BatchedDensity(StanProgram(written(tmp_path, case)[0]), case.values)
+    assert unending_tails(density, drawn(density), most_seconds=0.0) == []
+    none = np.empty((0, density.dimension))
+    assert [each.label for each in unending_tails(density, none, most_seconds=60)] == ["nu"]

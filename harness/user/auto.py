@@ -97,7 +97,9 @@ def auto(steps: Steps, explorer: Explorer) -> UserFit:
         plain = steps.plain()
     except SamplingError as error:
         why = _improper_even_so(steps)
-        raise error if why is None else SamplingError(f"{error}\n{why}") from error
+        if why is None:
+            raise
+        raise SamplingError(f"{error}\n{why}") from error
     try:
         return _Auto(steps, explorer).result(plain)
     except Exception as error:  # a fault of ours must not cost the draws

@@ -55,8 +55,8 @@ Temper = Literal["no", "auto"]
 _CONSTANT_SHARE = 0.25
 """Share of the budget for pilots that estimate the integral of the prior."""
 _COPIES_SECONDS, _CLIMBS_SECONDS, _BESIDE_SECONDS, _TAILS_SECONDS = 4.0, 10.0, 1.0, 4.0
-"""Seconds for copies of the posterior, for climbs that look for modes without draws, and for a look
-at places beside the draws."""
+"""Seconds for copies of the posterior, for climbs that look for modes without draws, for a look at
+places beside the draws, and for one at where the posterior ends."""
 _OWN_TERMS = re.compile(r"^\s*target\s*\+=(?!.*_(?:lpdf|lpmf|lupdf|lupmf|lcdf|lccdf)\s*\()")
 _DROPPING = re.compile(r"_lup[dm]f\s*\(")
 _PRECISE = 0.01

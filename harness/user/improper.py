@@ -14,8 +14,9 @@ as it is, and it falls by half with that of a Cauchy tail.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,11 +25,15 @@ import numpy.typing as npt
 from harness.arrays import FloatArray, LogDensity
 from harness.diagnosis import Finding, Severity
 from harness.engine.batched import BatchedDensity
+from harness.errors import SamplingError
 from harness.evidence import standard_deviation
 from harness.model import Model
 from harness.modes.climb import climb, everywhere
+from harness.modes.limited import Limited
 from harness.modes.local_mass import LocalGaussian, local_gaussian
 from harness.modes.table import labels_of
+
+_log = logging.getLogger(__name__)
 
 _STEPS = 80
 _FACTOR = np.sqrt(2.0)
@@ -94,14 +99,24 @@ def unending_tails(
     points
         Draws on the unconstrained space, shape (..., D); there may be none.
     most_seconds
-        Seconds of wall time, roughly, after which no further step begins, and paths that have not
-        ended count as if they did.
+        Seconds of wall time, roughly, after which nothing further is looked at.
     """
-    began, found = time.perf_counter(), dict[str, Tail]()
-    begins = _begins(density, points.reshape(-1, points.shape[-1]))
-    settled = set[int]()
+    found: dict[str, Tail] = {}
+    try:
+        for path in _unending(Limited(density, most_seconds), points.reshape(-1, points.shape[-1])):
+            tail = _told(density, path)
+            found.setdefault(tail.label, tail)
+    except SamplingError as error:
+        _log.info("Not all tails of the posterior are looked at: %s", error)
+    return list(found.values())
+
+
+def _unending(density: Limited, draws: FloatArray) -> Iterator[_Path]:
+    """Yield paths on which the mass does not fall, from the first beginning that has any."""
+    began, settled, any_found = time.perf_counter(), set[int](), False
+    begins = _begins(density, draws)
     for number, begin in enumerate(begins, start=1):
-        until = began + most_seconds * number / len(begins)
+        until = began + density.most_seconds * number / len(begins)
         for k in range(len(begin.point)):
             if k in settled:
                 continue
@@ -110,13 +125,12 @@ def unending_tails(
                 while time.perf_counter() < until and path.go_on():
                     pass
                 if path.unending:
-                    tail = _told(density, path)
-                    found.setdefault(tail.label, tail)
+                    any_found = True
+                    yield path
             if all(path.ends for path in paths):
                 settled.add(k)
-        if found:
-            break
-    return list(found.values())
+        if any_found:
+            return
 
 
 class _Begin(NamedTuple):
@@ -138,7 +152,9 @@ class _Begin(NamedTuple):
     is_number: npt.NDArray[np.bool_]
 
 
-def _begin(density: BatchedDensity, point: FloatArray, spread: FloatArray) -> _Begin | None:
+def _begin(
+    density: BatchedDensity | Limited, point: FloatArray, spread: FloatArray
+) -> _Begin | None:
     """Return a path's beginning; its first step is no longer than the spread of each coordinate.
 
     None if the density there is mostly rounding: then its differences are not what slopes tell.
@@ -168,7 +184,7 @@ def _begin(density: BatchedDensity, point: FloatArray, spread: FloatArray) -> _B
     return _Begin(point, width, is_number)
 
 
-def _begins(density: BatchedDensity, draws: FloatArray) -> list[_Begin]:
+def _begins(density: BatchedDensity | Limited, draws: FloatArray) -> list[_Begin]:
     """Return where paths begin.
 
     That is the draw (n, D) that is nearest to the median; and the middle of Stan's starting points,
@@ -202,7 +218,9 @@ class _Path:
         Whether it has gone as far as there are numbers.
     """
 
-    def __init__(self, density: BatchedDensity, begin: _Begin, k: int, direction: float) -> None:
+    def __init__(
+        self, density: BatchedDensity | Limited, begin: _Begin, k: int, direction: float
+    ) -> None:
         self._density, self.k = density, k
         self._others = np.delete(np.arange(len(begin.point)), k)
         self._at, self._is_number = begin.point[k], begin.is_number[k]
