@@ -47,6 +47,11 @@ class LocalGaussian:
         return float(np.log(self.scale).sum() - np.log(np.diag(self.root)).sum())
 
     @property
+    def widths(self) -> FloatArray:
+        """Standard deviation of each coordinate, given all others, shape (D,)."""
+        return self.scale / _steepness(self.root)
+
+    @property
     def log_mass(self) -> float:
         """Log of its integral: what the density integrates to around the peak, roughly."""
         return self.height + 0.5 * len(self.peak) * float(np.log(2 * np.pi)) + self.log_volume
@@ -94,10 +99,16 @@ def local_gaussian(
     root = _root(peak, log_density, scale)
     if root is None:
         return None
-    closer = scale / np.maximum(np.sqrt(np.square(root).sum(axis=1)), 1.0)
+    closer = scale / np.maximum(_steepness(root), 1.0)
     root = _root(peak, log_density, closer)
     height = float(log_density(peak[None])[0][0])
     return None if root is None else LocalGaussian(peak, height, closer, root)
+
+
+def _steepness(root: FloatArray) -> FloatArray:
+    """Return the root of the precision of each scaled coordinate, from its Cholesky factor."""
+    precision: FloatArray = np.square(root).sum(axis=1)
+    return np.sqrt(precision)
 
 
 def _root(peak: FloatArray, log_density: LogDensity, scale: FloatArray) -> FloatArray | None:

@@ -247,7 +247,7 @@ class _Path:
         # Logarithms of what has small units, or large ones, are large from the beginning.
         far = abs(at - self._at) if abs(self._at) > _EDGE else abs(at)
         self.reached_end = number + 1 == _STEPS or (far > _EDGE and not self._is_number)
-        return not self.reached_end and self.log_masses[-1] > max(self.log_masses) - _GIVEN_UP
+        return not (self.reached_end or self.ends)
 
     @property
     def unending(self) -> bool:
@@ -287,19 +287,14 @@ class _Path:
         if not top.size:
             return whole(top[None])[0], float(value.max())
         for _ in range(_NEWTON):
-            local = local_gaussian(top, on_slice, scale=self._widths)
+            local = self._gaussian(top, on_slice)
             if local is None:
-                climbed = climb(
-                    top[None], on_slice, scale=self._widths, box=everywhere(len(top))
-                ).points[0]
-                local = local_gaussian(climbed, on_slice, scale=self._widths)
-                if local is None:
-                    return None
-                top = climbed
+                return None
+            top = local.peak
             slope = on_slice(top[None])[1][0]
             step = local.at(np.linalg.solve(local.root, slope * local.scale)[None])[0] - top
             if slope @ step < _ARRIVED:
-                self._widths = local.scale / np.sqrt(np.square(local.root).sum(axis=1))
+                self._widths = local.widths
                 self._unequal = float(np.linalg.cond(local.root))
                 log_volume = local.log_volume + _log_wider(local, on_slice)
                 return whole(top[None])[0], local.height + log_volume
@@ -309,6 +304,15 @@ class _Path:
                 return None
             top = tried[value.argmax()]
         return None
+
+    def _gaussian(self, point: FloatArray, on_slice: LogDensity) -> LocalGaussian | None:
+        """Return the Gaussian that fits a slice at a point, or else where a climb from it ends."""
+        local = local_gaussian(point, on_slice, scale=self._widths)
+        if local is not None:
+            return local
+        box = everywhere(len(point))
+        climbed = climb(point[None], on_slice, scale=self._widths, box=box)
+        return local_gaussian(climbed.points[0], on_slice, scale=self._widths)
 
     def _guesses(self) -> list[FloatArray]:
         """Return the last top, and where the next one is if all coordinates go on as they went."""
