@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,16 @@ from harness.diagnosis import R_HAT_WARNING, Severity
 from harness.evidence import LogEvidence, largest_r_hat
 from harness.fit import Fit, with_parameters
 from harness.model import Model
-from harness.modes.labels import AnyGroup
+from harness.modes.labels import AnyGroup, group_of
 from harness.modes.permutations import Permutation
-from harness.modes.symmetries import equal
+from harness.modes.symmetries import Symmetries, equal, find_symmetries
 from harness.temper import tempered_model
 from harness.user import sample
 from harness.user.bridged import bridged
 from harness.user.given_evidence import evidence_from_fit
-from harness.user.one_copy import COPIES
+from harness.user.one_copy import COPIES, density_of
 from harness.user.rounds import doubts_about_draws
-from harness.user.symmetrise import Symmetrised, symmetries_of, symmetrised
+from harness.user.symmetrise import Symmetrised, group_between, symmetries_of, symmetrised
 
 assert stanli is not None
 
@@ -443,6 +444,34 @@ data { real y; }
 parameters { unit_vector[3] u; }
 model { y ~ normal(square(u[3]), 0.02); }
 """
+
+
+def test_chains_in_two_modes_need_one_look_at_each_kind_of_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten coordinates in any order; chains that are at -4 or at 4 disagree in each of these."""
+    path = tmp_path / "any_order.stan"
+    path.write_text(
+        "parameters { vector[10] x; } model { x ~ normal(0, 5); target += log_mix(0.3, "
+        "normal_lpdf(rep_vector(-4, 10) | x, 1), normal_lpdf(rep_vector(4, 10) | x, 1)); }"
+    )
+    model = tempered_model(path, {}, what="all")
+    centre = np.array([-4.0, 4, 4, 4])[:, None, None]
+    x = np.random.default_rng(8).normal(centre, 1, (4, 300, 10))
+    points = density_of(model).unconstrain_draws({"x": x.reshape(-1, 10)[::40]})
+    symmetries = find_symmetries(density_of(model), points, most_seconds=30)
+    assert len(symmetries.changes) > 10
+    looked: list[int] = []
+
+    def counted(some: Symmetries) -> AnyGroup | None:
+        looked.append(len(some.changes))
+        return group_of(some)
+
+    monkeypatch.setattr("harness.user.symmetrise.group_of", counted)
+    group = group_between(symmetries, {"x": x}, seed=1)
+    assert group is not None
+    assert len(group) == math.factorial(10)
+    assert looked == [len(symmetries.changes)]
 
 
 def test_an_axis_without_a_sign(tmp_path: Path) -> None:

@@ -231,9 +231,10 @@ def _needed(symmetries: Symmetries, draws: Values, seed: int, *, in_doubt: bool)
     needed = _Needed()
     for each in symmetries.changes:
         most = R_HAT_WARNING if in_doubt or needed.changes else _MIXED
-        if _is_mixed(each, thin, most):
+        # Chains that disagree for another reason do so after any change.
+        if any(each is one for one in needed.changes) or _is_mixed(each, thin, most):
             continue
-        alike = (one for one in symmetries.changes if _kind(one) == _kind(each))
+        alike = [one for one in symmetries.changes if _kind(one) == _kind(each)]
         for more in ((*needed.changes, *alike), (*needed.changes, each)):
             group = group_of(replace(symmetries, changes=more))
             if group is not None:
