@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from harness.arrays import FloatArray
-from harness.evidence import LogEvidence, log_mass_at_most, shares_at_most
+from harness.evidence import (
+    LogEvidence,
+    independent_draws,
+    log_mass_at_most,
+    log_masses_at_most,
+    shares_at_most,
+)
 
 
 def gaussian_draws(rng: np.random.Generator, count: int, dimension: int) -> FloatArray:
@@ -124,3 +130,24 @@ def test_shares_at_most_allow_for_four_errors_of_the_whole() -> None:
     whole = LogEvidence(2.0, 0.25)
     shares = shares_at_most(np.array([-3.0, 0.5, 1.5]), whole)
     np.testing.assert_allclose(shares, [math.exp(-4), math.exp(-0.5), 1.0])
+
+
+def test_bounds_of_chains_count_what_each_is_worth() -> None:
+    """One moves freely, one has draws that correlate by 0.9, and one does not move at all."""
+    rng = np.random.default_rng(36)
+    noise = rng.normal(size=(3, 1000, 2))
+    chains = noise.copy()
+    for t in range(1, 1000):
+        chains[1, t] = 0.9 * chains[1, t - 1] + math.sqrt(1 - 0.81) * noise[1, t]
+    chains[2] = chains[2, :1]
+    heights = -0.5 * np.square(chains).sum(axis=2)
+    worth = [independent_draws(each) for each in chains]
+    # Effective draws of a mean are n (1 - r) / (1 + r).
+    assert worth[0] == pytest.approx(1000, rel=0.3)
+    assert worth[1] == pytest.approx(1000 * 0.1 / 1.9, rel=0.6)
+    bounds = log_masses_at_most(heights, chains)
+    assert bounds[2] == math.inf
+    for k in (0, 1):
+        assert bounds[k] == log_mass_at_most(heights[k], chains[k], worth[k])
+        assert bounds[k] == pytest.approx(math.log(2 * math.pi), abs=0.5)
+    assert log_masses_at_most(heights[:1], chains[:1], [5.0])[0] == math.inf

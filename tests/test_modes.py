@@ -18,7 +18,7 @@ from harness.engine.unit_vectors import Lengths
 from harness.errors import DataError, SamplingError
 from harness.modes import Mode, ModeTable, Visits, find_modes, limited
 from harness.modes.barriers import lowest_between
-from harness.modes.climb import Box, climb
+from harness.modes.climb import Box, climb, everywhere
 from harness.modes.limited import Limited
 from harness.modes.local_mass import local_log_mass
 from harness.modes.permutations import Permutation, shared_indices
@@ -566,6 +566,22 @@ def test_climbs_need_not_make_sure_of_a_top_that_is_known() -> None:
     assert 20 < there.sum() < 80
     np.testing.assert_array_equal(known.points[~there], alone.points[~there])
     assert np.linalg.norm(known.points[there] - top, axis=1).max() < 0.1
+
+
+def test_slopes_that_overflow_lead_nowhere() -> None:
+    """Beyond 7 the density's slope has no number in units of its scale, which is 100 there."""
+
+    def steep(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        beyond = np.maximum(x - 7, 0)
+        slope = -(x - 3) - np.where(beyond > 0, 1e307, 0.0)
+        return -0.5 * np.square(x - 3).sum(axis=1) - beyond.sum(axis=1), slope
+
+    start = np.array([[-20.0], [2.0], [6.9], [7.5], [50.0]])
+    found = climb(start, steep, scale=np.array([100.0]), box=everywhere(1))
+    np.testing.assert_allclose(found.points[:3], 3, atol=0.1)
+    # There is nothing to go by, so they stay, and have not arrived.
+    np.testing.assert_array_equal(found.points[3:], start[3:])
+    assert not found.arrived[3:].any()
 
 
 def test_mass_around_a_peak() -> None:

@@ -105,9 +105,10 @@ def test_threads_work_one_after_the_other_and_end_with_their_workers() -> None:
 )
 def test_a_run_in_a_process_of_its_own_is_the_same_run(inits: Any, tmp_path: Path) -> None:
     what = program(tmp_path, SMALL), {"N": 3, "y": np.array(Y)}
-    here = run_stanli_nuts(*what, SHORT, 7, inits=inits)
+    own: dict[str, Any] = {"inits": inits, "inv_metric": np.diag([0.5, 0.3, 0.1])}
+    here = run_stanli_nuts(*what, SHORT, 7, **own)
     shares: list[float] = []
-    there = run_stanli_apart(*what, SHORT, 7, inits=inits, follow=shares.append)
+    there = run_stanli_apart(*what, SHORT, 7, **own, follow=shares.append)
     for name in ("variables", "sample_stats"):
         ours, theirs = getattr(here, name), getattr(there, name)
         assert list(ours) == list(theirs)

@@ -17,6 +17,7 @@ from stan_density import stanli
 from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth
 
 from harness.arrays import FloatArray
+from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.errors import SamplingError
@@ -35,7 +36,7 @@ from harness.user.in_modes import (
     nuts_in_modes,
 )
 from harness.user.in_which_mode import InWhichMode
-from harness.user.mode_findings import problems_of_modes
+from harness.user.mode_findings import mode_findings, problems_of_modes
 from harness.user.weigh import weighed_by_points
 
 assert stanli is not None
@@ -191,8 +192,9 @@ def test_places_that_nuts_leaves(model: Model, density: BatchedDensity, exact: F
 def test_the_number_of_modes(model: Model, density: BatchedDensity, exact: FloatArray) -> None:
     one = in_mode(exact, 1)[:400].reshape(4, 100, 2)
     found = of_visits(density, one, in_mode(exact, 1)[:40])
-    with pytest.raises(SamplingError, match="there are 1 modes, and not 2 to 16"):
+    with pytest.raises(SamplingError, match="only one mode is known"):
         nuts_in_modes(model, found, NUTS, most_seconds=10, seed=1)
+    assert beside_masses(model, found, NUTS, most_seconds=10, seed=1) is found.table
     mode = found.table.modes[0]
     rare = replace(mode, probability=0.0, local=(1e-4, 1e-5))
     by_search, by_climbs = (
@@ -295,3 +297,109 @@ def test_draws_of_a_wide_mode_are_not_those_of_a_narrow_one_nearby() -> None:
     assert known.elsewhere(narrow, [1]).mean() < 0.01
     # Moments of 250 draws in 20 dimensions make the ellipsoid a little small.
     assert known.elsewhere(wide[1000:], [1]).mean() > 0.9
+
+
+def test_one_mode_alone_may_count(model: Model, density: BatchedDensity, exact: FloatArray) -> None:
+    """Where all others are known to have hardly any mass, it is the one that is sampled."""
+    found = of_visits(density, exact, in_mode(exact, 1)[:40])
+    large, small = found.table.modes
+    rare = replace(small, probability=0.0, local=(1e-6, 1e-7))
+    table = replace(found.table, modes=(replace(large, probability=1.0), rare))
+    alone = replace(found, table=table)
+    assert known_modes(table) == [0]
+    made = nuts_in_modes(model, alone, NUTS, most_seconds=20, seed=2)
+    sign = np.sign(float(np.mean(alone.inside[0][:, 0])))
+    np.testing.assert_array_equal(np.sign(made.fit.posterior["a"]), sign)
+    log_evidence, below = bimodal_truth()
+    part = below if sign < 0 else 1 - below
+    exact_mass = log_evidence - np.log(2) + np.log(part)
+    assert abs(made.log_integral.value - exact_mass) < 4 * made.log_integral.mcse < 0.1
+    assert [each.probability for each in made.table(table).modes] == [1.0, 0.0]
+    assert beside_masses(model, alone, NUTS, most_seconds=10, seed=1) is table
+
+
+def test_a_narrow_mode_has_the_metric_of_its_points(tmp_path: Path) -> None:
+    """Two modes of which one is 10,000 times as narrow in one direction as in the other.
+
+    Both are Gaussians, with masses in closed form.  In the metric of its draws a trajectory has a
+    few steps, where Stan's own metric, whose variances are 5e-6 at least, takes a hundred.
+    """
+    path = tmp_path / "narrow.stan"
+    path.write_text(
+        "parameters { vector[2] x; } model { target += log_mix(0.3, normal_lpdf(x[1] | 2, 0.5) + "
+        "normal_lpdf(x[2] | 0, 0.5), normal_lpdf(x[1] + x[2] | -2, 2e-5) + "
+        "normal_lpdf(x[1] - x[2] | -2, 0.2)); }"
+    )
+    model = tempered_model(path, {}, what="all")
+    density = BatchedDensity(model.program("target"), model.data)
+    rng = np.random.default_rng(4)
+    wide = rng.normal([2, 0], 0.5, (1000, 2))
+    total, difference = rng.normal([-2, -2], [2e-5, 0.2], (1000, 2)).T
+    narrow = np.stack([total + difference, total - difference], axis=1) / 2
+    near = rng.permutation(np.concatenate([wide, narrow])).reshape(4, 500, 2)
+    found = of_visits(density, near, near[0])
+    made = nuts_in_modes(model, found, NUTS, most_seconds=60, seed=3)
+    # The Jacobian of the sum and the difference is 2.
+    masses = sorted(made.probability)
+    mass = 0.7 / 2 / (0.3 + 0.7 / 2)
+    assert abs(masses[1] - mass) < 4 * float(np.hypot(*made.log_error)) * mass * (1 - mass)
+    steps = made.fit.sample_stats["n_steps"].to_numpy()
+    assert steps.mean() < 16
+    x = made.fit.posterior["x"].to_numpy()
+    (inside,) = np.nonzero(np.abs(x[..., 0].ravel() + x[..., 1].ravel() + 2) < 2e-4)
+    sums = (x[..., 0] + x[..., 1]).ravel()[inside]
+    assert sums.std() == pytest.approx(2e-5, rel=0.2)
+
+
+def test_a_mode_without_draws_in_which_chains_do_not_mix_is_left_out(tmp_path: Path) -> None:
+    """Two narrow pieces are taken for one: its probability stays unknown, and is told to be."""
+    path = tmp_path / "pieces.stan"
+    path.write_text(
+        "parameters { vector[2] x; } model { target += log_sum_exp([normal_lpdf(x | 0, 1), "
+        "-3 + normal_lpdf(x | 20, 0.1), -3 + normal_lpdf(x | 22, 0.1)]); }"
+    )
+    model = tempered_model(path, {}, what="all")
+    density = BatchedDensity(model.program("target"), model.data)
+    rng = np.random.default_rng(6)
+    pieces = np.concatenate([rng.normal(20, 0.1, (40, 2)), rng.normal(22, 0.1, (40, 2))])
+    found = of_visits(density, rng.normal(size=(4, 500, 2)), pieces[:40])
+    main, other = found.table.modes
+    table = replace(found.table, modes=(main, replace(other, local=None)))
+    found = replace(found, table=table, inside=(found.inside[0], pieces), by_mass={})
+    assert known_modes(found.table) == [0, 1]
+    made = nuts_in_modes(model, found, NUTS, most_seconds=30, seed=3)
+    assert list(made.of_modes) == [0]
+    assert abs(made.log_integral.value) < 4 * made.log_integral.mcse < 0.05
+    table = made.table(found.table)
+    (told,) = [each for each in mode_findings(table) if each.severity > Severity.FINE]
+    assert told.sentence.startswith("The draws lack mode 2")
+    assert told.sentence.endswith("its probability is not known.")
+
+
+@pytest.mark.slow
+def test_nuts_in_each_mode_comes_before_replicas(tmp_path: Path) -> None:
+    """Four modes in ten dimensions, each with a quarter (Beaujean and Caldwell 2013, section 4.2).
+
+    The last density of each coordinate is that of the log of an exponential variable, or normal.
+    Both integrate to 1, so that Z is one over the volume of the box.
+    """
+    path = tmp_path / "log_gamma.stan"
+    path.write_text(
+        "functions { real log_gamma_lpdf(real x, real m) { return x - m - exp(x - m); } } "
+        "parameters { vector<lower=-30, upper=30>[10] x; } model { x ~ uniform(-30, 30); "
+        "target += log_mix(0.5, log_gamma_lpdf(x[1] | 10), log_gamma_lpdf(x[1] | -10)); "
+        "target += log_mix(0.5, normal_lpdf(x[2] | 10, 1), normal_lpdf(x[2] | -10, 1)); "
+        "for (d in 3 : 6) target += log_gamma_lpdf(x[d] | 10); "
+        "target += normal_lpdf(x[7 : 10] | 10, 1); }"
+    )
+    result = sample(path, {}, engine="stanli", seed=1, progress=False)
+    assert result.method in ("collapsed_tempering", METHOD)
+    assert not any(each.name == "parallel tempering" for each in result.stages)
+    known = result.log_evidence
+    assert known is not None
+    assert abs(known.value + 10 * np.log(60)) < 4 * known.mcse < 0.1
+    assert result.modes is not None
+    assert len(result.modes.modes) == 4
+    for each in result.modes.modes:
+        assert abs(each.probability - 0.25) < 4 * each.error
+    assert not problems_of_modes(result.modes)

@@ -195,3 +195,30 @@ def test_auto_samples_disc_and_ring(tmp_path: Path) -> None:
     assert abs(float(share.value) - np.exp(ring - np.logaddexp(disc, ring))) < 4 * float(share.mcse)
     said = [each for each in result.diagnosis if each.severity > Severity.FINE]
     assert not any("The draws lack" in each.sentence for each in said)
+
+
+def test_chains_that_do_not_mix_far_below_tell_what_a_mode_has_at_most(tmp_path: Path) -> None:
+    """Two narrow pieces 40 nats down, which are taken for one mode: NUTS stays in one of them."""
+    path = tmp_path / "pieces.stan"
+    path.write_text(
+        "parameters { vector[2] x; } model { target += log_sum_exp([normal_lpdf(x | 0, 1), "
+        "-40 + normal_lpdf(x | 20, 0.1), -40 + normal_lpdf(x | 22, 0.1)]); }"
+    )
+    model = tempered_model(path, {}, what="all")
+    density = BatchedDensity(model.program("target"), model.data)
+    rng = np.random.default_rng(5)
+    alone = alone_of(model, density, rng.normal(size=(4, 500, 2)))
+    pieces = np.concatenate([rng.normal(20, 0.1, (40, 2)), rng.normal(22, 0.1, (40, 2))])
+    found = alone.sampled(pieces)
+    assert found is not None
+    assert found.log_mass is None
+    exact = -40 + np.log(2)
+    # Chains of one piece have that piece's mass at most, each of them: no more than four in all.
+    assert exact - np.log(2) < found.at_most < -40 + np.log(4) + 1
+    told = alone.of_mode(pieces)
+    assert told is not None
+    assert told.value == pytest.approx(found.at_most, abs=0.5)
+    assert told.mcse == 1.0
+    # Nothing is said if it may have more than hardly any.
+    wide = alone_of(model, density, rng.normal(22, 0.1, (4, 500, 2)))
+    assert wide.of_mode(np.concatenate([pieces[:40], rng.normal(size=(40, 2))])) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -337,16 +338,27 @@ def test_a_reference_that_is_fitted_anew_keeps_modes_that_the_draws_lack() -> No
     assert np.mean(lost.log_density(points)) < exact.mean() - 20
 
 
-def test_auto_lets_it_take_over_where_the_tempered_run_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("failing", "expected"),
+    [(("tempered", "modes"), "parallel_tempering"), (("tempered",), "nuts_in_modes")],
+)
+def test_what_takes_over_where_the_tempered_run_fails(
+    failing: Sequence[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: object) -> Fit:
+    """NUTS in each mode, and parallel tempering if that fails, too."""
+
+    def fails(*_: object, **__: object) -> Fit:
         raise SamplingError("the tempered run was stopped")
 
-    monkeypatch.setattr("harness.user.tempered_form.TemperedForm.run", fails)
+    runs = {
+        "tempered": "harness.user.tempered_form.TemperedForm.run",
+        "modes": "harness.user.auto.in_modes_run",
+    }
+    for each in failing:
+        monkeypatch.setattr(runs[each], fails)
     program = written(tmp_path, TWO_MODES)
     result = sample(program, {"D": 2}, seed=1, draws=500, engine="stanli", progress=False)
-    assert result.method == "parallel_tempering"
+    assert result.method == expected
     log_evidence, below = two_modes_truth(2)
     check_evidence(result, log_evidence, 0.2)
     share = result.fit.expectation(lambda draws: draws["x"][..., 0] < 0)

@@ -13,13 +13,17 @@ from test_diagnosis import DRAWS, tempered_fit
 from test_fit import make_fit
 from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth, check_evidence, write
 
+from harness.arrays import FloatArray
 from harness.diagnosis import Finding, Severity, diagnose
 from harness.engine.compile import compile_programs
-from harness.engine.nuts import NutsSettings, run_nuts
+from harness.engine.nuts import ADAPTS_METRIC, NutsRun, NutsSettings, run_nuts
+from harness.engine.program import StanProgram
+from harness.engine.stanli_nuts import run_stanli_nuts
 from harness.engine.toolchain import require_cmdstan
 from harness.errors import SamplingError
 from harness.evidence import LogEvidence
 from harness.fit import Fit, continued
+from harness.model import Model
 from harness.user import sample
 from harness.user.rounds import MOST_ROUNDS, Rounds, doubt, in_rounds, severities
 
@@ -171,20 +175,53 @@ def test_auto_goes_on_in_rounds(tmp_path: Path) -> None:
     assert Fit.load(tmp_path / "fit.nc").posterior.sizes["draw"] == result.posterior.sizes["draw"]
 
 
-@pytest.mark.compiled
+def by_cmdstan(model: Model, settings: NutsSettings, metric: FloatArray | None) -> NutsRun:
+    program = compile_programs([model.program("target")], require_cmdstan())
+    return run_nuts(next(iter(program.values())), model.data, settings, 3, inv_metric=metric)
+
+
+def by_stanli(model: Model, settings: NutsSettings, metric: FloatArray | None) -> NutsRun:
+    return run_stanli_nuts(model.program("target"), model.data, settings, 3, inv_metric=metric)
+
+
+ENGINES = [pytest.param(by_cmdstan, marks=pytest.mark.compiled), by_stanli]
+Engine = Callable[[Model, NutsSettings, FloatArray | None], NutsRun]
+
+
+@pytest.mark.parametrize("run", ENGINES)
 @pytest.mark.parametrize("dense", [True, False])
-def test_a_given_metric_is_kept(dense: bool) -> None:
+def test_a_given_metric_is_kept(run: Engine, dense: bool) -> None:
     """With variances of the target, the step size is near 1 whatever the target's scales are."""
     model, truth = log_gaussian()
     metric = truth.covariance if dense else np.diag(truth.covariance)
     settings = NutsSettings(chains=2, warmup=200, draws=200)
-    program = compile_programs([model.program("target")], require_cmdstan())
-    compiled = next(iter(program.values()))
-    run = run_nuts(compiled, model.data, settings, 3, inv_metric=np.ascontiguousarray(metric))
-    assert np.all((run.step_size > 0.3) & (run.step_size < 2))
+    made = run(model, settings, np.ascontiguousarray(metric))
+    assert np.all((made.step_size > 0.3) & (made.step_size < 2))
+    assert made.variables["x"].shape[:2] == (2, 200)
     # Stan makes such a step 30 times as long if it forgets the metric, which is then 0.001.
-    wide = run_nuts(compiled, model.data, settings, 3, inv_metric=np.full(5, 1e-3))
+    wide = run(model, settings, np.full(5, 1e-3))
     assert np.all(wide.step_size > 5)
+
+
+def test_a_short_warmup_adapts_no_metric(tmp_path: Path) -> None:
+    """Standard deviations are 1 and 0.001: steps are as short as the second one in a unit metric.
+
+    CmdStan does the same.  So a run that is made shorter keeps as much warm-up as that takes.
+    """
+    path = tmp_path / "narrow.stan"
+    path.write_text("parameters { vector[2] x; } model { x ~ normal(0, [1, 0.001]); }")
+
+    def step(warmup: int) -> float:
+        settings = NutsSettings(chains=2, warmup=warmup, draws=20)
+        return float(run_stanli_nuts(StanProgram(path), {}, settings, 3).step_size.max())
+
+    assert step(ADAPTS_METRIC - 1) < 0.003
+    # The metric is that of a window of 75 draws, whose variances are at least 0.001 * 5 / 80.
+    assert step(ADAPTS_METRIC) > 0.03
+    wanted = NutsSettings(warmup=300, draws=500)
+    assert (wanted.within(1).warmup, wanted.within(1).draws) == (ADAPTS_METRIC, 125)
+    assert NutsSettings(warmup=100).within(1).warmup == 100
+    assert NutsSettings(warmup=1000).within(1).warmup == 250
 
 
 @pytest.mark.compiled

@@ -50,7 +50,7 @@ WARMUP = click.option(
     type=click.IntRange(20, 10_000_000),
     default=1000,
     show_default=True,
-    help="Warm-up iterations per chain.",
+    help="Warm-up iterations per chain. Stan adapts the metric only if there are 150 or more.",
 )
 DRAWS = click.option(
     "--draws",

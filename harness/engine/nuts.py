@@ -42,6 +42,12 @@ More would not fit in memory, and Stan counts iterations and leapfrog steps in 3
 """
 
 
+ADAPTS_METRIC = 150
+"""Iterations of warm-up from which on Stan adapts the metric.
+
+Its phases do not fit into fewer, and then the one window in which it would learn the metric never
+ends: the metric stays as it was at the start, and only the step size adapts.
+"""
 _LEAST_DEPTH, _LEAST_ITERATIONS = 5, 0.25
 _UNUSUAL = 8
 """Times the usual gradients of an iteration that a trajectory may take where they are known."""
@@ -96,7 +102,7 @@ class NutsSettings:
         """Return settings of a run that evaluates no more gradients than these, if that can be.
 
         Trajectories become shorter first, down to a tree depth of 5, and then there are fewer
-        iterations, down to a quarter.
+        iterations, down to a quarter.  Warm-up stays long enough to adapt the metric, if it was.
 
         Parameters
         ----------
@@ -115,11 +121,9 @@ class NutsSettings:
         else:
             depth = min(depth, max(_LEAST_DEPTH, math.ceil(math.log2(_UNUSUAL * usual))))
         share = min(1.0, max(gradients / (iterations * usual), _LEAST_ITERATIONS))
+        warmup = max(math.ceil(share * self.warmup), min(self.warmup, ADAPTS_METRIC))
         return replace(
-            self,
-            max_treedepth=depth,
-            warmup=math.ceil(share * self.warmup),
-            draws=math.ceil(share * self.draws),
+            self, max_treedepth=depth, warmup=warmup, draws=math.ceil(share * self.draws)
         )
 
     def refuse_too_large(self, numbers: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.engine.compile import compile_programs
 from harness.engine.cores import cores
@@ -37,6 +38,7 @@ def run_short_nuts(
     seed: int,
     *,
     inits: Sequence[Mapping[str, Any]] | float | None = None,
+    inv_metric: FloatArray | None = None,
     most_seconds: float = _USUAL_SECONDS,
 ) -> NutsRun:
     """Run NUTS; the program is compiled only if stanli is missing or cannot read it.
@@ -56,8 +58,10 @@ def run_short_nuts(
     settings = replace(settings, parallel_chains=min(settings.parallel_chains, cores()))
     settings = in_time(settings, program, most_seconds)
     if inits is None or isinstance(inits, float):
-        return started_anew(lambda seed: _run(program, data, settings, seed, inits), seed).made
-    return _run(program, data, settings, seed, inits)
+        return started_anew(
+            lambda seed: _run(program, data, settings, seed, inits, inv_metric), seed
+        ).made
+    return _run(program, data, settings, seed, inits, inv_metric)
 
 
 def _run(
@@ -66,15 +70,16 @@ def _run(
     settings: NutsSettings,
     seed: int,
     inits: Sequence[Mapping[str, Any]] | float | None,
+    inv_metric: FloatArray | None,
 ) -> NutsRun:
     if stanli_is_installed():
         try:
-            return stanli_nuts(program, data, settings, seed, inits=inits)
+            return stanli_nuts(program, data, settings, seed, inits=inits, inv_metric=inv_metric)
         except (DataError, SamplingError) as error:
             if not compiling_helps(error):
                 raise
     compiled = compile_programs([program], require_cmdstan())[program]
-    return run_nuts(compiled, data, settings, seed, inits=inits)
+    return run_nuts(compiled, data, settings, seed, inits=inits, inv_metric=inv_metric)
 
 
 def affordable(

@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 import harness
+from harness.arrays import FloatArray
 from harness.engine.iterations import Follow
 from harness.engine.nuts import NutsRun, NutsSettings
 from harness.engine.patience import NeverReturned
@@ -42,13 +43,14 @@ def run_stanli_apart(
     seed: int,
     *,
     inits: Any = None,
+    inv_metric: FloatArray | None = None,
     follow: Follow | None = None,
 ) -> NutsRun:
     """Run NUTS as :func:`~harness.engine.stanli_nuts.run_stanli_nuts` does, and make the same run.
 
     Parameters
     ----------
-    program, data, settings, seed, inits, follow
+    program, data, settings, seed, inits, inv_metric, follow
         The same as there.  ``settings`` may have a time limit.
 
     Raises
@@ -65,6 +67,7 @@ def run_stanli_apart(
         "settings": asdict(replace(settings, time_limit=None)),
         "seed": seed,
         "inits": inits if isinstance(inits, int | float) else _as_lists(inits),
+        "inv_metric": None if inv_metric is None else inv_metric.tolist(),
     }
     with children_end_with_us(), temporary_folder() as folder:
         (folder / _TASK).write_text(json.dumps(task, default=plain_json), encoding="utf-8")
@@ -93,11 +96,12 @@ def stanli_nuts(
     seed: int,
     *,
     inits: Any = None,
+    inv_metric: FloatArray | None = None,
     follow: Follow | None = None,
 ) -> NutsRun:
     """Run NUTS with stanli: in this process, or in one of its own if there is a time limit."""
     run = run_stanli_nuts if settings.time_limit is None else run_stanli_apart
-    return run(program, data, settings, seed, inits=inits, follow=follow)
+    return run(program, data, settings, seed, inits=inits, inv_metric=inv_metric, follow=follow)
 
 
 def _as_lists(inits: Any) -> Any:
@@ -169,6 +173,7 @@ def _work(folder: Path) -> None:
             settings,
             task["seed"],
             inits=task["inits"],
+            inv_metric=None if task["inv_metric"] is None else np.array(task["inv_metric"]),
             # Straight to the file: Python's own output is not ours while stanli prints to it.
             follow=lambda share: _print(_SHARE + f"{share}\n".encode()),
         )

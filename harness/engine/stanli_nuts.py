@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace
 from importlib.metadata import version
 from numbers import Real
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.engine.iterations import Follow, Iterations, between_lines
-from harness.engine.nuts import SAMPLE_STATS, NutsRun, NutsSettings
+from harness.engine.nuts import ADAPTS_METRIC, SAMPLE_STATS, NutsRun, NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import RENAMED
 from harness.engine.stanli_package import column_major, stan_model
@@ -42,6 +43,7 @@ def run_stanli_nuts(
     seed: int,
     *,
     inits: Any = None,
+    inv_metric: FloatArray | None = None,
     follow: Follow | None = None,
 ) -> NutsRun:
     """Run NUTS on a program without compiling it.
@@ -65,6 +67,10 @@ def run_stanli_nuts(
         Initial values as CmdStanPy takes them: a radius, values by parameter, or a file of values,
         for all chains or for each.  Parameters that are left out start where one of Stan's own
         random starts puts them.  A name that is not a parameter is refused.
+    inv_metric
+        Inverse metric that NUTS keeps, as :func:`~harness.engine.nuts.run_nuts` takes it.  There
+        are fewer than :data:`~harness.engine.nuts.ADAPTS_METRIC` iterations of warm-up then,
+        because stanli keeps no metric in a longer one.
     follow
         Is told how far the run is; see :data:`~harness.engine.iterations.Follow`.  Meanwhile
         nothing else can print, because stanli tells it by printing.
@@ -89,6 +95,10 @@ def run_stanli_nuts(
     if not 0 <= seed < 2**32:
         raise DataError(f"the seed lies between 0 and 2^32 - 1; got {seed}")
     model = stan_model(program, data)
+    form: dict[str, Any] = {"metric": settings.metric}
+    if inv_metric is not None:
+        form = {"metric": "diag_e" if inv_metric.ndim == 1 else "dense_e", "inv_metric": inv_metric}
+        settings = replace(settings, warmup=min(settings.warmup, ADAPTS_METRIC - 1))
     threads = min(settings.parallel_chains, settings.chains)
     try:
         starts = _starts(model, program, inits, settings.chains, seed)
@@ -101,7 +111,7 @@ def run_stanli_nuts(
                 samples=settings.draws,
                 delta=settings.target_accept,
                 max_depth=settings.max_treedepth,
-                metric=settings.metric,
+                **form,
                 parallel_chains=threads,
                 # Kept to count the gradients of warm-up, which cost time too.
                 save_warmup=True,

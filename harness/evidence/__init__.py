@@ -52,7 +52,13 @@ from harness.evidence.diagnostics import (
     slowest,
     z_scores,
 )
-from harness.evidence.entropy import NEGLIGIBLE_AT_MOST, log_mass_at_most, shares_at_most
+from harness.evidence.entropy import (
+    NEGLIGIBLE_AT_MOST,
+    independent_draws,
+    log_mass_at_most,
+    log_masses_at_most,
+    shares_at_most,
+)
 from harness.evidence.estimates import (
     Estimate,
     apart,
@@ -140,6 +146,7 @@ __all__ = [
     "effective_pseudo_samples",
     "equal_masses",
     "expectation",
+    "independent_draws",
     "inv_temp_interval_masses",
     "inv_temp_log_conditionals",
     "joined_evidence",
@@ -153,6 +160,7 @@ __all__ = [
     "log_evidence_by_harmonic_mean",
     "log_evidence_by_parts",
     "log_mass_at_most",
+    "log_masses_at_most",
     "log_mean_of_populations",
     "log_mean_weight",
     "log_path_weight",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import digamma
 
 from harness.arrays import FloatArray
+from harness.evidence.diagnostics import effective_draws
 from harness.evidence.evidence import LogEvidence
 
 NEGLIGIBLE_AT_MOST = 1e-4
@@ -75,6 +77,39 @@ def log_mass_at_most(
     log_determinant = float(value) + too_low
     entropy = 0.5 * (dimension * math.log(2 * math.pi * math.e) + log_determinant)
     return float(np.mean(log_density)) + entropy
+
+
+def log_masses_at_most(
+    log_density: FloatArray, chains: FloatArray, worth: Sequence[float] | None = None
+) -> FloatArray:
+    """Return the bounds for the parts of a density that chains are in.
+
+    Parameters
+    ----------
+    log_density
+        As for :func:`log_mass_at_most`, at the draws, shape (chains, n).
+    chains
+        The draws, shape (chains, n, D).
+    worth
+        Of each chain, by default as :func:`independent_draws` tells it.
+
+    Returns
+    -------
+    FloatArray
+        Shape (chains,).
+    """
+    each_worth = worth or [independent_draws(each) for each in chains]
+    several = zip(log_density, chains, each_worth, strict=True)
+    return np.array([log_mass_at_most(*each) for each in several])
+
+
+def independent_draws(chain: FloatArray) -> float:
+    """Return how many independent draws a chain (n, D) is worth in its slowest coordinate.
+
+    A chain that has hardly moved does not tell how wide the place is where it is.
+    """
+    worth = effective_draws(chain[None], np.zeros((1, len(chain))))
+    return float(min(np.min(worth), len(chain)))
 
 
 def shares_at_most(log_mass: npt.ArrayLike, log_integral: LogEvidence) -> FloatArray:

@@ -83,8 +83,6 @@ class Run:
             raise DataError(
                 "a compiled program runs in CmdStan: leave it out, or use engine='cmdstan'"
             )
-        if self.engine == "stanli" and self.inv_metric is not None:
-            raise DataError("the stanli engine takes no inverse metric: use engine='cmdstan'")
 
 
 @dataclass(frozen=True)
@@ -149,10 +147,16 @@ def run_variant(
                     f"{part} in the data of {model.name} holds NaN: correct it or leave it out"
                 )
     if _engine(run) == "stanli":
-        if run.inv_metric is not None:
-            _log.warning("The stanli engine takes no inverse metric: it adapts one.")
         program = model.program(variant)
-        made = stanli_nuts(program, everything, nuts, run.seed, inits=inits, follow=run.follow)
+        made = stanli_nuts(
+            program,
+            everything,
+            nuts,
+            run.seed,
+            inits=inits,
+            inv_metric=run.inv_metric,
+            follow=run.follow,
+        )
         parameters = _parameters(model, made, names)
         made = _named_as_methods_do(made, aliases)
         return VariantRun(made, parameters, nuts, "stanli", program.name, source_digest(program))

@@ -143,12 +143,13 @@ def climb(
     points = start / scale
     lower, upper = box.lower / scale, box.upper / scale
     height, slope = log_density(start)
-    height, slope = np.array(height), slope * scale
+    with np.errstate(over="ignore"):
+        height, slope = np.array(height), slope * scale
     length: FloatArray = np.ones(count)
     small = np.zeros(count, dtype=np.intp)
     before: FloatArray = np.full(count, -np.inf)
     arrived = np.zeros(count, dtype=np.bool_)
-    active = np.flatnonzero(np.isfinite(height))
+    active = np.flatnonzero(np.isfinite(height + slope.sum(axis=1)))
     for _ in range(_MOST_STEPS):
         if not active.size:
             break
@@ -178,9 +179,10 @@ def climb(
         reach *= at_edge
         proposed = points[active] + reach[:, None] * along
         new_height, new_slope = log_density(proposed * scale)
-        new_slope = new_slope * scale
-        with np.errstate(invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
+            new_slope = new_slope * scale
             better = (new_height >= height[active] + _ENOUGH * reach * gain) & (new_height < np.inf)
+            better &= np.isfinite(new_slope.sum(axis=1))  # from there no direction leads anywhere
         bound = better & (length[active] * norm >= longest[active])
         longest[active] = np.where(
             bound, np.minimum(1.5 * longest[active], most[active]), longest[active]

@@ -27,7 +27,6 @@ from harness.user.evidence import (
     pilots_evidence,
     zero_likelihood,
 )
-from harness.user.in_modes import known_modes
 from harness.user.in_modes_run import in_modes_run
 from harness.user.judge import (
     Judgement,
@@ -226,10 +225,30 @@ class _Auto:
         reasons = troubles or self._rough(found)
         if not reasons:
             return found
+        if troubles and _searched(scouted, judged):
+            sure = self._sure_by_modes(found, scouted, judged, lasting)
+            if sure is not None:
+                return sure
         if self._is_late(found, reasons, scouted, judged):
-            return found.adding(no_time_for_replicas(searched=_searched(scouted, judged)))
+            late = no_time_for_replicas(searched=_searched(scouted, judged))
+            found = found.adding(late)
+            return self._with_modes_alone(found, scouted, judged, lasting).adding(late)
         result = self._with_replicas(found, plain, scouted, judged, lasting, reasons)
         return self._with_modes_alone(result, scouted, judged, lasting) if troubles else result
+
+    def _sure_by_modes(
+        self, found: UserFit, scouted: Scouted, judged: Judgement, lasting: Sequence[Finding]
+    ) -> UserFit | None:
+        """Return NUTS's fit in each known mode if it leaves no doubts; None if it leaves any.
+
+        Replicas would take much longer, and find no modes that a search misses which has got to the
+        posterior.  If a tempered run makes few round trips, that is a doubt which stays.
+        """
+        most_seconds = IN_MODES_SHARE * self._steps.budget
+        other, _ = self._modes_alone(found, scouted, judged, lasting, most_seconds)
+        if other is None or other.troubles(self._lasting(other, scouted, judged)):
+            return None
+        return other
 
     def _lasting(self, found: UserFit, scouted: Scouted, judged: Judgement) -> list[Finding]:
         """Return what no other method can mend.
@@ -331,28 +350,50 @@ class _Auto:
         lasting: Sequence[Finding],
     ) -> UserFit:
         """Let NUTS in each known mode take over from a fit with troubles, if that leaves fewer."""
+        budget = self._steps.budget
+        found = self._steps.modes.added_to(found)
+        left = max(budget - self._steps.spent, IN_MODES_SHARE * budget)
+        other, why_not = self._modes_alone(found, scouted, judged, lasting, left)
+        if other is not None:
+            return other
+        return found.adding(modes_alone_in_vain(why_not)) if why_not else found
+
+    def _modes_alone(
+        self,
+        found: UserFit,
+        scouted: Scouted,
+        judged: Judgement,
+        lasting: Sequence[Finding],
+        most_seconds: float,
+    ) -> tuple[UserFit | None, str]:
+        """Run NUTS in each known mode of a fit with troubles and a table of modes.
+
+        Returns
+        -------
+        UserFit or None, str
+            The fit, if that leaves fewer troubles, or else why it does not; nothing if there is
+            nothing to do.
+        """
         steps = self._steps
-        found = steps.modes.added_to(found)
         seen = [] if self._seen is None else [replace(self._seen, severity=Severity.WARNING)]
         # It is a trouble of NUTS's own fit only.
         troubles = found.troubles(lasting if found.method == "nuts" else [*lasting, *seen])
         modes = steps.modes.found
-        if not troubles or modes is None or len(known_modes(modes.table)) < 2:
-            return found
+        if not troubles or modes is None or len(modes.table.modes) < 2:
+            return None, ""
         # What replicas say about modes that no method has seen goes for these draws, too.
         doubts = [each for each in replicas(found.fit) if each.severity > Severity.FINE]
         about = about_the_prior(steps.program.model, scouted)
         took = took_over("NUTS in each mode", troubles[0])
         told = [*judged.accepted, *seen, *about, *doubts, took]
-        left = max(steps.budget - steps.spent, IN_MODES_SHARE * steps.budget)
         try:
-            other = in_modes_run(steps, found, modes, told, scouted, most_seconds=left)
+            other = in_modes_run(steps, found, modes, told, scouted, most_seconds=most_seconds)
         except FAILURES as error:
-            return found.adding(modes_alone_in_vain(str(error)))
+            return None, str(error)
         others = other.troubles([*lasting, *seen, *about_program(steps.program, other.fit)])
         if severities(others) < severities(troubles):
-            return other
-        return found.adding(modes_alone_in_vain(others[0].sentence))
+            return other, ""
+        return None, others[0].sentence
 
     def _near(
         self, scouted: Scouted, draws: Mapping[str, FloatArray], judged: Judgement

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
-from harness.engine.nuts import NutsSettings
+from harness.engine.nuts import ADAPTS_METRIC, NutsSettings
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import HarnessError
 from harness.model import Model
@@ -22,7 +22,7 @@ _OF_PRIOR, _RANDOM, _AROUND, _EQUAL, _PERMUTED = 1024, 2048, 512, 256, 8
 _RADIUS = 2.0
 _FAR = (3.0, 10.0, 30.0)
 """Standard deviations of the points around the draws."""
-_PRIOR = NutsSettings(chains=4, warmup=100, draws=16)
+_PRIOR = NutsSettings(chains=4, warmup=ADAPTS_METRIC, draws=16)
 
 
 def starting_points(

@@ -3,9 +3,10 @@
 Where modes are known, but no method gives enough draws of all of them, each can be sampled by
 itself: NUTS that starts in a mode stays in it, and a bridge from its draws tells the integral of
 the density over it.  The bridge's proposal is fitted to these draws, far from other modes.  Modes
-that NUTS does move between, as along a ring, are one basin, which is sampled as a whole.  Where the
-posterior has many copies, modes are those of one copy, to which draws are brought, and all draws
-are spread over the copies in the end.
+that NUTS does move between, as along a ring, are one basin, which is sampled as a whole.  If
+only one mode has a probability that counts, it alone is sampled.  Where the posterior has many
+copies, modes are those of one copy, to which draws are brought, and all draws are spread over the
+copies in the end.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from harness.seeds import derived_seed
 from harness.user.compare import unconstrained
 from harness.user.in_which_mode import InWhichMode
 from harness.user.mode_alone import mass_by_bridge
+from harness.user.mode_metric import USUAL, in_metric, mode_metric
 from harness.user.one_copy import COPIES, InOneCopy
 from harness.user.peaked_lengths import PeakedLengths
 
@@ -165,8 +167,8 @@ def nuts_in_modes(
 ) -> InModes:
     """Run NUTS in each known mode, and weigh the modes by bridges from its draws.
 
-    A mode that NUTS leaves is sampled together with those that it goes to, but left out if it had
-    no draws.
+    A mode that NUTS leaves is sampled together with those that it goes to.  If it had no draws, it
+    is left out, and so is one without draws in which chains do not mix: its mass is not known.
 
     Parameters
     ----------
@@ -188,17 +190,19 @@ def nuts_in_modes(
     Raises
     ------
     SamplingError
-        If there are fewer than two or too many modes, NUTS does not mix in one of them or moves
-        between all, or a bridge cannot be relied on.
+        If the table has one mode only, none or too many of them are worth sampling, NUTS does not
+        mix in one that has draws or moves between all, or a bridge cannot be relied on.
     """
     chosen = known_modes(found.table)
-    if not 2 <= len(chosen) <= MOST_MODES:
-        raise SamplingError(f"there are {len(chosen)} modes, and not 2 to {MOST_MODES}")
+    if len(found.table.modes) < 2:
+        raise SamplingError("only one mode is known")
+    if not 1 <= len(chosen) <= MOST_MODES:
+        raise SamplingError(f"{len(chosen)} modes are worth sampling, and not 1 to {MOST_MODES}")
     began = time.perf_counter()
     runs = _Runs(model, found, nuts, in_one_copy, usual, most_seconds, seed)
     made = runs.in_basins(chosen)
-    if len(made) < 2:
-        raise SamplingError("NUTS stays in one mode only, or moves between all")
+    if len(made) == 1 and len(made[0].basin.shares) > 1:
+        raise SamplingError("NUTS moves between all modes")
     seconds = time.perf_counter() - began
     return _together(model, runs.density.engine, made, in_one_copy, nuts, seconds, seed)
 
@@ -225,8 +229,11 @@ def beside_masses(
     Returns
     -------
     ModeTable
-        As it is if :func:`nuts_in_modes` fails: then nothing but the draws is known.
+        As it is if only one mode counts, or if :func:`nuts_in_modes` fails: then nothing but the
+        draws is known.
     """
+    if len(known_modes(found.table)) < 2:
+        return found.table
     short = replace(
         nuts,
         warmup=min(nuts.warmup, _SHORT.warmup),
@@ -251,7 +258,11 @@ class _Run(NamedTuple):
 
 
 class _DisagreeError(SamplingError):
-    """Chains in one basin disagree."""
+    """Chains in one basin disagree; ``points`` (n, D) are their draws."""
+
+    def __init__(self, message: str, points: FloatArray) -> None:
+        super().__init__(message)
+        self.points = points
 
 
 class _Runs:
@@ -283,10 +294,16 @@ class _Runs:
             left = self._ends - time.perf_counter()
             if left <= 0:
                 raise SamplingError("the time ran out")
-            made = self._sampled(one, left / (1 + len(waiting)))
+            has_draws = any(self._found.table.modes[k].probability > 0 for k in one)
+            try:
+                made = self._sampled(one, left / (1 + len(waiting)))
+            except SamplingError:
+                if has_draws:
+                    raise
+                continue  # its probability stays unknown, and the table says so
             if isinstance(made, _Run):
                 runs[one] = made
-            elif any(self._found.table.modes[k].probability > 0 for k in one):
+            elif has_draws:
                 # Every basin that it goes to is a part of the new one.
                 parts = [each for each in (*waiting, *runs) if each & made]
                 waiting = [each for each in waiting if each not in parts]
@@ -311,26 +328,34 @@ class _Runs:
     def _sampled(self, basin: frozenset[int], most_seconds: float) -> _Run | set[int]:
         """Run NUTS in a basin; return the modes that it goes to if it leaves it.
 
-        Where chains disagree, longer ones are tried while there is time.
+        Where chains disagree, longer ones are tried while there is time, in the metric of theirs.
         """
         ends, nuts = time.perf_counter() + most_seconds, self._nuts
+        inside = [self._found.inside[k] for k in sorted(basin)]
+        known = inside[0] if len(inside) == 1 else None
         while True:
             began = time.perf_counter()
             try:
-                return self._sampled_once(basin, nuts, ends - began)
-            except _DisagreeError:
+                return self._sampled_once(basin, nuts, known, ends - began)
+            except _DisagreeError as error:
                 now = time.perf_counter()
                 if now + _TIMES * (now - began) > ends:
                     raise
-                nuts = replace(nuts, draws=_TIMES * nuts.draws)
+                nuts, known = replace(nuts, draws=_TIMES * nuts.draws), error.points
 
     def _sampled_once(
-        self, basin: frozenset[int], nuts: NutsSettings, most_seconds: float
+        self,
+        basin: frozenset[int],
+        nuts: NutsSettings,
+        known: FloatArray | None,
+        most_seconds: float,
     ) -> _Run | set[int]:
+        """Do so once; ``known`` are points whose covariance is the metric, if there are enough."""
         numbers = sorted(basin)
         told = f"mode{'s' * (len(numbers) > 1)} {listed(k + 1 for k in numbers)}"
         seed = derived_seed(self._seed, 16, *numbers)
-        run = self._run(numbers, nuts, _NUTS_SHARE * most_seconds, seed)
+        metric = None if known is None else mode_metric(known)
+        run = self._run(numbers, nuts, metric, _NUTS_SHARE * most_seconds, seed)
         values, points = self._drawn(run)
         flat = self._peaked.of_draws(points).reshape(-1, points.shape[2])
         outside = self._known.elsewhere(flat, numbers)
@@ -346,7 +371,8 @@ class _Runs:
         chain = np.arange(len(own))[:, None]
         points = points[chain, kept]
         if evidence.largest_r_hat(points) > R_HAT_PROBLEM:
-            raise _DisagreeError(f"chains of NUTS disagree in {told}")
+            flat = points.reshape(-1, points.shape[2])
+            raise _DisagreeError(f"chains of NUTS disagree in {told}", flat)
         log_mass, evaluations = mass_by_bridge(
             self._in_one_copy or self.density,
             points,
@@ -377,12 +403,20 @@ class _Runs:
         return {name: flat[name].reshape(each.shape) for name, each in values.items()}, points
 
     def _run(
-        self, numbers: Sequence[int], nuts: NutsSettings, most_seconds: float, seed: int
+        self,
+        numbers: Sequence[int],
+        nuts: NutsSettings,
+        metric: FloatArray | None,
+        most_seconds: float,
+        seed: int,
     ) -> NutsRun:
-        """Run NUTS from points in some modes, as many from each."""
+        """Run NUTS from points in some modes, as many from each, in a metric that it may keep."""
         rng = np.random.default_rng(seed)
-        settings = affordable(nuts, self.density, most_seconds, usual=self._usual)
         inside = [self._found.inside[k] for k in numbers]
+        usual = self._usual
+        if metric is not None:
+            usual = USUAL if usual is None else min(usual, USUAL)
+        settings = affordable(in_metric(nuts, metric), self.density, most_seconds, usual=usual)
         if len(inside) == 1:
             few = len(inside[0]) < settings.chains
             start = inside[0][rng.choice(len(inside[0]), size=settings.chains, replace=few)]
@@ -395,6 +429,7 @@ class _Runs:
             settings,
             seed,
             inits=starting_values(self.density.constrain(start), chains=settings.chains),
+            inv_metric=metric,
             most_seconds=most_seconds,
         )
 

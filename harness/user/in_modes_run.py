@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.diagnosis import Finding
-from harness.fit import evidence_attributes, weigh_modes
+from harness.fit import Fit, evidence_attributes, weigh_modes
 from harness.modes import FoundModes
 from harness.user.in_modes import METHOD, nuts_in_modes
 from harness.user.mode_findings import mode_findings
@@ -17,6 +17,8 @@ from harness.user.weigh import BY_MASSES, Weighed, changed_shares, log_evidence_
 
 _WARMUP_TAKES = 1.5
 """Gradients of an iteration, warm-up included, as a multiple of those of one after warm-up."""
+_SHORT_STEPS_TAKE = 2.0
+"""Gradients of a trajectory with short steps, as a multiple of those with Stan's."""
 
 
 def in_modes_run(
@@ -51,11 +53,13 @@ def in_modes_run(
         If NUTS does not stay in the modes.
     """
     program, clock, seed = steps.program, steps.clock, steps.seed
+    plain = before.fit if before.method == "nuts" else before.nuts
+    diverged = plain is not None and bool(plain.sample_stats["diverging"].any())
     with clock.step("NUTS in each mode", "in_modes"):
         made = nuts_in_modes(
-            *(program.model, found, steps.nuts),
+            *(program.model, found, steps.nuts_with_short_steps if diverged else steps.nuts),
             in_one_copy=steps.modes.one_of_many,
-            usual=_usual_gradients(before),
+            usual=None if plain is None else _usual_gradients(plain, diverged),
             most_seconds=most_seconds,
             seed=seed,
         )
@@ -76,16 +80,15 @@ def in_modes_run(
     told = [*findings, change, *by_mass, *mode_findings(table), *steps.modes.about_climbs()]
     fit = steps.finished(fit, told, scouted)
     fit.tree.attrs["modes"] = table.as_json()
-    nuts = before.fit if before.method == "nuts" else before.nuts
     tempered = before.tempered if before.method == "nuts" else before.fit
-    result = UserFit(fit, METHOD, nuts=nuts, tempered=tempered)
+    result = UserFit(fit, METHOD, nuts=plain, tempered=tempered)
     steps.modes.made_of(result)
     return result
 
 
-def _usual_gradients(result: UserFit) -> float | None:
+def _usual_gradients(plain: Fit, short_steps: bool) -> float | None:
     """Return the gradients that an iteration of plain NUTS took, more in its warm-up."""
-    plain = result.fit if result.method == "nuts" else result.nuts
-    if plain is None or "n_steps" not in plain.sample_stats:
+    if "n_steps" not in plain.sample_stats:
         return None
-    return _WARMUP_TAKES * float(plain.sample_stats["n_steps"].mean())
+    times = _WARMUP_TAKES * (_SHORT_STEPS_TAKE if short_steps else 1)
+    return times * float(plain.sample_stats["n_steps"].mean())

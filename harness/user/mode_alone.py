@@ -18,12 +18,18 @@ from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import affordable, run_short_nuts
 from harness.errors import HarnessError
-from harness.evidence import LogEvidence
+from harness.evidence import (
+    NEGLIGIBLE_AT_MOST,
+    LogEvidence,
+    log_masses_at_most,
+    shares_at_most,
+)
 from harness.model import Model
 from harness.path import starting_values
 from harness.seeds import derived_seed
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import unconstrained
+from harness.user.mode_metric import in_metric, mode_metric
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.one_copy import InOneCopy
 
@@ -45,11 +51,14 @@ class Alone(NamedTuple):
         Draws in it, shape (n, D).
     left
         Whether NUTS that starts in it leaves it for where there are draws.
+    at_most
+        If NUTS does not mix within it, log of the integral over what its chains have seen, at most.
     """
 
     log_mass: LogEvidence | None
     points: FloatArray
     left: bool = False
+    at_most: float = np.inf
 
 
 class Walks(NamedTuple):
@@ -109,6 +118,7 @@ class ModesAlone:
         self._most_seconds, self._seed = min(most_seconds, _MOST_SECONDS), seed
         self.gradients = 0
         self._visited: Neighbourhood | None = None
+        self._whole: LogEvidence | None = None
         self._sampled = 0
 
     def of_draws(self) -> LogEvidence | None:
@@ -116,17 +126,25 @@ class ModesAlone:
 
         It is None if a bridge from the draws cannot be relied on.
         """
-        return self._bridge(self._draws, self._seed)
+        if self._whole is None:
+            self._whole = self._bridge(self._draws, self._seed)
+        return self._whole
 
     def of_mode(self, points: FloatArray) -> LogEvidence | None:
         """Return the log of the integral of the density in a mode, as :meth:`sampled` does.
 
-        It is that of 0 if NUTS leaves the mode.
+        It is that of 0 if NUTS leaves the mode.  If chains do not mix in it, but have hardly any
+        probability at most, that is its value and its error.
         """
         alone = self.sampled(points)
         if alone is None:
             return None
-        return LogEvidence(-np.inf, 0.0) if alone.left else alone.log_mass
+        if alone.left:
+            return LogEvidence(-np.inf, 0.0)
+        whole = self.of_draws() if np.isfinite(alone.at_most) else None
+        if whole is not None and shares_at_most(alone.at_most, whole) < NEGLIGIBLE_AT_MOST:
+            return LogEvidence(alone.at_most, 1.0)
+        return alone.log_mass
 
     def sampled(self, points: FloatArray) -> Alone | None:
         """Sample a mode by itself.
@@ -155,6 +173,8 @@ class ModesAlone:
             return Alone(None, flat[outside], left=True)
         mixes = evidence.largest_r_hat(draws) <= R_HAT_PROBLEM
         mass = self._bridge(draws, seed) if mixes else None
+        if not mixes:
+            return Alone(None, flat[outside], at_most=self._at_most(draws))
         if mass is None:
             return Alone(None, flat[outside])
         # Chains that also visit the draws' part of the posterior stand for that part, too.
@@ -172,6 +192,7 @@ class ModesAlone:
                 points,
                 _SETTINGS,
                 variant=self._variant,
+                inv_metric=mode_metric(points),
                 most_seconds=self._most_seconds,
                 seed=seed,
             )
@@ -180,6 +201,12 @@ class ModesAlone:
             return points if self._in_one_copy is None else self._in_one_copy.brought(points)
         except HarnessError:
             return None
+
+    def _at_most(self, draws: FloatArray) -> float:
+        """Return the log of the integral over what chains (chains, n, D) have seen, at most."""
+        heights = self._density.values(draws.reshape(-1, draws.shape[2])).reshape(draws.shape[:2])
+        self.gradients += heights.size
+        return float(np.logaddexp.reduce(log_masses_at_most(heights, draws)))
 
     def _bridge(self, draws: FloatArray, seed: int) -> LogEvidence | None:
         density = self._density if self._in_one_copy is None else self._in_one_copy
@@ -235,6 +262,7 @@ def walks(
     settings: NutsSettings,
     *,
     variant: str = "target",
+    inv_metric: FloatArray | None = None,
     most_seconds: float,
     seed: int,
 ) -> Walks:
@@ -252,6 +280,8 @@ def walks(
         Of the run; it is shorter if there is no time.
     variant
         The program whose density it is.
+    inv_metric
+        Inverse metric that NUTS keeps; by default, it adapts one.
     most_seconds
         Seconds of wall time, roughly.
     seed
@@ -273,9 +303,10 @@ def walks(
     run = run_short_nuts(
         model.program(variant),
         model.data,
-        affordable(settings, density, most_seconds),
+        affordable(in_metric(settings, inv_metric), density, most_seconds),
         seed,
         inits=starting_values(density.constrain(chosen), chains=settings.chains),
+        inv_metric=inv_metric,
         most_seconds=most_seconds,
     )
     values = {name: run.variables[name] for name in density.shapes}

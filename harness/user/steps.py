@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -52,6 +52,13 @@ _EFFECTIVE_ENOUGH, ERROR_ENOUGH = 200, 0.05
 """Effective draws a chain and standard error of log Z, in nats, with which parallel tempering ends.
 
 With four chains the probability of a mode then has a standard error of 0.018 or less.
+"""
+_SHORT_STEPS = 0.95
+"""Acceptance rate that NUTS aims at where its steps must suit narrow places, too.
+
+It is an average.  With Stan's 0.8 nearly all is accepted near the base of a path, and on many wells
+(docs/hard/many_wells.md) 0.3 near the target.  Pseudo-samples move together, so that a step which
+suits one diverges for another in the neck of a hierarchical prior, and log Z is too high.
 """
 _NO_COPIES = "Copies could not be looked for."
 _MOST_LISTED = 6
@@ -220,6 +227,13 @@ class Steps:
         if made is not None:
             remember(made.fit, [made.finding])
         return made
+
+    @property
+    def nuts_with_short_steps(self) -> NutsSettings:
+        """Settings of NUTS on a path or in narrow modes, unless somebody has chosen its steps."""
+        if self.chosen_steps:
+            return self.nuts
+        return replace(self.nuts, target_accept=max(self.nuts.target_accept, _SHORT_STEPS))
 
     def replicas(
         self,

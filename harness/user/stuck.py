@@ -20,8 +20,9 @@ from harness.errors import FAILURES
 from harness.evidence import (
     NEGLIGIBLE_AT_MOST,
     LogEvidence,
-    effective_draws,
+    independent_draws,
     log_mass_at_most,
+    log_masses_at_most,
     shares_at_most,
 )
 from harness.model import Model
@@ -59,15 +60,7 @@ class ChainsOfNuts:
 
     @cached_property
     def _worth(self) -> list[float]:
-        """Independent draws that those of each chain are worth, in any coordinate.
-
-        A chain that has hardly moved does not tell how wide the place is where it is.
-        """
-        equal = np.zeros((1, self.points.shape[1]))
-        return [
-            float(min(np.min(effective_draws(each[None], equal)), len(each)))
-            for each in self.points
-        ]
+        return [independent_draws(each) for each in self.points]
 
     def log_mass_at_most(
         self, at: FloatArray | None = None, like: FloatArray | None = None
@@ -99,12 +92,7 @@ class ChainsOfNuts:
         return np.asarray(np.minimum(own, closer))
 
     def _at_most(self, points: FloatArray) -> FloatArray:
-        return np.array(
-            [
-                log_mass_at_most(height, each, worth)
-                for height, each, worth in zip(self._heights, points, self._worth, strict=True)
-            ]
-        )
+        return log_masses_at_most(self._heights, points, self._worth)
 
 
 def chains_of_nuts(model: Model, draws: Mapping[str, FloatArray]) -> ChainsOfNuts | None:

@@ -230,8 +230,7 @@ class TemperedForm:
     ) -> Fit:
         """Go on with a run that has no pseudo-samples, from its chains' last states.
 
-        CmdStan keeps the metric of the run's draws and adapts the step size only; stanli, which
-        takes no metric, adapts both, starting from those states.
+        NUTS keeps the metric of the run's draws and adapts the step size only.
 
         Parameters
         ----------
@@ -249,7 +248,7 @@ class TemperedForm:
             name: raw[name].isel(draw=-1).transpose("chain", ...).to_numpy()
             for name in fit.parameters
         }
-        inv_metric = self._inv_metric(fit) if self.program.engine == "cmdstan" else None
+        inv_metric = self._inv_metric(fit)
         inits = starting_values(last, chains=nuts.chains)
         return self._sample(nuts, seed, inits, inv_metric=inv_metric, follow=follow)
 

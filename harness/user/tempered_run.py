@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.arrays import FloatArray
 from harness.diagnosis import remember
-from harness.engine.nuts import NutsSettings
+from harness.engine.nuts import ADAPTS_METRIC, NutsSettings
 from harness.engine.patience import in_time
 from harness.fit import Fit
 from harness.seeds import derived_seed
@@ -25,15 +25,8 @@ parallel tempering may take over."""
 _ROUNDS_SHARE, _ROUNDS_ALONE = 0.25, 0.75
 """Share of it for the rounds in which the run goes on: if parallel tempering may take over, and if
 nothing follows but the table of modes."""
-_PATH_ACCEPT = 0.95
-"""Acceptance rate that NUTS aims at on a path, unless somebody has chosen one.
-
-It is an average.  With Stan's 0.8 nearly all is accepted near the base, and on many wells
-(docs/hard/many_wells.md) 0.3 near the target.  Pseudo-samples move together, so that a step which
-suits one diverges for another in the neck of a hierarchical prior, and log Z is too high.
-"""
-_ROUND_WARMUP = 150
-"""Most warm-up iterations of such a round, if they adapt the step size only."""
+_ROUND_WARMUP = ADAPTS_METRIC - 1
+"""Most warm-up iterations of such a round, which adapt the step size only."""
 
 
 def tempered_run(
@@ -70,7 +63,7 @@ def tempered_run(
         If the run does not finish, or if stanli and CmdStan differ in its density.
     """
     program, form = steps.program, TemperedForm(steps.program, method, path, steps.num)
-    nuts = _for_path(steps)
+    nuts = steps.nuts_with_short_steps  # which suit the target's end of a path, too
     originals = [ORIGINAL] if program.generates else []
     settings: dict[str, Any] = {
         "method": method,
@@ -114,11 +107,6 @@ def tempered_run(
     return steps.completed(fit, copies=rounds and form.has_copies)
 
 
-def _for_path(steps: Steps) -> NutsSettings:
-    """Return settings of NUTS whose steps suit the target's end of a path, too."""
-    return steps.nuts if steps.chosen_steps else replace(steps.nuts, target_accept=_PATH_ACCEPT)
-
-
 def _in_rounds(
     steps: Steps,
     form: TemperedForm,
@@ -144,10 +132,7 @@ def _in_rounds(
 
     def again(fit: Fit, draws: int, number: int) -> Fit:
         steps.clock.say(f"the tempered run, round {number}: {draws:,} draws more a chain")
-        warmup = nuts.warmup
-        if steps.program.engine == "cmdstan":  # which keeps the metric
-            warmup = min(warmup, _ROUND_WARMUP)
-        more = replace(nuts, warmup=warmup, draws=draws)
+        more = replace(nuts, warmup=min(nuts.warmup, _ROUND_WARMUP), draws=draws)
         more = in_time(more, steps.program.model.program("target"), most_seconds)
         other = derived_seed(steps.seed, 12, number)
         return form.continued(fit, more, other, steps.clock.share)
