@@ -471,7 +471,9 @@ def test_chains_in_two_modes_need_one_look_at_each_kind_of_change(
     group = group_between(symmetries, {"x": x}, seed=1)
     assert group is not None
     assert len(group) == math.factorial(10)
-    assert looked == [len(symmetries.changes)]
+    # Two coordinates trade places, or two blocks of them: once it was a look at each change.
+    assert len(looked) <= 2
+    assert looked[-1] == len(symmetries.changes)
 
 
 def test_an_axis_without_a_sign(tmp_path: Path) -> None:
