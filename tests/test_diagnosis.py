@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -277,6 +278,9 @@ def test_divergences(count: int, severity: Severity) -> None:
     assert f"{count} divergent transitions in 4,000 draws" in finding.sentence
 
 
+DEEP = np.where(np.arange(DRAWS) < 5, 10, 3) * np.ones((CHAINS, 1), dtype=int)
+
+
 def test_what_the_sampler_says() -> None:
     rng = np.random.default_rng(7)
     draws = rng.normal(size=(CHAINS, DRAWS))
@@ -284,10 +288,26 @@ def test_what_the_sampler_says() -> None:
     assert named(target_fit(draws, energy=slow), "E-BFMI").severity is Severity.WARNING
     still = target_fit(draws, energy=np.zeros((CHAINS, DRAWS)))
     assert named(still, "E-BFMI is as low as 0.00").severity is Severity.WARNING
-    deep = np.where(np.arange(DRAWS) < 5, 10, 3) * np.ones((CHAINS, 1), dtype=int)
-    finding = named(target_fit(draws, tree_depth=deep), "tree depth")
+    finding = named(target_fit(draws, tree_depth=DEEP), "tree depth")
     assert finding.severity is Severity.WARNING
     assert "20 transitions" in finding.sentence
+
+
+@pytest.mark.parametrize(
+    ("nuts", "what"),
+    [
+        ({"warmup": 149, "metric": "diag_e"}, "Raise warmup to 150 or more"),
+        ({"warmup": 150, "metric": "diag_e"}, "raise max_treedepth"),
+        ({"warmup": 149, "metric": "unit_e"}, "raise max_treedepth"),
+        ({}, "raise max_treedepth"),
+    ],
+)
+def test_trees_are_deep_after_a_warm_up_that_adapts_no_metric(
+    nuts: dict[str, Any], what: str
+) -> None:
+    fit = target_fit(np.random.default_rng(7).normal(size=(CHAINS, DRAWS)), tree_depth=DEEP)
+    fit.tree.attrs["settings"] = json.dumps({"nuts": {"max_treedepth": 10} | nuts})
+    assert what in named(fit, "tree depth").what_to_try
 
 
 def with_stats(fit: Fit, stats: xr.Dataset) -> None:

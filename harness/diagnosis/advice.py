@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from harness.engine.nuts import ADAPTS_METRIC
 from harness.fit import Fit
 
 _ATTRIBUTE = "advice"
@@ -33,6 +34,8 @@ class Advice:
         If trajectories diverge.
     deep
         If trajectories are cut short.
+    longer_warmup
+        If they are cut short after a warm-up in which Stan adapts no metric.
     unseen
         To find modes that no chain has visited.
     """
@@ -44,6 +47,7 @@ class Advice:
     many_more_draws: str
     sharp: str
     deep: str
+    longer_warmup: str
     unseen: str
 
 
@@ -63,6 +67,7 @@ OF_LIBRARY = Advice(
     ),
     sharp="Raise target_accept, or reparametrise the model.",
     deep="If draws are correlated, raise max_treedepth.",
+    longer_warmup=f"Raise warmup to {ADAPTS_METRIC} or more: in fewer Stan adapts no metric.",
     unseen="Start chains in different places to look for one.",
 )
 _TIME = "Give it more time (--budget) and more draws (--draws)"
@@ -78,6 +83,7 @@ OF_COMMAND = Advice(
     many_more_draws=f"{_TIME}.",
     sharp="Raise --target-accept, or reparametrise the model.",
     deep="If draws are correlated, raise --max-treedepth.",
+    longer_warmup=f"Raise --warmup to {ADAPTS_METRIC} or more: in fewer Stan adapts no metric.",
     unseen="With another --seed the search looks for one in other places.",
 )
 

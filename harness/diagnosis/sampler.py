@@ -10,6 +10,7 @@ from arviz_stats.base import array_stats
 from harness.arrays import FloatArray
 from harness.diagnosis.advice import advice_for
 from harness.diagnosis.finding import Finding, Severity
+from harness.engine.nuts import ADAPTS_METRIC
 from harness.fit import Fit
 
 E_BFMI_WARNING = 0.3
@@ -25,13 +26,15 @@ def sampler(fit: Fit) -> Iterable[Finding]:
         yield _divergences(int(stats["diverging"].sum()), stats["diverging"].size, advice.sharp)
     if "energy" in stats and stats.sizes["draw"] >= 4:
         yield _energy(stats["energy"].transpose("chain", "draw").to_numpy())
-    deepest = fit.settings.get("nuts", {}).get("max_treedepth")
+    nuts = fit.settings.get("nuts", {})
+    deepest = nuts.get("max_treedepth")
     if "tree_depth" in stats and deepest is not None:
         count = int((stats["tree_depth"] >= deepest).sum())
         sentence = f"{count} transitions reached the largest tree depth, {deepest}."
         if count:
             cut = f"Trajectories were cut short: {sentence}"
-            yield Finding(Severity.WARNING, cut, advice.deep)
+            adapted = nuts.get("metric") == "unit_e" or nuts.get("warmup", np.inf) >= ADAPTS_METRIC
+            yield Finding(Severity.WARNING, cut, advice.deep if adapted else advice.longer_warmup)
         else:
             yield Finding(Severity.FINE, sentence)
 
