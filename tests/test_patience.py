@@ -6,6 +6,7 @@ import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from stan_density import stanli
 from test_user_sample import BIMODAL, BIMODAL_DATA
 
 from harness.engine import short_nuts
+from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsRun, NutsSettings
 from harness.engine.patience import NeverReturned, Workers
 from harness.engine.program import StanProgram
@@ -120,6 +122,20 @@ def test_a_run_in_a_process_of_its_own_is_the_same_run(inits: Any, tmp_path: Pat
     assert here.stan_version == there.stan_version
     assert shares == sorted(shares)
     assert shares[-1] == 1
+
+
+def test_only_a_run_that_may_be_late_has_a_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    density = BatchedDensity(program(tmp_path, SMALL), {"N": 3, "y": np.array(Y)})
+    monkeypatch.setattr(short_nuts, "seconds_a_gradient", lambda _: 1e-3)
+    settings = NutsSettings(chains=4, warmup=150, draws=100, max_treedepth=10)
+    # A thousand iterations of 1,024 gradients at most take 1,024 s.
+    assert short_nuts.with_time_limit(settings, density, 342.0) == settings
+    assert short_nuts.with_time_limit(settings, density, 10.0).time_limit == 30.0
+    two = replace(settings, parallel_chains=2)
+    monkeypatch.setattr(short_nuts, "cores", lambda: 2)
+    assert short_nuts.with_time_limit(two, density, 171.0) == two
 
 
 def test_a_run_that_never_ends_is_ended(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ from harness.errors import DataError, SamplingError
 _RADIUS = 2.0  # of Stan's starting points
 _TIMED = 8
 _OVER = 2.0
+_LATE = 3.0
+"""Times the seconds that there are after which a run is ended."""
 _USUAL_SECONDS = 20.0
 """Seconds that a run takes at most, if nothing else is known."""
 
@@ -113,6 +115,31 @@ def affordable(
     at_once = min(settings.parallel_chains, settings.chains, cores())
     over = _OVER if usual is None else 1.0
     return settings.within(over * at_once * most_seconds / cost, usual=usual)
+
+
+def with_time_limit(
+    settings: NutsSettings, density: BatchedDensity, most_seconds: float
+) -> NutsSettings:
+    """Return settings of a run that is ended where it takes several times the time that there is.
+
+    A run that would not, even if every trajectory were the longest that is allowed, has no limit:
+    it needs no process of its own, which takes a second to start.
+
+    Parameters
+    ----------
+    settings
+        Settings that are affordable if trajectories are as long as they usually are.
+    density
+        The density of the run.
+    most_seconds
+        Seconds of wall time.
+    """
+    at_once = min(settings.parallel_chains, settings.chains, cores())
+    gradients = settings.chains * (settings.warmup + settings.draws) * 2**settings.max_treedepth
+    latest = _LATE * most_seconds
+    if gradients * seconds_a_gradient(density) / at_once <= latest:
+        return settings
+    return replace(settings, time_limit=latest)
 
 
 def seconds_a_gradient(density: BatchedDensity) -> float:

@@ -27,7 +27,7 @@ from harness.diagnosis import R_HAT_PROBLEM
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsRun, NutsSettings
-from harness.engine.short_nuts import affordable, run_short_nuts
+from harness.engine.short_nuts import affordable, run_short_nuts, with_time_limit
 from harness.errors import FAILURES, SamplingError
 from harness.evidence import LogEvidence, normalised_weights, strata_errors
 from harness.fit import Fit, build_fit, in_extended
@@ -417,6 +417,7 @@ class _Runs:
         if metric is not None:
             usual = USUAL if usual is None else min(usual, USUAL)
         settings = affordable(in_metric(nuts, metric), self.density, most_seconds, usual=usual)
+        settings = with_time_limit(settings, self.density, most_seconds)
         if len(inside) == 1:
             few = len(inside[0]) < settings.chains
             start = inside[0][rng.choice(len(inside[0]), size=settings.chains, replace=few)]
