@@ -37,6 +37,7 @@ from harness.user.in_modes import (
 )
 from harness.user.in_which_mode import InWhichMode
 from harness.user.mode_findings import mode_findings, problems_of_modes
+from harness.user.mode_metric import mode_metric
 from harness.user.weigh import weighed_by_points
 
 assert stanli is not None
@@ -349,6 +350,33 @@ def test_a_narrow_mode_has_the_metric_of_its_points(tmp_path: Path) -> None:
     (inside,) = np.nonzero(np.abs(x[..., 0].ravel() + x[..., 1].ravel() + 2) < 2e-4)
     sums = (x[..., 0] + x[..., 1]).ravel()[inside]
     assert sums.std() == pytest.approx(2e-5, rel=0.2)
+
+
+def test_a_metric_that_is_known_badly_is_not_relied_on(tmp_path: Path) -> None:
+    """Points in one of two round modes lie along a line, which no coordinate shows."""
+    path = tmp_path / "round.stan"
+    path.write_text(
+        "parameters { vector[4] x; } model { target += log_sum_exp([normal_lpdf(x | 0, 1), "
+        "normal_lpdf(x | 20, 1)]); }"
+    )
+    model = tempered_model(path, {}, what="all")
+    density = BatchedDensity(model.program("target"), model.data)
+    rng = np.random.default_rng(7)
+    draws = rng.permutation(
+        np.concatenate([rng.normal(0, 1, (1200, 4)), rng.normal(20, 1, (800, 4))])
+    )
+    found = of_visits(density, draws.reshape(4, 500, 4), draws[:40])
+    line = 20 + rng.normal(size=(200, 1)) * np.ones(4) / 2 + 1e-6 * rng.normal(size=(200, 4))
+    assert mode_metric(line) is not None
+    (round_one,) = [each for each in found.inside if each.mean() < 10]
+    inside = tuple(round_one if each is round_one else line for each in found.inside)
+    made = nuts_in_modes(model, replace(found, inside=inside), NUTS, most_seconds=60, seed=3)
+    assert abs(made.log_integral.value - np.log(2)) < 4 * made.log_integral.mcse < 0.1
+    x = made.fit.posterior["x"].to_numpy().reshape(-1, 4)
+    far = x[x.mean(axis=1) > 10]
+    # Of 2,000 draws that NUTS makes nearly independent.
+    assert far.std(axis=0) == pytest.approx(np.ones(4), abs=0.15)
+    assert (far[:, 0] - far[:, 1]).std() == pytest.approx(np.sqrt(2), abs=0.2)
 
 
 def test_a_mode_without_draws_in_which_chains_do_not_mix_is_left_out(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from harness.user import sample
 from harness.user.compare import Population
 from harness.user.judge import Judgement
 from harness.user.mode_alone import ModesAlone
+from harness.user.mode_metric import mode_metric
 from harness.user.near import near_target
 from harness.user.other_modes import other_modes
 from harness.user.scouted import Scouted
@@ -222,3 +223,22 @@ def test_chains_that_do_not_mix_far_below_tell_what_a_mode_has_at_most(tmp_path:
     # Nothing is said if it may have more than hardly any.
     wide = alone_of(model, density, rng.normal(22, 0.1, (4, 500, 2)))
     assert wide.of_mode(np.concatenate([pieces[:40], rng.normal(size=(40, 2))])) is None
+
+
+def test_points_that_tell_the_metric_badly(tmp_path: Path) -> None:
+    """They lie along one line of a round Gaussian, so that steps across it are far too short."""
+    path = tmp_path / "round.stan"
+    path.write_text(
+        "parameters { vector[4] x; } model { target += log_sum_exp([normal_lpdf(x | 0, 1), "
+        "normal_lpdf(x | 20, 1)]); }"
+    )
+    model = tempered_model(path, {}, what="all")
+    density = BatchedDensity(model.program("target"), model.data)
+    rng = np.random.default_rng(9)
+    alone = alone_of(model, density, rng.normal(size=(4, 500, 4)))
+    along = 20 + rng.normal(size=(200, 1)) * np.ones(4) / 2 + 1e-6 * rng.normal(size=(200, 4))
+    assert mode_metric(along) is not None
+    found = alone.of_mode(along)
+    assert found is not None
+    assert 0 < found.mcse < 0.05
+    assert abs(found.value) < 4 * found.mcse

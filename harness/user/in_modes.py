@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from harness import evidence
 from harness.arrays import FloatArray
-from harness.diagnosis import R_HAT_PROBLEM
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
 from harness.engine.nuts import NutsRun, NutsSettings
@@ -40,7 +39,7 @@ from harness.seeds import derived_seed
 from harness.user.compare import unconstrained
 from harness.user.in_which_mode import InWhichMode
 from harness.user.mode_alone import mass_by_bridge
-from harness.user.mode_metric import USUAL, in_metric, mode_metric
+from harness.user.mode_metric import USUAL, in_metric, mixes, mode_metric
 from harness.user.one_copy import COPIES, InOneCopy
 from harness.user.peaked_lengths import PeakedLengths
 
@@ -258,11 +257,7 @@ class _Run(NamedTuple):
 
 
 class _DisagreeError(SamplingError):
-    """Chains in one basin disagree; ``points`` (n, D) are their draws."""
-
-    def __init__(self, message: str, points: FloatArray) -> None:
-        super().__init__(message)
-        self.points = points
+    """Chains in one basin disagree."""
 
 
 class _Runs:
@@ -328,7 +323,8 @@ class _Runs:
     def _sampled(self, basin: frozenset[int], most_seconds: float) -> _Run | set[int]:
         """Run NUTS in a basin; return the modes that it goes to if it leaves it.
 
-        Where chains disagree, longer ones are tried while there is time, in the metric of theirs.
+        Where chains disagree, longer ones are tried while there is time, which adapt a metric: what
+        is known of a mode may tell it badly.
         """
         ends, nuts = time.perf_counter() + most_seconds, self._nuts
         inside = [self._found.inside[k] for k in sorted(basin)]
@@ -337,11 +333,11 @@ class _Runs:
             began = time.perf_counter()
             try:
                 return self._sampled_once(basin, nuts, known, ends - began)
-            except _DisagreeError as error:
+            except _DisagreeError:
                 now = time.perf_counter()
                 if now + _TIMES * (now - began) > ends:
                     raise
-                nuts, known = replace(nuts, draws=_TIMES * nuts.draws), error.points
+                nuts, known = replace(nuts, draws=_TIMES * nuts.draws), None
 
     def _sampled_once(
         self,
@@ -370,9 +366,8 @@ class _Runs:
         kept = _first_of_each(own)
         chain = np.arange(len(own))[:, None]
         points = points[chain, kept]
-        if evidence.largest_r_hat(points) > R_HAT_PROBLEM:
-            flat = points.reshape(-1, points.shape[2])
-            raise _DisagreeError(f"chains of NUTS disagree in {told}", flat)
+        if not mixes(points, metric):
+            raise _DisagreeError(f"chains of NUTS disagree in {told}")
         log_mass, evaluations = mass_by_bridge(
             self._in_one_copy or self.density,
             points,

@@ -13,7 +13,6 @@ import numpy as np
 
 from harness import evidence
 from harness.arrays import FloatArray, LogDensity
-from harness.diagnosis import R_HAT_PROBLEM
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsSettings
 from harness.engine.short_nuts import affordable, run_short_nuts
@@ -29,7 +28,7 @@ from harness.path import starting_values
 from harness.seeds import derived_seed
 from harness.user.bridged import bridged_in_time
 from harness.user.compare import unconstrained
-from harness.user.mode_metric import in_metric, mode_metric
+from harness.user.mode_metric import in_metric, mixes, mode_metric
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.one_copy import InOneCopy
 
@@ -162,7 +161,7 @@ class ModesAlone:
         # With one seed, modes alike would have one error.
         self._sampled += 1
         seed = derived_seed(self._seed, self._sampled)
-        draws = self._draws_of(points, seed)
+        draws = self._mixed_draws_of(points, seed)
         if draws is None:
             return None
         if self._visited is None:
@@ -171,10 +170,9 @@ class ModesAlone:
         outside = ~self._visited.holds(flat)
         if outside.mean() < _LEAST_OUTSIDE:
             return Alone(None, flat[outside], left=True)
-        mixes = evidence.largest_r_hat(draws) <= R_HAT_PROBLEM
-        mass = self._bridge(draws, seed) if mixes else None
-        if not mixes:
+        if not mixes(draws, None):
             return Alone(None, flat[outside], at_most=self._at_most(draws))
+        mass = self._bridge(draws, seed)
         if mass is None:
             return Alone(None, flat[outside])
         # Chains that also visit the draws' part of the posterior stand for that part, too.
@@ -183,7 +181,21 @@ class ModesAlone:
         value, mcse = mass.value + float(np.log(share.value)), float(np.hypot(mass.mcse, relative))
         return Alone(LogEvidence(value, mcse), flat[outside])
 
-    def _draws_of(self, points: FloatArray, seed: int) -> FloatArray | None:
+    def _mixed_draws_of(self, points: FloatArray, seed: int) -> FloatArray | None:
+        """Return draws of NUTS in the metric of the points, if there are enough.
+
+        The points may correlate, and tell it badly.  If chains disagree in it, they run once more
+        and adapt their own.
+        """
+        metric = mode_metric(points)
+        draws = self._draws_of(points, metric, seed)
+        if metric is None or draws is None or mixes(draws, metric):
+            return draws
+        return self._draws_of(points, None, seed)
+
+    def _draws_of(
+        self, points: FloatArray, metric: FloatArray | None, seed: int
+    ) -> FloatArray | None:
         """Return draws of NUTS that starts at some of the points; None if that fails."""
         try:
             values, gradients = walks(
@@ -192,7 +204,7 @@ class ModesAlone:
                 points,
                 _SETTINGS,
                 variant=self._variant,
-                inv_metric=mode_metric(points),
+                inv_metric=metric,
                 most_seconds=self._most_seconds,
                 seed=seed,
             )

@@ -10,14 +10,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from harness import evidence
 from harness.arrays import FloatArray
+from harness.diagnosis import R_HAT_PROBLEM
 from harness.engine.nuts import ADAPTS_METRIC, NutsSettings
 
 _POINTS_A_DIMENSION = 10
 """Fewest points for each dimension that tell a covariance.
 
-In any direction the variance is then between half and twice the true one, roughly: (1 - sqrt(1 /
-10))^2 and (1 + sqrt(1 / 10))^2 times (Marchenko and Pastur 1967).
+If they are independent, the variance in any direction is then between half and twice the true one,
+roughly: (1 - sqrt(1 / 10))^2 and (1 + sqrt(1 / 10))^2 times (Marchenko and Pastur 1967).
 """
 _WARMUP = ADAPTS_METRIC - 1
 """Most iterations of warm-up that adapt the step size only."""
@@ -48,6 +50,28 @@ def mode_metric(points: FloatArray) -> FloatArray | None:
     except np.linalg.LinAlgError:
         return None
     return covariance
+
+
+def mixes(draws: FloatArray, metric: FloatArray | None) -> bool:
+    """Whether chains agree in each coordinate, and in each direction of a metric that they kept.
+
+    In a metric that is far too narrow in some direction chains hardly move there, which their
+    coordinates need not show.
+
+    Parameters
+    ----------
+    draws
+        Shape (chains, draws, D).
+    metric
+        Shape (D, D); None if they had their own.
+    """
+    if evidence.largest_r_hat(draws) > R_HAT_PROBLEM:
+        return False
+    if metric is None:
+        return True
+    flat = draws.reshape(-1, draws.shape[2])
+    directions = np.linalg.solve(np.linalg.cholesky(metric), (flat - flat.mean(axis=0)).T).T
+    return bool(evidence.largest_r_hat(directions.reshape(draws.shape)) <= R_HAT_PROBLEM)
 
 
 def in_metric(settings: NutsSettings, metric: FloatArray | None) -> NutsSettings:
