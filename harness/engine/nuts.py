@@ -126,6 +126,18 @@ class NutsSettings:
             self, max_treedepth=depth, warmup=warmup, draws=math.ceil(share * self.draws)
         )
 
+    @property
+    def for_kept_metric(self) -> NutsSettings:
+        """Settings of a run that keeps a metric, with no more warm-up than its step size needs."""
+        return replace(self, warmup=min(self.warmup, ADAPTS_METRIC - 1))
+
+    def metric_of(self, inv_metric: FloatArray | None) -> dict[str, Any]:
+        """Return the form of the metric as engines take it, with a given inverse one if any."""
+        if inv_metric is None:
+            return {"metric": self.metric}
+        form = "diag_e" if inv_metric.ndim == 1 else "dense_e"
+        return {"metric": form, "inv_metric": inv_metric}
+
     def refuse_too_large(self, numbers: int) -> None:
         """Refuse a run whose draws would not fit in memory.
 
@@ -236,11 +248,9 @@ def run_nuts(
     SamplingError
         If all do, or the system ends one.
     """
-    form: dict[str, Any] = {"metric": settings.metric}
+    form = settings.metric_of(inv_metric)
     if inv_metric is not None:
-        form = {
-            "metric": "diag_e" if inv_metric.ndim == 1 else "dense_e",
-            "inv_metric": inv_metric,
+        form |= {
             # Only the last phase of warm-up is used, which adapts nothing but the step size.  The
             # first phase would not do: at its end Stan begins with a metric from no draws.
             "adapt_init_phase": 0,

@@ -112,9 +112,8 @@ def affordable(
         Gradients that an iteration takes, with warm-up, if another run has shown that.
     """
     cost = weight * seconds_a_gradient(density)
-    at_once = min(settings.parallel_chains, settings.chains, cores())
     over = _OVER if usual is None else 1.0
-    return settings.within(over * at_once * most_seconds / cost, usual=usual)
+    return settings.within(over * _at_once(settings) * most_seconds / cost, usual=usual)
 
 
 def with_time_limit(
@@ -134,12 +133,16 @@ def with_time_limit(
     most_seconds
         Seconds of wall time.
     """
-    at_once = min(settings.parallel_chains, settings.chains, cores())
     gradients = settings.chains * (settings.warmup + settings.draws) * 2**settings.max_treedepth
     latest = _LATE * most_seconds
-    if gradients * seconds_a_gradient(density) / at_once <= latest:
+    if gradients * seconds_a_gradient(density) / _at_once(settings) <= latest:
         return settings
     return replace(settings, time_limit=latest)
+
+
+def _at_once(settings: NutsSettings) -> int:
+    """Return how many chains run at once."""
+    return min(settings.parallel_chains, settings.chains, cores())
 
 
 def seconds_a_gradient(density: BatchedDensity) -> float:

@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import replace
 from importlib.metadata import version
 from numbers import Real
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.engine.iterations import Follow, Iterations, between_lines
-from harness.engine.nuts import ADAPTS_METRIC, SAMPLE_STATS, NutsRun, NutsSettings
+from harness.engine.nuts import SAMPLE_STATS, NutsRun, NutsSettings
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import RENAMED
 from harness.engine.stanli_package import column_major, stan_model
@@ -95,10 +94,8 @@ def run_stanli_nuts(
     if not 0 <= seed < 2**32:
         raise DataError(f"the seed lies between 0 and 2^32 - 1; got {seed}")
     model = stan_model(program, data)
-    form: dict[str, Any] = {"metric": settings.metric}
     if inv_metric is not None:
-        form = {"metric": "diag_e" if inv_metric.ndim == 1 else "dense_e", "inv_metric": inv_metric}
-        settings = replace(settings, warmup=min(settings.warmup, ADAPTS_METRIC - 1))
+        settings = settings.for_kept_metric
     threads = min(settings.parallel_chains, settings.chains)
     try:
         starts = _starts(model, program, inits, settings.chains, seed)
@@ -111,7 +108,7 @@ def run_stanli_nuts(
                 samples=settings.draws,
                 delta=settings.target_accept,
                 max_depth=settings.max_treedepth,
-                **form,
+                **settings.metric_of(inv_metric),
                 parallel_chains=threads,
                 # Kept to count the gradients of warm-up, which cost time too.
                 save_warmup=True,

@@ -6,14 +6,12 @@ mode that is a thousandth wide, steps are short until the end of warm-up, and of
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from harness import evidence
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM
-from harness.engine.nuts import ADAPTS_METRIC, NutsSettings
+from harness.engine.nuts import NutsSettings
 
 _POINTS_A_DIMENSION = 10
 """Fewest points for each dimension that tell a covariance.
@@ -21,8 +19,6 @@ _POINTS_A_DIMENSION = 10
 If they are independent, the variance in any direction is then between half and twice the true one,
 roughly: (1 - sqrt(1 / 10))^2 and (1 + sqrt(1 / 10))^2 times (Marchenko and Pastur 1967).
 """
-_WARMUP = ADAPTS_METRIC - 1
-"""Most iterations of warm-up that adapt the step size only."""
 USUAL = 32.0
 """Gradients of an iteration in such a metric at most, unless a mode is far from a Gaussian."""
 
@@ -76,6 +72,4 @@ def mixes(draws: FloatArray, metric: FloatArray | None) -> bool:
 
 def in_metric(settings: NutsSettings, metric: FloatArray | None) -> NutsSettings:
     """Return settings of NUTS with no more warm-up than a known metric needs."""
-    if metric is None:
-        return settings
-    return replace(settings, warmup=min(settings.warmup, _WARMUP))
+    return settings if metric is None else settings.for_kept_metric

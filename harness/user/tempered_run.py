@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.arrays import FloatArray
 from harness.diagnosis import remember
-from harness.engine.nuts import ADAPTS_METRIC, NutsSettings
+from harness.engine.nuts import NutsSettings
 from harness.engine.patience import in_time
 from harness.fit import Fit
 from harness.seeds import derived_seed
@@ -25,8 +25,6 @@ parallel tempering may take over."""
 _ROUNDS_SHARE, _ROUNDS_ALONE = 0.25, 0.75
 """Share of it for the rounds in which the run goes on: if parallel tempering may take over, and if
 nothing follows but the table of modes."""
-_ROUND_WARMUP = ADAPTS_METRIC - 1
-"""Most warm-up iterations of such a round, which adapt the step size only."""
 
 
 def tempered_run(
@@ -132,7 +130,7 @@ def _in_rounds(
 
     def again(fit: Fit, draws: int, number: int) -> Fit:
         steps.clock.say(f"the tempered run, round {number}: {draws:,} draws more a chain")
-        more = replace(nuts, warmup=min(nuts.warmup, _ROUND_WARMUP), draws=draws)
+        more = replace(nuts.for_kept_metric, draws=draws)
         more = in_time(more, steps.program.model.program("target"), most_seconds)
         other = derived_seed(steps.seed, 12, number)
         return form.continued(fit, more, other, steps.clock.share)
