@@ -15,6 +15,7 @@ from scipy.special import betaln
 from scipy.stats import multivariate_normal, norm
 from stan_density import stanli
 from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth
+from whole_density import tempered_whole
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
@@ -208,13 +209,11 @@ def test_the_number_of_modes(model: Model, density: BatchedDensity, exact: Float
 
 def test_copies_have_the_same_mass(tmp_path: Path) -> None:
     """The sign of a is unknown, so that either mode has half of the mass; log Z by quadrature."""
-    path = tmp_path / "signs.stan"
-    path.write_text(
+    model, density = tempered_whole(
+        tmp_path,
         "parameters { real a; real b; } model { a ~ std_normal(); b ~ std_normal(); "
-        "target += normal_lpdf(2.5 | square(a), 0.3); }"
+        "target += normal_lpdf(2.5 | square(a), 0.3); }",
     )
-    model = tempered_model(path, {}, what="all")
-    density = BatchedDensity(model.program("target"), model.data)
     rng = np.random.default_rng(2)
     a = rng.choice([-1.0, 1.0], (4, 500)) * rng.normal(1.56, 0.09, (4, 500))
     near = np.stack([a, rng.standard_normal((4, 500))], axis=2)
@@ -325,14 +324,12 @@ def test_a_narrow_mode_has_the_metric_of_its_points(tmp_path: Path) -> None:
     Both are Gaussians, with masses in closed form.  In the metric of its draws a trajectory has a
     few steps, where Stan's own metric, whose variances are 5e-6 at least, takes a hundred.
     """
-    path = tmp_path / "narrow.stan"
-    path.write_text(
+    model, density = tempered_whole(
+        tmp_path,
         "parameters { vector[2] x; } model { target += log_mix(0.3, normal_lpdf(x[1] | 2, 0.5) + "
         "normal_lpdf(x[2] | 0, 0.5), normal_lpdf(x[1] + x[2] | -2, 2e-5) + "
-        "normal_lpdf(x[1] - x[2] | -2, 0.2)); }"
+        "normal_lpdf(x[1] - x[2] | -2, 0.2)); }",
     )
-    model = tempered_model(path, {}, what="all")
-    density = BatchedDensity(model.program("target"), model.data)
     rng = np.random.default_rng(4)
     wide = rng.normal([2, 0], 0.5, (1000, 2))
     total, difference = rng.normal([-2, -2], [2e-5, 0.2], (1000, 2)).T
@@ -354,13 +351,11 @@ def test_a_narrow_mode_has_the_metric_of_its_points(tmp_path: Path) -> None:
 
 def test_a_metric_that_is_known_badly_is_not_relied_on(tmp_path: Path) -> None:
     """Points in one of two round modes lie along a line, which no coordinate shows."""
-    path = tmp_path / "round.stan"
-    path.write_text(
+    model, density = tempered_whole(
+        tmp_path,
         "parameters { vector[4] x; } model { target += log_sum_exp([normal_lpdf(x | 0, 1), "
-        "normal_lpdf(x | 20, 1)]); }"
+        "normal_lpdf(x | 20, 1)]); }",
     )
-    model = tempered_model(path, {}, what="all")
-    density = BatchedDensity(model.program("target"), model.data)
     rng = np.random.default_rng(7)
     draws = rng.permutation(
         np.concatenate([rng.normal(0, 1, (1200, 4)), rng.normal(20, 1, (800, 4))])
@@ -381,13 +376,11 @@ def test_a_metric_that_is_known_badly_is_not_relied_on(tmp_path: Path) -> None:
 
 def test_a_mode_without_draws_in_which_chains_do_not_mix_is_left_out(tmp_path: Path) -> None:
     """Two narrow pieces are taken for one: its probability stays unknown, and is told to be."""
-    path = tmp_path / "pieces.stan"
-    path.write_text(
+    model, density = tempered_whole(
+        tmp_path,
         "parameters { vector[2] x; } model { target += log_sum_exp([normal_lpdf(x | 0, 1), "
-        "-3 + normal_lpdf(x | 20, 0.1), -3 + normal_lpdf(x | 22, 0.1)]); }"
+        "-3 + normal_lpdf(x | 20, 0.1), -3 + normal_lpdf(x | 22, 0.1)]); }",
     )
-    model = tempered_model(path, {}, what="all")
-    density = BatchedDensity(model.program("target"), model.data)
     rng = np.random.default_rng(6)
     pieces = np.concatenate([rng.normal(20, 0.1, (40, 2)), rng.normal(22, 0.1, (40, 2))])
     found = of_visits(density, rng.normal(size=(4, 500, 2)), pieces[:40])

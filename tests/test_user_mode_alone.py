@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 from stan_density import stanli
+from whole_density import tempered_whole
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
@@ -200,13 +201,11 @@ def test_auto_samples_disc_and_ring(tmp_path: Path) -> None:
 
 def test_chains_that_do_not_mix_far_below_tell_what_a_mode_has_at_most(tmp_path: Path) -> None:
     """Two narrow pieces 40 nats down, which are taken for one mode: NUTS stays in one of them."""
-    path = tmp_path / "pieces.stan"
-    path.write_text(
+    model, density = tempered_whole(
+        tmp_path,
         "parameters { vector[2] x; } model { target += log_sum_exp([normal_lpdf(x | 0, 1), "
-        "-40 + normal_lpdf(x | 20, 0.1), -40 + normal_lpdf(x | 22, 0.1)]); }"
+        "-40 + normal_lpdf(x | 20, 0.1), -40 + normal_lpdf(x | 22, 0.1)]); }",
     )
-    model = tempered_model(path, {}, what="all")
-    density = BatchedDensity(model.program("target"), model.data)
     rng = np.random.default_rng(5)
     alone = alone_of(model, density, rng.normal(size=(4, 500, 2)))
     pieces = np.concatenate([rng.normal(20, 0.1, (40, 2)), rng.normal(22, 0.1, (40, 2))])
@@ -227,13 +226,11 @@ def test_chains_that_do_not_mix_far_below_tell_what_a_mode_has_at_most(tmp_path:
 
 def test_points_that_tell_the_metric_badly(tmp_path: Path) -> None:
     """They lie along one line of a round Gaussian, so that steps across it are far too short."""
-    path = tmp_path / "round.stan"
-    path.write_text(
+    model, density = tempered_whole(
+        tmp_path,
         "parameters { vector[4] x; } model { target += log_sum_exp([normal_lpdf(x | 0, 1), "
-        "normal_lpdf(x | 20, 1)]); }"
+        "normal_lpdf(x | 20, 1)]); }",
     )
-    model = tempered_model(path, {}, what="all")
-    density = BatchedDensity(model.program("target"), model.data)
     rng = np.random.default_rng(9)
     alone = alone_of(model, density, rng.normal(size=(4, 500, 4)))
     along = 20 + rng.normal(size=(200, 1)) * np.ones(4) / 2 + 1e-6 * rng.normal(size=(200, 4))
