@@ -130,9 +130,9 @@ def test_only_a_run_that_may_be_late_has_a_time_limit(
     density = BatchedDensity(program(tmp_path, SMALL), {"N": 3, "y": np.array(Y)})
     monkeypatch.setattr(short_nuts, "seconds_a_gradient", lambda _: 1e-3)
     settings = NutsSettings(chains=4, warmup=150, draws=100, max_treedepth=10)
-    # A thousand iterations of 1,024 gradients at most take 1,024 s.
+    # A thousand iterations of 1,024 gradients at most take 1,024 s; 5 s are to begin in.
     assert short_nuts.with_time_limit(settings, density, 342.0) == settings
-    assert short_nuts.with_time_limit(settings, density, 10.0).time_limit == 30.0
+    assert short_nuts.with_time_limit(settings, density, 10.0).time_limit == 35.0
     two = replace(settings, parallel_chains=2)
     monkeypatch.setattr(short_nuts, "cores", lambda: 2)
     assert short_nuts.with_time_limit(two, density, 171.0) == two

@@ -421,7 +421,7 @@ def test_points_far_out_may_leave_the_support(tmp_path: Path) -> None:
     points = np.random.default_rng(4).normal(0, 3, (4, 250, density.dimension))
     flat = density.constrain(points.reshape(-1, density.dimension))
     draws = {name: value.reshape(4, 250, *value.shape[1:]) for name, value in flat.items()}
-    origin, start = starting_points(
+    origin, start, _ = starting_points(
         model, density, draws, points.reshape(-1, density.dimension), seed=1
     )
     assert len(origin) == len(start) > 3500

@@ -27,8 +27,9 @@ from harness.errors import DataError, SamplingError
 _RADIUS = 2.0  # of Stan's starting points
 _TIMED = 8
 _OVER = 2.0
-_LATE = 3.0
-"""Times the seconds that there are after which a run is ended."""
+_LATE, _TO_BEGIN = 3.0, 5.0
+"""Times the seconds that there are after which a run is ended, and seconds for its processes to
+begin."""
 _USUAL_SECONDS = 20.0
 """Seconds that a run takes at most, if nothing else is known."""
 
@@ -122,7 +123,8 @@ def with_time_limit(
     """Return settings of a run that is ended where it takes several times the time that there is.
 
     A run that would not, even if every trajectory were the longest that is allowed, has no limit:
-    it needs no process of its own, which takes a second to start.
+    it needs no process of its own, which takes a second to start.  On a busy machine it may take
+    more, and processes of CmdStan always do, so every limit allows for that.
 
     Parameters
     ----------
@@ -134,7 +136,7 @@ def with_time_limit(
         Seconds of wall time.
     """
     gradients = settings.chains * (settings.warmup + settings.draws) * 2**settings.max_treedepth
-    latest = _LATE * most_seconds
+    latest = _LATE * most_seconds + _TO_BEGIN
     if gradients * seconds_a_gradient(density) / _at_once(settings) <= latest:
         return settings
     return replace(settings, time_limit=latest)

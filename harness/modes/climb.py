@@ -31,6 +31,9 @@ _ENOUGH = 1e-4  # share of the promised gain that a step must bring (Armijo)
 
 IsEnd = Callable[[FloatArray, FloatArray], npt.NDArray[np.bool_]]
 """Whether points (n, D) with log densities (n,) are at a maximum that is known."""
+GoesOn = Callable[[int, FloatArray, FloatArray], npt.NDArray[np.bool_]]
+"""Whether climbs go on after so many steps, which have led to points (n, D) with log densities
+(n,)."""
 
 
 class Climbed(NamedTuple):
@@ -41,7 +44,10 @@ class Climbed(NamedTuple):
     height: FloatArray
     """Log density there, shape (n,)."""
     arrived: npt.NDArray[np.bool_]
-    """Whether a climb ended at a maximum; others left the box or took too long, shape (n,)."""
+    """Whether a climb ended at a maximum, shape (n,); others left the box, took too long or were
+    given up."""
+    unfinished: npt.NDArray[np.bool_]
+    """Whether a climb was still on its way when it had taken all of its steps, shape (n,)."""
 
 
 class Box(NamedTuple):
@@ -113,6 +119,7 @@ def climb(
     box: Box,
     longest_step: FloatArray | float = LONGEST_STEP,
     is_end: IsEnd | None = None,
+    goes_on: GoesOn | None = None,
 ) -> Climbed:
     """Climb from each point by L-BFGS with short steps (Nocedal and Wright 2006, section 7.2).
 
@@ -135,6 +142,8 @@ def climb(
     is_end
         Tells where a climb has arrived at a maximum that is known, which saves the steps that would
         make sure of it.
+    goes_on
+        Tells after each step which climbs are not given up.
     """
     count, dimension = start.shape
     longest = np.full(count, longest_step) * np.sqrt(dimension)
@@ -150,7 +159,9 @@ def climb(
     before: FloatArray = np.full(count, -np.inf)
     arrived = np.zeros(count, dtype=np.bool_)
     active = np.flatnonzero(np.isfinite(height + slope.sum(axis=1)))
-    for _ in range(_MOST_STEPS):
+    for steps in range(_MOST_STEPS):
+        if goes_on is not None:
+            active = active[goes_on(steps, points[active] * scale, height[active])]
         if not active.size:
             break
         along = curvature.direction(active, slope[active])
@@ -206,7 +217,9 @@ def climb(
             arrived[active[known]] = True
             ended |= known
         active = active[~ended]
-    return Climbed(points * scale, height, arrived)
+    unfinished = np.zeros(count, dtype=np.bool_)
+    unfinished[active] = True
+    return Climbed(points * scale, height, arrived, unfinished)
 
 
 def _share_inside(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
@@ -13,7 +13,7 @@ from harness.engine.nuts import ADAPTS_METRIC, NutsSettings
 from harness.engine.short_nuts import run_short_nuts
 from harness.errors import HarnessError
 from harness.model import Model
-from harness.user.one_copy import unconstrained_or
+from harness.user.one_copy import unconstrained_within
 from harness.user.prior import PRIOR
 from harness.user.simulated import simulated_prior
 
@@ -25,13 +25,24 @@ _FAR = (3.0, 10.0, 30.0)
 _PRIOR = NutsSettings(chains=4, warmup=ADAPTS_METRIC, draws=16)
 
 
+class Starts(NamedTuple):
+    """Where climbs begin."""
+
+    origin: list[str]
+    """Where each point is from, in words."""
+    points: FloatArray
+    """Shape (m, D)."""
+    anew: FloatArray
+    """Points (n, D) that have nothing to do with the draws: half of the prior, half at random."""
+
+
 def starting_points(
     model: Model,
     density: BatchedDensity,
     draws: Mapping[str, FloatArray],
     points: FloatArray,
     seed: int,
-) -> tuple[list[str], FloatArray]:
+) -> Starts:
     """Return starting points of all kinds, each part of them with some of each kind.
 
     Parameters
@@ -46,18 +57,13 @@ def starting_points(
         The same on the unconstrained space, shape (n, D).
     seed
         Seed.
-
-    Returns
-    -------
-    list of str, ndarray
-        Where each point is from, in words, and the points, shape (m, D).
     """
     rng = np.random.default_rng([seed, 22])
     prior, scattered = _of_prior(model, density, seed), _random(rng, points.shape[1])
     around = _around(rng, points)
     half = _EQUAL // 2
     wide = np.concatenate([(prior if len(prior) else scattered)[:half], around[:half]])
-    return _mixed(
+    origin, start = _mixed(
         rng,
         {
             "a draw of the prior": prior,
@@ -67,6 +73,7 @@ def starting_points(
             "a draw with its elements in another order": _permuted(rng, density, draws),
         },
     )
+    return Starts(origin, start, np.concatenate([prior, scattered[: len(prior) or None]]))
 
 
 def _mixed(
@@ -127,7 +134,7 @@ def _equal(rng: np.random.Generator, density: BatchedDensity, points: FloatArray
     rounding takes a parameter out of its support are left out.
     """
     values = density.constrain(points, rejected="nan")
-    point, known = _all_unconstrained(density, values)
+    point, known = unconstrained_within(density, values)
     values = {name: each[known] for name, each in values.items()}
     point = point[known]
     for name, each in values.items():
@@ -137,19 +144,9 @@ def _equal(rng: np.random.Generator, density: BatchedDensity, points: FloatArray
         flat = each.reshape(len(each), -1)
         chosen = flat[np.arange(len(flat)), rng.integers(size, size=len(flat))]
         equal = np.repeat(chosen, size).reshape(each.shape)
-        moved, allowed = _all_unconstrained(density, values | {name: equal})
+        moved, allowed = unconstrained_within(density, values | {name: equal})
         point[allowed], each[allowed] = moved[allowed], equal[allowed]
     return point
-
-
-def _all_unconstrained(
-    density: BatchedDensity, values: Mapping[str, FloatArray]
-) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return the points (n, D) of n draws, and which of them are within the support."""
-    nowhere = np.full((len(next(iter(values.values()))), density.dimension), np.nan)
-    points = unconstrained_or(density, values, nowhere)
-    within: npt.NDArray[np.bool_] = np.all(np.isfinite(points), axis=1)
-    return points, within
 
 
 def _permuted(
@@ -178,5 +175,5 @@ def _permuted(
     if not made:
         return np.empty((0, density.dimension))
     values = {name: np.stack([each[name] for each in made]) for name in draws}
-    points, allowed = _all_unconstrained(density, values)
+    points, allowed = unconstrained_within(density, values)
     return points[allowed]  # a constraint may forbid an order

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +17,14 @@ from harness.arrays import FloatArray, LogDensity
 from harness.engine.timed import seconds_a_point
 from harness.errors import SamplingError
 from harness.evidence import LogEvidence
-from harness.modes.climb import LONGEST_STEP, climb, everywhere
+from harness.modes.climb import LONGEST_STEP, Climbed, GoesOn, climb, everywhere
 from harness.modes.local_mass import LocalGaussian, local_gaussian
 from harness.user.narrow_peaks import FEWEST_POINTS, POINTS, WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.one_copy import InOneCopy
 from harness.user.peaked_lengths import PeakedLengths
+from harness.user.race import GRADIENTS as RACED_GRADIENTS
+from harness.user.race import Race
 
 _FIRST_BATCH, _BATCH = 32, 512
 """Climbs that are made at once: few at first, to see how long the density takes on their way."""
@@ -33,6 +36,7 @@ to by short steps, but may be where a long one leads."""
 _LONG = 150
 """Evaluations of a climb that takes long, by which the size of a batch is made to fit the time."""
 _BOUND_POINTS = 500
+_SOME_DRAWS = 100
 _WEIGH_SHARE = 0.5
 """Share of the time that is left for the masses of narrow peaks among the draws."""
 _SAME = 0.1
@@ -93,6 +97,7 @@ class Climbs:
         self._whitened_ends = self._ends
         self._until, self._seconds = np.inf, 0.0
         self._seconds_each = self._time(flat[:: max(1, len(flat) // 16)][:16])
+        self._some_draws = flat[:: max(1, len(flat) // _SOME_DRAWS)]
 
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Evaluate the density, and count; not after the time for climbs."""
@@ -137,14 +142,7 @@ class Climbs:
             spent, seconds = self.gradients, self._seconds
             self._until = began + most_seconds
             try:
-                climbed = climb(
-                    batch,
-                    self,
-                    scale=self.visited.spread,
-                    box=everywhere(start.shape[1]),
-                    longest_step=np.resize(steps, len(batch)),
-                    is_end=self._is_end,
-                )
+                climbed = self._climbed(batch, longest_step=np.resize(steps, len(batch)))
             except _LateError:
                 break
             finally:
@@ -163,6 +161,59 @@ class Climbs:
         points, height = np.concatenate(ends), np.concatenate(heights)
         kept = self._distinct(points, height)
         return Peaks(points[kept], np.array(numbers, dtype=np.intp)[kept], made)
+
+    def raced(
+        self, start: FloatArray, known: Sequence[LocalGaussian] = (), *, most_seconds: float
+    ) -> FloatArray:
+        """Return where the winners of a race from points (n, D) end, the highest first.
+
+        With less time fewer take part.  Those that are in ``known`` modes do not go on.
+        """
+        began = time.perf_counter()
+        most = most_seconds / (RACED_GRADIENTS * self._seconds_each)
+        start = self._brought(start[: int(min(len(start), most))])
+        winners, height = start[:0], np.empty(0)
+        self._until = began + most_seconds
+        try:
+            race = Race(self.visited, self._heights_of_draws, known)
+            climbed = self._climbed(start, longest_step=LONGEST_STEP, goes_on=race)
+            arrived, on = climbed.arrived, climbed.unfinished
+            winners, height = climbed.points[arrived], climbed.height[arrived]
+            climbed = self._climbed(climbed.points[on], longest_step=LONGEST_STEP)
+            winners = np.concatenate([winners, climbed.points[climbed.arrived]])
+            height = np.concatenate([height, climbed.height[climbed.arrived]])
+        except _LateError:
+            pass
+        finally:
+            self._until = np.inf
+        winners = self._brought(winners)
+        self._know(winners, height)
+        return winners[self._distinct(winners, height)]
+
+    def _climbed(
+        self, start: FloatArray, *, longest_step: FloatArray | float, goes_on: GoesOn | None = None
+    ) -> Climbed:
+        return climb(
+            start,
+            self,
+            scale=self.visited.spread,
+            box=everywhere(start.shape[1]),
+            longest_step=longest_step,
+            is_end=self._is_end,
+            goes_on=goes_on,
+        )
+
+    @cached_property
+    def _heights_of_draws(self) -> tuple[float, float]:
+        """Log densities between which points among the draws, and the peak there, are."""
+        height = self(self._some_draws)[0]
+        return float(height.min()), float(height.max()) + 0.5 * self._some_draws.shape[1]
+
+    def unlike_draws(self, points: FloatArray) -> npt.NDArray[np.bool_]:
+        """Whether points (n, D) are away from the draws or higher than these."""
+        away: npt.NDArray[np.bool_] = ~self.visited.holds(points)
+        away[~away] = self(points[~away])[0] > self._heights_of_draws[1]
+        return away
 
     @property
     def _of_draws(self) -> LogDensity:

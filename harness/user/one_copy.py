@@ -135,6 +135,16 @@ def unconstrained_or(
     return np.where(np.all(np.isfinite(found), axis=1)[:, None], found, otherwise)
 
 
+def unconstrained_within(
+    density: BatchedDensity, values: Mapping[str, FloatArray]
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return the points (n, D) of n draws, and which of them are within the support."""
+    nowhere = np.full((len(next(iter(values.values()))), density.dimension), np.nan)
+    points = unconstrained_or(density, values, nowhere)
+    within: npt.NDArray[np.bool_] = np.all(np.isfinite(points), axis=1)
+    return points, within
+
+
 def brought_to_one_copy(model: Model, fit: Fit, group: AnyGroup) -> InOneCopy | None:
     """Bring draws to one copy; None if there are no others, or the chains disagree in it.
 

@@ -28,6 +28,7 @@ from harness.modes.table import MATTERS, NEGLIGIBLE, labels_of
 from harness.user.climb_starts import starting_points
 from harness.user.climbs import Climbs
 from harness.user.component_peaks import component_peaks
+from harness.user.from_known_modes import from_known_modes
 from harness.user.mode_alone import ModesAlone
 from harness.user.neighbourhood import Neighbourhood
 from harness.user.one_copy import InOneCopy
@@ -40,8 +41,8 @@ _EXAMINED = 32
 _MASS_POINTS = 2000
 _WEIGHED_ANYHOW = 4
 """Modes that are weighed although the time is over."""
-_OWN_SHARE, _CLIMBS_SHARE = 0.3, 0.8
-"""Shares of the time after which peaks among the draws, and climbs, have had theirs.  The second
+_OWN_SHARE, _CLIMBS_SHARE, _RACES_SHARE = 0.3, 0.6, 0.8
+"""Shares of the time after which peaks among the draws, climbs and races have had theirs.  Second
 derivatives at one peak take D gradients, and a time in proportion to D^3."""
 _FOR_COMPONENTS = 8
 """Climbs of each component of a mixture."""
@@ -51,6 +52,7 @@ other climbs lack none, and a slow machine finds the components that a fast one 
 _ALONE_SHARE, _ALL_ALONE_SHARE = 0.2, 0.8
 """Shares of the time for each run that samples a mode by itself, and for all of them."""
 _SHOWN = 3
+_FURTHER = "a known mode with some elements anew"
 
 
 class OtherMode(NamedTuple):
@@ -176,14 +178,14 @@ def other_modes(
 
     if log_mass is None:
         start = flat[rng.integers(len(flat), size=_KNOWN)]
-        climbed = search.peaks(start, most_seconds=left(_OWN_SHARE))
-        own = climbed.points
+        own_climbed = search.peaks(start, most_seconds=left(_OWN_SHARE))
+        own = own_climbed.points
         known = search.examined(own, most_seconds=left(_OWN_SHARE))
         if not known:
-            return OtherModes((), None, climbed.climbs, search.gradients)
+            return OtherModes((), None, own_climbed.climbs, search.gradients)
         # In many dimensions a peak may be far from the draws, and what is around it negligible.
         log_mass = max(*(each.log_mass for each in known.values()), search.lower_bound(rng))
-    origin, start = starting_points(model, density, draws, flat, seed)
+    origin, start, anew = starting_points(model, density, draws, flat, seed)
     began_components = time.perf_counter()
     components, gradients = component_peaks(
         *(density, model.program(variant), model.data, start[:_FOR_COMPONENTS]),
@@ -197,14 +199,27 @@ def other_modes(
     start = np.concatenate([components, start])
     # A posterior with more than one mode may well have further ones.
     several = evidence.largest_r_hat(points) > R_HAT_PROBLEM
-    peaks = search.peaks(start, bold=True, several=several, most_seconds=left(_CLIMBS_SHARE))
-    visited = search.visited.holds(peaks.points)
+    climbed = search.peaks(start, bold=True, several=several, most_seconds=left(_CLIMBS_SHARE))
+    further = from_known_modes(
+        search,
+        density,
+        anew,
+        flat,
+        climbed.points,
+        log_mass=log_mass,
+        several=several or not np.all(search.visited.holds(climbed.points)),
+        most_seconds=left(_RACES_SHARE),
+        seed=seed,
+    )
+    origin = [_FURTHER] * len(further) + [origin[k] for k in climbed.start]
+    peaks = np.concatenate([further, climbed.points])
+    visited = search.visited.holds(peaks)
     new = np.flatnonzero(~visited)[:_EXAMINED]
     modes = [
-        OtherMode(local, origin[peaks.start[new[k]]], local.log_mass)
-        for k, local in search.examined(peaks.points[new], most_seconds=left(1)).items()
+        OtherMode(local, origin[new[k]], local.log_mass)
+        for k, local in search.examined(peaks[new], most_seconds=left(1)).items()
     ]
-    inside = np.concatenate([own, peaks.points[visited][:_KNOWN]])
+    inside = np.concatenate([own, peaks[visited][:_KNOWN]])
     past = search.walked_past(
         inside,
         points,
@@ -235,7 +250,7 @@ def other_modes(
             kept.append(_weighed(mode, search, alone, seed) if weigh else mode)
     kept.sort(key=lambda each: -each.log_mass)
     spent = search.gradients + alone.gradients
-    return OtherModes(tuple(kept), log_mass, peaks.climbs, spent)
+    return OtherModes(tuple(kept), log_mass, climbed.climbs, spent)
 
 
 def _weighed(mode: OtherMode, search: Climbs, alone: ModesAlone, seed: int) -> OtherMode:

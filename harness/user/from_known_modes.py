@@ -1,0 +1,106 @@
+"""Look for modes that share all but some of their elements with known ones, round after round.
+
+In each round climbs race from points in known modes with some elements drawn anew
+(:mod:`harness.user.partly_anew`, :mod:`harness.user.race`).  What a round finds is known in the
+next one, so a mode that several groups must be right about is found one group at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.modes.local_mass import LocalGaussian
+from harness.modes.table import NEGLIGIBLE
+from harness.user.climbs import Climbs
+from harness.user.partly_anew import PartlyAnew
+from harness.user.race import explains
+
+_STARTS, _FEW = 4096, 512
+"""Starting points of a round where there are several modes, and where only one is known."""
+_IN_VAIN = 2
+"""Rounds in a row that find nothing, after which there are no more where there are several modes.
+"""
+_BEST = 4
+"""Highest peaks that half of the points begin at; the others begin at draws."""
+_EXAMINED = 8
+"""Highest new peaks of a round whose masses are looked at."""
+
+
+def from_known_modes(
+    search: Climbs,
+    density: BatchedDensity,
+    anew: FloatArray,
+    draws: FloatArray,
+    known: FloatArray,
+    *,
+    log_mass: float,
+    several: bool,
+    most_seconds: float,
+    seed: int,
+) -> FloatArray:
+    """Return peaks that are found from known modes, the largest mass first, shape (m, D).
+
+    Parameters
+    ----------
+    search
+        Makes the climbs.
+    density
+        The density.
+    anew
+        Points (n, D) from which new elements are taken.
+    draws
+        Draws, shape (n, D).
+    known
+        Peaks (m, D) that are known, the highest first.
+    log_mass
+        Log of the mass that the draws stand for.
+    several
+        Whether there are several modes, so that there may well be more.  Otherwise there is one
+        small round.
+    most_seconds
+        Seconds of wall time.
+    seed
+        Seed.
+    """
+    ends = time.perf_counter() + most_seconds
+    rng = np.random.default_rng([seed, 23])
+    partly_anew = PartlyAnew(density, anew)
+    best = list(search.examined(known[:_BEST], most_seconds=most_seconds).values())
+    mass = max([log_mass, *(each.log_mass for each in best)])
+    found: list[LocalGaussian] = []
+    in_vain = 0
+    while in_vain < (_IN_VAIN if several else 1) and (left := ends - time.perf_counter()) > 0:
+        count = _STARTS if several else _FEW
+        start = draws[rng.integers(len(draws), size=count)]
+        if best:
+            peaks = np.array([each.peak for each in best])
+            start[::2] = peaks[rng.integers(len(peaks), size=len(start[::2]))]
+        start = rng.permuted(partly_anew(start, rng), axis=0)
+        reached = search.raced(start, best, most_seconds=left)
+        new = reached[_unexplained(reached, search(reached)[0], [*best, *found])]
+        new = new[search.unlike_draws(new)][:_EXAMINED]
+        examined = search.examined(new, most_seconds=ends - time.perf_counter()).values()
+        mass = max([mass, *(each.log_mass for each in examined)])
+        matter = [each for each in examined if each.log_mass >= mass + np.log(NEGLIGIBLE)]
+        several = several or bool(matter)
+        in_vain = 0 if matter else in_vain + 1
+        found += matter
+        best = sorted([*best, *matter], key=lambda each: -each.log_mass)[:_BEST]
+    found.sort(key=lambda each: -each.log_mass)
+    return np.array([each.peak for each in found]).reshape(-1, draws.shape[1])
+
+
+def _unexplained(
+    points: FloatArray, height: FloatArray, known: Sequence[LocalGaussian]
+) -> npt.NDArray[np.bool_]:
+    """Whether points (n, D) with log densities (n,) are in none of the known modes."""
+    unexplained = np.ones(len(points), dtype=np.bool_)
+    for each in known:
+        unexplained &= ~explains(each, points, height)
+    return unexplained

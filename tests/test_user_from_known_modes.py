@@ -1,0 +1,223 @@
+"""Climbs from known modes with some elements anew: they find what no other start leads to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+
+from harness.arrays import FloatArray
+from harness.engine.batched import BatchedDensity
+from harness.modes.climb import climb, everywhere
+from harness.temper import tempered_model
+from harness.user.climbs import Climbs
+from harness.user.from_known_modes import from_known_modes
+from harness.user.neighbourhood import Neighbourhood
+from harness.user.other_modes import other_modes
+from harness.user.partly_anew import PartlyAnew
+from harness.user.peaked_lengths import PeakedLengths
+from harness.user.race import HURDLES, Race
+
+NEEDLES = """data {
+  int n;
+  vector[n] place;
+}
+parameters {
+  vector[n] x;
+}
+model {
+  x ~ normal(0, 3);
+  target += 16 * sum(exp(-0.5 * square((x - place) / 0.005)));
+}
+"""
+"""Each element has a needle, which has nearly all of the mass, and a plain around it."""
+PLACES = np.array([1.0, -2.0, 1.5, -0.5, 0.2, 1.8])
+
+
+def needles(folder: Path) -> BatchedDensity:
+    path = folder / "needles.stan"
+    path.write_text(NEEDLES)
+    model = tempered_model(path, {"n": len(PLACES), "place": PLACES.tolist()})
+    return BatchedDensity(model.program("target"), model.data)
+
+
+def draws_in_the_first_needle(width: float = 0.005 / 4) -> FloatArray:
+    """Draws (4, 250, n) that are on the plain in all elements but the first."""
+    rng = np.random.default_rng(3)
+    draws = rng.normal(0, 3, (4, 250, len(PLACES)))
+    near = np.abs(draws - PLACES) < 0.2
+    draws = np.where(near, draws + 0.4, draws)
+    draws[..., 0] = PLACES[0] + width * rng.standard_normal((4, 250))
+    return draws
+
+
+def test_all_needles_are_found_one_after_the_other(tmp_path: Path) -> None:
+    """No climb from a point at random finds more than three of the six."""
+    density = needles(tmp_path)
+    points = draws_in_the_first_needle()
+    search = Climbs(PeakedLengths(density), points, [], None)
+    rng = np.random.default_rng(5)
+    flat = points.reshape(-1, len(PLACES))
+    anew = rng.normal(0, 3, (2000, len(PLACES)))
+    log_mass = float(density.values(flat).max())
+    ordinary = search.peaks(anew, bold=True, several=True).points
+    needled = np.abs(ordinary - PLACES) < 0.005
+    assert needled.sum(axis=1).max() < len(PLACES) - 2
+    found = from_known_modes(
+        *(search, density, anew, flat, ordinary),
+        log_mass=log_mass,
+        several=True,
+        most_seconds=np.inf,
+        seed=1,
+    )
+    best = found[np.argmax(density.values(found))]
+    assert best == pytest.approx(PLACES, abs=1e-3)
+
+
+def test_other_modes_have_the_mass_of_all_needles(tmp_path: Path) -> None:
+    density = needles(tmp_path)
+    path = tmp_path / "needles.stan"
+    model = tempered_model(path, {"n": len(PLACES), "place": PLACES.tolist()})
+    points = draws_in_the_first_needle()
+    found = other_modes(
+        model, density, {"x": points}, points, log_mass=0.0, most_seconds=10.0, seed=1
+    )
+    largest = found.modes[0]
+    assert largest.local.peak == pytest.approx(PLACES, abs=1e-3)
+    each = quad(lambda z: np.exp(16 * np.exp(-0.5 * z * z) - 16) * 0.005, -6, 6)[
+        0
+    ]  # around a needle, where the normal prior does not change
+    exact = float(stats.norm.logpdf(PLACES, 0, 3).sum()) + len(PLACES) * (16 + np.log(each))
+    assert largest.log_mass == pytest.approx(exact, abs=0.3)  # its Gaussian's, or a better one
+
+
+GROUPS = """data {
+  int K;
+}
+parameters {
+  simplex[3] share;
+  vector[3] mean_of;
+  array[3] vector<lower=0>[2] width;
+  real shift;
+}
+model {
+  share ~ dirichlet(rep_vector(2, 3));
+  mean_of ~ normal(0, K);
+  for (k in 1 : 3)
+    width[k] ~ exponential(1);
+  shift ~ std_normal();
+}
+"""
+
+
+def test_elements_anew_are_a_group_an_element_or_a_parameter(tmp_path: Path) -> None:
+    path = tmp_path / "groups.stan"
+    path.write_text(GROUPS)
+    model = tempered_model(path, {"K": 2}, what="all")
+    density = BatchedDensity(model.program("target"), model.data)
+    rng = np.random.default_rng(2)
+    anew, known = rng.standard_normal((2, 500, density.dimension))
+    before = density.constrain(np.repeat(known[:1], 300, axis=0))
+    after = density.constrain(PartlyAnew(density, anew)(np.repeat(known[:1], 300, axis=0), rng))
+    changed = {name: np.abs(after[name] - before[name]).reshape(300, -1) > 1e-9 for name in before}
+    patterns = {
+        tuple(tuple(changed[name][row].tolist()) for name in ("share", "mean_of", "width", "shift"))
+        for row in range(300)
+    }
+    no3, no6, all3, all6 = (False,) * 3, (False,) * 6, (True,) * 3, (True,) * 6
+    one = [tuple(k == each for k in range(3)) for each in range(3)]
+    groups = {(no3, which, tuple(which[k // 2] for k in range(6)), (False,)) for which in one}
+    elements = {(no3, which, no6, (False,)) for which in one}
+    elements |= {(no3, no3, tuple(k == each for k in range(6)), (False,)) for each in range(6)}
+    whole = {
+        (all3, no3, no6, (False,)),
+        (no3, all3, no6, (False,)),
+        (no3, no3, all6, (False,)),
+        (no3, no3, no6, (True,)),
+    }
+    assert patterns == groups | elements | whole  # an element of a simplex is not alone
+
+
+def test_new_elements_are_those_of_one_point(tmp_path: Path) -> None:
+    density = needles(tmp_path)
+    anew = np.arange(20.0)[:, None] + np.linspace(100, 100.5, len(PLACES))
+    known = np.zeros((300, len(PLACES)))
+    started = PartlyAnew(density, anew)(known, np.random.default_rng(1))
+    new = started != 0
+    assert set(new.sum(axis=1).tolist()) == {1, len(PLACES)}
+    taken = np.round(np.where(new, started - anew[0], np.nan), 9)
+    assert np.all(np.nanmax(taken, axis=1) == np.nanmin(taken, axis=1))
+    assert set(np.nanmax(taken, axis=1).tolist()) == set(range(20))
+
+
+def test_a_race_goes_on_with_the_highest_that_are_not_among_the_draws() -> None:
+    draws = np.random.default_rng(1).standard_normal((1000, 2))
+    race = Race(Neighbourhood(draws), (-10.0, 0.0))
+    points = np.concatenate([np.zeros((300, 2)), np.full((300, 2), 50.0)])
+    height = np.concatenate([np.linspace(-20, 5, 300), np.linspace(-30, -10, 300)])
+    first = min(HURDLES)
+    assert np.all(race(first - 1, points, height))
+    goes_on = race(first, points, height)
+    left = np.flatnonzero(goes_on)
+    assert len(left) == 600 // HURDLES[first]
+    alike = (np.arange(600) < 300) & (height >= -10) & (height <= 0)
+    assert not np.any(goes_on & alike)
+    dropped = ~goes_on & ~alike
+    assert height[dropped].max() <= height[left].min()
+
+
+def test_a_climb_that_is_given_up_stays_where_it_was() -> None:
+    def bowl(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return -0.5 * np.square(points).sum(axis=1), -points
+
+    start = np.array([[30.0, 0.0], [40.0, 0.0], [50.0, 0.0]])
+    seen: list[int] = []
+
+    def goes_on(steps: int, points: FloatArray, height: FloatArray) -> FloatArray:
+        seen.append(len(points))
+        assert height == pytest.approx(bowl(points)[0])
+        return points[:, 0] < 45 - 1e-9 if steps == 0 else points[:, 0] < 1e9
+
+    found = climb(start, bowl, scale=np.ones(2), box=everywhere(2), goes_on=goes_on)
+    assert seen[:2] == [3, 2]
+    assert found.arrived.tolist() == [True, True, False]
+    assert not np.any(found.unfinished)
+    assert found.points[2].tolist() == [50.0, 0.0]
+    assert found.points[:2] == pytest.approx(np.zeros((2, 2)), abs=1e-3)
+
+
+def test_a_slow_density_has_a_smaller_race(tmp_path: Path) -> None:
+    density = needles(tmp_path)
+    points = draws_in_the_first_needle()
+    search = Climbs(PeakedLengths(density), points, [], None)
+    before = search.gradients
+    assert len(search.raced(points[0], most_seconds=0.0)) == 0
+    assert search.gradients - before <= 100  # those that tell how high the draws are
+
+
+@pytest.mark.parametrize(("several", "at_least"), [(False, 500), (True, 4000)])
+def test_one_small_round_where_one_mode_is_known(
+    tmp_path: Path, several: bool, at_least: int
+) -> None:
+    """Without a further mode there are one or two rounds."""
+    path = tmp_path / "plain.stan"
+    path.write_text("parameters { vector[3] x; } model { x ~ std_normal(); }")
+    model = tempered_model(path, {}, what="all")
+    density = BatchedDensity(model.program("target"), model.data)
+    rng = np.random.default_rng(8)
+    points = rng.standard_normal((4, 250, 3))
+    search = Climbs(PeakedLengths(density), points, [], None)
+    before = search.gradients
+    found = from_known_modes(
+        *(search, density, 10 * rng.standard_normal((500, 3)), points.reshape(-1, 3)),
+        np.zeros((1, 3)),
+        log_mass=0.0,
+        several=several,
+        most_seconds=np.inf,
+        seed=1,
+    )
+    assert len(found) == 0
+    assert at_least < search.gradients - before < 10 * 2 * at_least
