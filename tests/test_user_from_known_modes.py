@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy import stats
 from scipy.integrate import quad
@@ -123,16 +124,18 @@ def test_elements_anew_are_a_group_an_element_or_a_parameter(tmp_path: Path) -> 
     before = density.constrain(np.repeat(known[:1], 300, axis=0))
     after = density.constrain(PartlyAnew(density, anew)(np.repeat(known[:1], 300, axis=0), rng))
     changed = {name: np.abs(after[name] - before[name]).reshape(300, -1) > 1e-9 for name in before}
-    patterns = {
+    patterns: set[tuple[tuple[bool, ...], ...]] = {
         tuple(tuple(changed[name][row].tolist()) for name in ("share", "mean_of", "width", "shift"))
         for row in range(300)
     }
     no3, no6, all3, all6 = (False,) * 3, (False,) * 6, (True,) * 3, (True,) * 6
     one = [tuple(k == each for k in range(3)) for each in range(3)]
+    groups: set[tuple[tuple[bool, ...], ...]]
     groups = {(no3, which, tuple(which[k // 2] for k in range(6)), (False,)) for which in one}
+    elements: set[tuple[tuple[bool, ...], ...]]
     elements = {(no3, which, no6, (False,)) for which in one}
     elements |= {(no3, no3, tuple(k == each for k in range(6)), (False,)) for each in range(6)}
-    whole = {
+    whole: set[tuple[tuple[bool, ...], ...]] = {
         (all3, no3, no6, (False,)),
         (no3, all3, no6, (False,)),
         (no3, no3, all6, (False,)),
@@ -176,7 +179,7 @@ def test_a_climb_that_is_given_up_stays_where_it_was() -> None:
     start = np.array([[30.0, 0.0], [40.0, 0.0], [50.0, 0.0]])
     seen: list[int] = []
 
-    def goes_on(steps: int, points: FloatArray, height: FloatArray) -> FloatArray:
+    def goes_on(steps: int, points: FloatArray, height: FloatArray) -> npt.NDArray[np.bool_]:
         seen.append(len(points))
         assert height == pytest.approx(bowl(points)[0])
         return points[:, 0] < 45 - 1e-9 if steps == 0 else points[:, 0] < 1e9

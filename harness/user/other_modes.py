@@ -41,7 +41,7 @@ _EXAMINED = 32
 _MASS_POINTS = 2000
 _WEIGHED_ANYHOW = 4
 """Modes that are weighed although the time is over."""
-_OWN_SHARE, _CLIMBS_SHARE, _RACES_SHARE = 0.3, 0.6, 0.8
+_OWN_SHARE, _CLIMBS_SHARE, _RACES_SHARE = 0.3, 0.5, 0.8
 """Shares of the time after which peaks among the draws, climbs and races have had theirs.  Second
 derivatives at one peak take D gradients, and a time in proportion to D^3."""
 _FOR_COMPONENTS = 8
