@@ -28,7 +28,7 @@ from harness.user.race import Race
 
 _FIRST_BATCH, _BATCH = 32, 512
 """Climbs that are made at once: few at first, to see how long the density takes on their way."""
-_GRADIENTS = 60_000
+_GRADIENTS = 40_000
 """Evaluations after which no further batch of climbs begins where one mode is known."""
 _BOLD_STEP = 10 * LONGEST_STEP
 """Longest step of every other climb: a mode far narrower than another is not where one goes uphill
