@@ -28,9 +28,9 @@ from harness.model import Model
 from harness.modes import FoundModes, Mode, ModeTable, Visits, find_modes
 from harness.temper import tempered_model
 from harness.user import sample
+from harness.user.basins import Basin
 from harness.user.in_modes import (
     METHOD,
-    Basin,
     InModes,
     beside_masses,
     known_modes,
