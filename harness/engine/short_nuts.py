@@ -114,7 +114,7 @@ def affordable(
     """
     cost = weight * seconds_a_gradient(density)
     over = _OVER if usual is None else 1.0
-    return settings.within(over * _at_once(settings) * most_seconds / cost, usual=usual)
+    return settings.within(over * chains_at_once(settings) * most_seconds / cost, usual=usual)
 
 
 def with_time_limit(
@@ -137,12 +137,12 @@ def with_time_limit(
     """
     gradients = settings.chains * (settings.warmup + settings.draws) * 2**settings.max_treedepth
     latest = _LATE * most_seconds + _TO_BEGIN
-    if gradients * seconds_a_gradient(density) / _at_once(settings) <= latest:
+    if gradients * seconds_a_gradient(density) / chains_at_once(settings) <= latest:
         return settings
     return replace(settings, time_limit=latest)
 
 
-def _at_once(settings: NutsSettings) -> int:
+def chains_at_once(settings: NutsSettings) -> int:
     """Return how many chains run at once."""
     return min(settings.parallel_chains, settings.chains, cores())
 

@@ -11,9 +11,13 @@ import numpy as np
 
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
-from harness.engine.cores import cores
 from harness.engine.nuts import NutsRun, NutsSettings
-from harness.engine.short_nuts import affordable, run_short_nuts, seconds_a_gradient
+from harness.engine.short_nuts import (
+    affordable,
+    chains_at_once,
+    run_short_nuts,
+    seconds_a_gradient,
+)
 from harness.errors import DataError, SamplingError
 from harness.model import Model
 from harness.user.draw_prior import CHAINS
@@ -112,7 +116,7 @@ class ShortRuns:
         shortest = _SETTINGS.within(0.0)
         gradients = (shortest.warmup + shortest.draws) * 2**shortest.max_treedepth
         each = gradients * seconds_a_gradient(self._density)
-        at_once = min(_SETTINGS.parallel_chains, cores())
+        at_once = chains_at_once(_SETTINGS)
         chains = _SETTINGS.chains
         while chains > _FEWEST_CHAINS and chains * each > at_once * self._most_seconds:
             chains //= 2
