@@ -70,7 +70,7 @@ def test_there_are_fewer_chains_where_a_gradient_takes_long(
     whole = runs(tmp_path).near
     # The shortest run of 16 chains has 213 iterations of 32 gradients each: 150 of warm-up, and 63.
     monkeypatch.setattr(short, "seconds_a_gradient", lambda _: 60 / (8 * 213 * 32))
-    monkeypatch.setattr(short, "cores", lambda: 1)
+    monkeypatch.setattr(short, "chains_at_once", lambda _: 1)
     assert 2 * len(runs(tmp_path).near) == len(whole)
     monkeypatch.setattr(short, "seconds_a_gradient", lambda _: 1.0)
     assert 4 * len(runs(tmp_path).near) == len(whole)
