@@ -532,7 +532,7 @@ def test_parallel_tempering_begins_anew_where_climbs_found_a_mode(tmp_path: Path
 
 
 def test_climbs_end_with_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are on their way are dropped, and what earlier ones found remains."""
+    """Those that are on their way are given up, and what others found remains."""
     seconds = 0.0
 
     def slow(points: FloatArray) -> tuple[FloatArray, FloatArray]:

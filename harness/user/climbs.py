@@ -15,9 +15,8 @@ from scipy.special import logsumexp
 
 from harness.arrays import FloatArray, LogDensity
 from harness.engine.timed import seconds_a_point
-from harness.errors import SamplingError
 from harness.evidence import LogEvidence
-from harness.modes.climb import LONGEST_STEP, Climbed, GoesOn, climb, everywhere
+from harness.modes.climb import LONGEST_STEP, Climbed, climb, everywhere
 from harness.modes.local_mass import LocalGaussian, local_gaussian
 from harness.user.narrow_peaks import FEWEST_POINTS, POINTS, WalkedPast, walked_past
 from harness.user.neighbourhood import Neighbourhood
@@ -53,10 +52,6 @@ class Peaks(NamedTuple):
     """Number of the starting point of a climb to each."""
     climbs: int
     """Number of climbs."""
-
-
-class _LateError(SamplingError):
-    """Raised when the time for climbs is over."""
 
 
 class Climbs:
@@ -95,19 +90,22 @@ class Climbs:
         self.visited = Neighbourhood(flat, each)
         self._ends, self._heights = np.empty((0, flat.shape[1])), np.empty(0)
         self._whitened_ends = self._ends
-        self._until, self._seconds = np.inf, 0.0
+        self._seconds = 0.0
         self._seconds_each = self._time(flat[:: max(1, len(flat) // 16)][:16])
         self._some_draws = flat[:: max(1, len(flat) // _SOME_DRAWS)]
 
     def __call__(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Evaluate the density, and count; not after the time for climbs."""
+        """Evaluate the density, and count."""
         began = time.perf_counter()
-        if began > self._until:
-            raise _LateError("the time for climbs is over")
         found = self._density(points)
         self.gradients += len(points)
         self._seconds += time.perf_counter() - began
         return found
+
+    def _values(self, points: FloatArray) -> FloatArray:
+        """Evaluate the density alone, and count that as much."""
+        self.gradients += len(points)
+        return self._density.values(points)
 
     def _time(self, points: FloatArray) -> float:
         """Return the seconds that an evaluation takes."""
@@ -126,13 +124,13 @@ class Climbs:
         ``bold`` gives every other climb longer steps.  The number of evaluations is limited unless
         there are ``several`` modes, or climbs find a further one.
         """
-        began, before, made = time.perf_counter(), self.gradients, 0
-        start = self._brought(start)
+        ends_at, before, made = time.perf_counter() + most_seconds, self.gradients, 0
+        start, each = self._brought(start), float(_LONG)
         steps = [LONGEST_STEP, _BOLD_STEP if bold else LONGEST_STEP]
         ends, heights, numbers = [np.empty((0, start.shape[1]))], [np.empty(0)], []
         while made < len(start) and (several or self.gradients - before < _GRADIENTS):
-            left = most_seconds - (time.perf_counter() - began)
-            size = int(min(_BATCH, left / (_LONG * self._seconds_each)))
+            left = ends_at - time.perf_counter()
+            size = int(min(_BATCH, left / (each * self._seconds_each)))
             if size < 1:
                 break
             if made and not several:  # as many as evaluations are likely to be left for
@@ -140,13 +138,7 @@ class Climbs:
                 size = min(size, math.ceil(made * (_GRADIENTS - taken) / taken))
             batch = start[made : made + (size if made else min(size, _FIRST_BATCH))]
             spent, seconds = self.gradients, self._seconds
-            self._until = began + most_seconds
-            try:
-                climbed = self._climbed(batch, longest_step=np.resize(steps, len(batch)))
-            except _LateError:
-                break
-            finally:
-                self._until = np.inf
+            climbed = self._climbed(batch, ends_at, longest_step=np.resize(steps, len(batch)))
             arrived = np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
             there = self._brought(climbed.points[arrived])
             several = several or not np.all(self.visited.holds(there))
@@ -154,10 +146,15 @@ class Climbs:
             heights.append(climbed.height[arrived])
             self._know(there, climbed.height[arrived])
             numbers += [made + int(k) for k in arrived]
+            if time.perf_counter() > ends_at:  # others were given up
+                made += len(arrived)
+                break
             made += len(batch)
-            # Climbs may pass places where the density takes much longer than among the draws.
-            took = (self._seconds - seconds) / max(1, self.gradients - spent)
-            self._seconds_each = max(self._seconds_each, took)
+            # Climbs may pass places where the density takes much longer than among the draws, and
+            # may take longer than most.
+            taken = max(1, self.gradients - spent)
+            self._seconds_each = max(self._seconds_each, (self._seconds - seconds) / taken)
+            each = max(each, taken / len(batch))
         points, height = np.concatenate(ends), np.concatenate(heights)
         kept = self._distinct(points, height)
         return Peaks(points[kept], np.array(numbers, dtype=np.intp)[kept], made)
@@ -169,30 +166,36 @@ class Climbs:
 
         With less time fewer take part.  Those that are in ``known`` modes do not go on.
         """
-        began = time.perf_counter()
+        ends_at = time.perf_counter() + most_seconds
         most = most_seconds / (RACED_GRADIENTS * self._seconds_each)
         start = self._brought(start[: int(min(len(start), most))])
-        winners, height = start[:0], np.empty(0)
-        self._until = began + most_seconds
-        try:
-            race = Race(self.visited, self._heights_of_draws, known)
-            climbed = self._climbed(start, longest_step=LONGEST_STEP, goes_on=race)
-            arrived, on = climbed.arrived, climbed.unfinished
-            winners, height = climbed.points[arrived], climbed.height[arrived]
-            climbed = self._climbed(climbed.points[on], longest_step=LONGEST_STEP)
-            winners = np.concatenate([winners, climbed.points[climbed.arrived]])
-            height = np.concatenate([height, climbed.height[climbed.arrived]])
-        except _LateError:
-            pass
-        finally:
-            self._until = np.inf
+        race = Race(self.visited, self._heights_of_draws, known)
+        first = race(0, start, self._values(start))  # so that few are climbs, which take memory
+        climbed = self._climbed(start[first], ends_at, race)
+        longer = self._climbed(climbed.points[climbed.unfinished], ends_at)
+        winners = np.concatenate([each.points[each.arrived] for each in (climbed, longer)])
+        height = np.concatenate([each.height[each.arrived] for each in (climbed, longer)])
         winners = self._brought(winners)
         self._know(winners, height)
         return winners[self._distinct(winners, height)]
 
     def _climbed(
-        self, start: FloatArray, *, longest_step: FloatArray | float, goes_on: GoesOn | None = None
+        self,
+        start: FloatArray,
+        ends_at: float,
+        race: Race | None = None,
+        *,
+        longest_step: FloatArray | float = LONGEST_STEP,
     ) -> Climbed:
+        """Climb from points (n, D); those that have not arrived when the time ends are given up."""
+
+        def goes_on(steps: int, points: FloatArray, height: FloatArray) -> npt.NDArray[np.bool_]:
+            if time.perf_counter() > ends_at:
+                return np.zeros(len(points), dtype=np.bool_)
+            if race is None or not steps:
+                return np.ones(len(points), dtype=np.bool_)
+            return race(steps, points, height)
+
         return climb(
             start,
             self,

@@ -8,7 +8,7 @@ next one, so a mode that several groups must be right about is found one group a
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,16 @@ from harness.user.climbs import Climbs
 from harness.user.partly_anew import PartlyAnew
 from harness.user.race import explains
 
-_STARTS, _FEW = 4096, 512
+_STARTS, _FEW = 16_384, 2_048
 """Starting points of a round where there are several modes, and where only one is known."""
-_IN_VAIN = 2
+_IN_VAIN = 3
 """Rounds in a row that find nothing, after which there are no more where there are several modes.
 """
-_BEST = 4
-"""Highest peaks that half of the points begin at; the others begin at draws."""
+_KNOWN, _BEST = 32, 8
+"""Highest of the known peaks that are looked at, and largest modes that half of the points begin
+in.  The others begin at draws, unless these have a negligible part of the mass."""
+_EXAMINING = 0.2
+"""Share of the time for these."""
 _EXAMINED = 8
 """Highest new peaks of a round whose masses are looked at."""
 
@@ -71,29 +74,41 @@ def from_known_modes(
     ends = time.perf_counter() + most_seconds
     rng = np.random.default_rng([seed, 23])
     partly_anew = PartlyAnew(density, anew)
-    best = list(search.examined(known[:_BEST], most_seconds=most_seconds).values())
+    examined = search.examined(known[:_KNOWN], most_seconds=_EXAMINING * most_seconds)
+    best, found = _different(examined.values()), list[LocalGaussian]()
     mass = max([log_mass, *(each.log_mass for each in best)])
-    found: list[LocalGaussian] = []
     in_vain = 0
     while in_vain < (_IN_VAIN if several else 1) and (left := ends - time.perf_counter()) > 0:
         count = _STARTS if several else _FEW
         start = draws[rng.integers(len(draws), size=count)]
         if best:
             peaks = np.array([each.peak for each in best])
-            start[::2] = peaks[rng.integers(len(peaks), size=len(start[::2]))]
+            part = start[:: 2 if log_mass >= mass + np.log(NEGLIGIBLE) else 1]
+            # The larger ones more often.
+            part[:] = peaks[(len(peaks) * np.square(rng.random(len(part)))).astype(np.intp)]
         start = rng.permuted(partly_anew(start, rng), axis=0)
         reached = search.raced(start, best, most_seconds=left)
         new = reached[_unexplained(reached, search(reached)[0], [*best, *found])]
         new = new[search.unlike_draws(new)][:_EXAMINED]
-        examined = search.examined(new, most_seconds=ends - time.perf_counter()).values()
-        mass = max([mass, *(each.log_mass for each in examined)])
-        matter = [each for each in examined if each.log_mass >= mass + np.log(NEGLIGIBLE)]
+        examined = search.examined(new, most_seconds=ends - time.perf_counter())
+        mass = max([mass, *(each.log_mass for each in examined.values())])
+        lowest = mass + np.log(NEGLIGIBLE)
+        matter = [each for each in examined.values() if each.log_mass >= lowest]
         several = several or bool(matter)
         in_vain = 0 if matter else in_vain + 1
         found += matter
-        best = sorted([*best, *matter], key=lambda each: -each.log_mass)[:_BEST]
+        best = _different([*best, *matter])
     found.sort(key=lambda each: -each.log_mass)
     return np.array([each.peak for each in found]).reshape(-1, draws.shape[1])
+
+
+def _different(modes: Iterable[LocalGaussian]) -> list[LocalGaussian]:
+    """Return the largest of some modes, without those that are around the peak of a larger one."""
+    different: list[LocalGaussian] = []
+    for each in sorted(modes, key=lambda each: -each.log_mass):
+        if not any(larger.around(each.peak[None])[0] for larger in different):
+            different.append(each)
+    return different[:_BEST]
 
 
 def _unexplained(

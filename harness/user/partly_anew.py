@@ -7,7 +7,7 @@ right about that one alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.user.one_copy import unconstrained_within
 
+_EACH_APART = 0.5
+"""Share of points whose new elements are not those of one other point."""
 _TRIED = 8
 """Pairs of points that tell whether an element of a parameter can be changed without the others."""
 
@@ -28,7 +30,10 @@ _Chosen = Mapping[str, npt.NDArray[np.bool_]]
 class PartlyAnew:
     """Points of which some elements are replaced.
 
-    A third of them have another group: the elements with one index along first axes of one length,
+    New elements are those of one other point or, in half of the cases, each of another one, between
+    two that are neighbours in size: so they need not be among the given ones.
+
+    A third of all have another group: the elements with one index along first axes of one length,
     as groups of a mixture have them.  A third have another parameter as a whole, and a third
     another element of one parameter.
 
@@ -44,6 +49,11 @@ class PartlyAnew:
         self._density, self._shapes = density, density.shapes
         self._anew = {name: each for name, each in density.constrain(anew).items() if each.size}
         self._apart = [name for name in self._anew if self._can_be_apart(name)]
+        self._sorted = {
+            name: np.sort(each.reshape(len(each), -1), axis=0)
+            for name, each in self._anew.items()
+            if name in self._apart or each[0].size == 1
+        }
         lengths = [self._shapes[name][0] for name in self._apart]
         self._lengths = sorted({each for each in lengths if each > 1})
 
@@ -61,10 +71,9 @@ class PartlyAnew:
         """Return points (n, D) with some elements anew; fewer if constraints forbid some."""
         count = len(points)
         values = self._density.constrain(points)
-        taken = rng.integers(len(next(iter(self._anew.values()))), size=count)
-        chosen = self._chosen(count, rng)
+        new, chosen = self._new(count, rng), self._chosen(count, rng)
         mixed = {
-            name: np.where(chosen[name].reshape(each.shape), self._anew[name][taken], each)
+            name: np.where(chosen[name].reshape(each.shape), new[name], each)
             if name in chosen
             else each
             for name, each in values.items()
@@ -72,24 +81,50 @@ class PartlyAnew:
         starts, within = unconstrained_within(self._density, mixed)
         return starts[within]
 
+    def _new(self, count: int, rng: np.random.Generator) -> dict[str, FloatArray]:
+        """Return new values of each parameter, shape (count, ...)."""
+        number = len(next(iter(self._anew.values())))
+        taken = rng.integers(number, size=count)
+        new = {name: each[taken] for name, each in self._anew.items()}
+        if number < 2:
+            return new
+        apart = rng.random(count) < _EACH_APART
+        for name, each in self._sorted.items():
+            place = rng.uniform(0, number - 1, (count, each.shape[1]))
+            below = np.minimum(place.astype(np.intp), number - 2)
+            lower, upper = (np.take_along_axis(each, k, axis=0) for k in (below, below + 1))
+            between = lower + (place - below) * (upper - lower)
+            new[name][apart] = between.reshape(new[name].shape)[apart]
+        return new
+
     def _chosen(self, count: int, rng: np.random.Generator) -> _Chosen:
         """Return which elements change at each of some points."""
         chosen = {
             name: np.zeros((count, *each.shape[1:]), dtype=np.bool_)
             for name, each in self._anew.items()
         }
-        names = list(chosen)
-        for row in range(count):
-            kind = row % 3
-            if kind == 0 and self._lengths:
-                length = self._lengths[rng.integers(len(self._lengths))]
-                index = rng.integers(length)
-                for name in self._apart:
-                    if self._shapes[name][0] == length:
-                        chosen[name][row, index] = True
-            elif kind == 1 and self._apart:
-                flat = chosen[self._apart[rng.integers(len(self._apart))]][row].reshape(-1)
-                flat[rng.integers(flat.size)] = True
-            else:
-                chosen[names[rng.integers(len(names))]][row] = True
+        groups, elements, whole = np.array_split(rng.permutation(count), 3)
+        if not self._apart:
+            groups, elements, whole = groups[:0], elements[:0], np.arange(count)
+        elif not self._lengths:
+            groups, elements = groups[:0], np.concatenate([groups, elements])
+        length = rng.choice(self._lengths or [1], size=len(groups))
+        index = rng.integers(length)
+        for name in self._apart:
+            of_this = length == self._shapes[name][0]
+            chosen[name][groups[of_this], index[of_this]] = True
+        for name, rows in _shared_out(self._apart, elements, rng):
+            flat = chosen[name].reshape(count, -1)
+            flat[rows, rng.integers(flat.shape[1], size=len(rows))] = True
+        for name, rows in _shared_out(list(chosen), whole, rng):
+            chosen[name][rows] = True
         return chosen
+
+
+def _shared_out(
+    names: Sequence[str], rows: npt.NDArray[np.intp], rng: np.random.Generator
+) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
+    """Share rows out among names at random."""
+    which = rng.integers(max(len(names), 1), size=len(rows))
+    for k, name in enumerate(names):
+        yield name, rows[which == k]

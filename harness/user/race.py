@@ -1,8 +1,8 @@
 """A race of climbs: most are given up early, so that many more starting points can be tried.
 
 Where only one starting point in a thousand leads anywhere, a climb that is carried through from
-each of them would take too long.  After a few steps those that are higher than most others are the
-ones to follow.
+each of them would take too long.  Those that are higher than most others, at the start and after a
+few steps, are the ones to follow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.arrays import FloatArray
 from harness.modes.local_mass import LocalGaussian
 from harness.user.neighbourhood import Neighbourhood
 
-HURDLES: Mapping[int, int] = {8: 8, 30: 8}
+HURDLES: Mapping[int, int] = {0: 16, 8: 8, 30: 8}
 """After how many steps there is a hurdle, and how many climbs there are before it for each one that
 goes on."""
 _ALIKE = 0.1
@@ -24,7 +24,7 @@ _ALIKE = 0.1
 below its peak they are, up to which the mode explains the point."""
 _FEWEST = 16
 """Climbs that go on in any case."""
-GRADIENTS = 20
+GRADIENTS = 3
 """Gradients that a race takes for each of its starting points, about, if climbs take some 200."""
 
 
