@@ -204,13 +204,41 @@ def test_a_climb_that_is_given_up_stays_where_it_was() -> None:
     assert found.points[:2] == pytest.approx(np.zeros((2, 2)), abs=1e-3)
 
 
-def test_a_slow_density_has_a_smaller_race(tmp_path: Path) -> None:
+def test_no_race_is_begun_that_there_is_no_time_for(tmp_path: Path) -> None:
     density = needles(tmp_path)
     points = draws_in_the_first_needle()
     search = Climbs(PeakedLengths(density), points, [], None)
     before = search.gradients
-    assert len(search.raced(points[0], most_seconds=0.0)) == 0
-    assert search.gradients - before <= 100  # those that tell how high the draws are
+    assert 1 < search.racers(1.0) < np.inf
+    assert search.racers(2.0) == pytest.approx(2 * search.racers(1.0))
+    anew = np.random.default_rng(4).normal(0, 3, (100, len(PLACES)))
+    flat = points.reshape(-1, len(PLACES))
+    found = from_known_modes(
+        search, density, anew, flat, flat[:0], log_mass=0.0, several=True, most_seconds=0.0, seed=1
+    )
+    assert len(found) == 0
+    assert search.gradients == before
+
+
+def test_many_dimensions_have_smaller_races(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+
+    def raced(_: Climbs, start: FloatArray, *__: object, most_seconds: float) -> FloatArray:
+        sizes.append(start.shape)
+        return start[:0]
+
+    monkeypatch.setattr(Climbs, "raced", raced)
+    path = tmp_path / "many.stan"
+    path.write_text("parameters { vector[1000] x; } model { x ~ std_normal(); }")
+    density = BatchedDensity(tempered_model(path, {}, what="all").program("target"), {})
+    points = np.random.default_rng(4).standard_normal((4, 50, 1000))
+    search, flat = Climbs(PeakedLengths(density), points, [], None), points.reshape(-1, 1000)
+    from_known_modes(
+        search, density, flat, flat, flat[:0], log_mass=0.0, several=True, most_seconds=1e6, seed=1
+    )
+    assert sizes == [(1000, 1000)] * 3
 
 
 @pytest.mark.parametrize(("several", "at_least"), [(False, 2000), (True, 16_000)])

@@ -159,16 +159,19 @@ class Climbs:
         kept = self._distinct(points, height)
         return Peaks(points[kept], np.array(numbers, dtype=np.intp)[kept], made)
 
+    def racers(self, most_seconds: float) -> float:
+        """Return how many points may take part in a race that takes so long."""
+        return most_seconds / (RACED_GRADIENTS * self._seconds_each)
+
     def raced(
         self, start: FloatArray, known: Sequence[LocalGaussian] = (), *, most_seconds: float
     ) -> FloatArray:
         """Return where the winners of a race from points (n, D) end, the highest first.
 
-        With less time fewer take part.  Those that are in ``known`` modes do not go on.
+        Those that are in ``known`` modes do not go on.
         """
         ends_at = time.perf_counter() + most_seconds
-        most = most_seconds / (RACED_GRADIENTS * self._seconds_each)
-        start = self._brought(start[: int(min(len(start), most))])
+        start = self._brought(start)
         race = Race(self.visited, self._heights_of_draws, known)
         first = race(0, start, self._values(start))  # so that few are climbs, which take memory
         climbed = self._climbed(start[first], ends_at, race)

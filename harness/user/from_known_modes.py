@@ -23,6 +23,8 @@ from harness.user.race import explains
 
 _STARTS, _FEW = 16_384, 2_048
 """Starting points of a round where there are several modes, and where only one is known."""
+_NUMBERS = 1_000_000
+"""Coordinates of all of these, so that they do not take too much memory."""
 _IN_VAIN = 3
 """Rounds in a row that find nothing, after which there are no more where there are several modes.
 """
@@ -79,7 +81,10 @@ def from_known_modes(
     mass = max([log_mass, *(each.log_mass for each in best)])
     in_vain = 0
     while in_vain < (_IN_VAIN if several else 1) and (left := ends - time.perf_counter()) > 0:
-        count = _STARTS if several else _FEW
+        most = min(_STARTS if several else _FEW, _NUMBERS // draws.shape[1])
+        count = int(min(most, search.racers(left)))
+        if not count:
+            break
         start = draws[rng.integers(len(draws), size=count)]
         if best:
             peaks = np.array([each.peak for each in best])

@@ -47,7 +47,12 @@ class PartlyAnew:
 
     def __init__(self, density: BatchedDensity, anew: FloatArray) -> None:
         self._density, self._shapes = density, density.shapes
-        self._anew = {name: each for name, each in density.constrain(anew).items() if each.size}
+        values = density.constrain(anew, rejected="nan")
+        known = np.all(
+            [np.isfinite(each.reshape(len(anew), -1)).all(axis=1) for each in values.values()],
+            axis=0,
+        )
+        self._anew = {name: each[known] for name, each in values.items() if each.size}
         self._apart = [name for name in self._anew if self._can_be_apart(name)]
         self._sorted = {
             name: np.sort(each.reshape(len(each), -1), axis=0)
@@ -70,7 +75,7 @@ class PartlyAnew:
     def __call__(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return points (n, D) with some elements anew; fewer if constraints forbid some."""
         count = len(points)
-        values = self._density.constrain(points)
+        values = self._density.constrain(points, rejected="nan")
         new, chosen = self._new(count, rng), self._chosen(count, rng)
         mixed = {
             name: np.where(chosen[name].reshape(each.shape), new[name], each)
