@@ -139,7 +139,7 @@ class Climbs:
             batch = start[made : made + (size if made else min(size, _FIRST_BATCH))]
             spent, seconds = self.gradients, self._seconds
             climbed = self._climbed(batch, ends_at, longest_step=np.resize(steps, len(batch)))
-            arrived = np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
+            arrived = _arrived(climbed)
             there = self._brought(climbed.points[arrived])
             several = several or not np.all(self.visited.holds(there))
             ends.append(there)
@@ -176,9 +176,9 @@ class Climbs:
         first = race(0, start, self._values(start))  # so that few are climbs, which take memory
         climbed = self._climbed(start[first], ends_at, race)
         longer = self._climbed(climbed.points[climbed.unfinished], ends_at)
-        winners = np.concatenate([each.points[each.arrived] for each in (climbed, longer)])
-        height = np.concatenate([each.height[each.arrived] for each in (climbed, longer)])
-        winners = self._brought(winners)
+        ended = [(each, _arrived(each)) for each in (climbed, longer)]
+        winners = self._brought(np.concatenate([each.points[rows] for each, rows in ended]))
+        height = np.concatenate([each.height[rows] for each, rows in ended])
         self._know(winners, height)
         return winners[self._distinct(winners, height)]
 
@@ -319,3 +319,8 @@ class Climbs:
             apart = np.linalg.norm(whitened[left] - whitened[left[0]], axis=1)
             left = left[apart >= _SAME]
         return kept
+
+
+def _arrived(climbed: Climbed) -> npt.NDArray[np.intp]:
+    """Return the rows of climbs that ended at a maximum."""
+    return np.flatnonzero(climbed.arrived & np.all(np.isfinite(climbed.points), axis=1))
