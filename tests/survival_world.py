@@ -129,6 +129,13 @@ class TinyWorld:
         """Files of this name in the folders of finished tasks."""
         return sorted(self.store.glob(f"tiny/fits/*/[0-9]*/{name}"))
 
+    def failures(self) -> dict[str, str]:
+        """Why tasks failed, by the cell: what the store has recorded."""
+        return {
+            path.parent.name: json.loads(path.read_text(encoding="utf-8"))["message"]
+            for path in self.store.glob("tiny/fits/*/*.failed.json")
+        }
+
     def left_overs(self) -> list[Path]:
         """Files under temporary names."""
         return [path for path in self.store.rglob(".*") if path.name != ".lock"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -11,9 +12,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from survival_world import TinyWorld, finish, until
+
+from harness.experiment.workers import DaskWorkers
 
 pytest.importorskip("distributed")
 
@@ -168,12 +173,37 @@ def test_a_scheduler_that_dies_stops_the_run(tmp_path: Path, undisturbed: TinyWo
         "Run the same command again to continue.",
     ]
     assert "Traceback" not in result.stderr, result.stderr
-    assert not world.fits("*.failed.json")
+    assert world.failures() == {}
     again = world.invoke(*options, "--workers", 1)
-    reasons = [path.read_text(encoding="utf-8") for path in world.fits("*.failed.json")]
-    assert again.exit_code == 0, (again.stderr, reasons)
+    assert again.exit_code == 0, (again.stderr, world.failures())
     assert all(world.times_executed()[seed] == 1 for seed in finished)
     assert world.results() == undisturbed.results()
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "raised"),
+    [
+        ("error", MemoryError("the worker was killed"), MemoryError),
+        ("pending", OSError("the connection was closed"), asyncio.CancelledError),
+        ("finished", TimeoutError("no answer"), asyncio.CancelledError),
+    ],
+)
+def test_a_lost_cluster_is_not_the_fault_of_a_job(
+    status: str, error: Exception, raised: type[BaseException]
+) -> None:
+    """What fails is either the job or the way to it, and only the job's own errors are its."""
+
+    async def gather(_: object, *, asynchronous: bool) -> None:
+        assert asynchronous
+        raise error
+
+    released: list[str] = []
+    sent = mock.Mock(status=status, release=lambda: released.append("job"))
+    workers = object.__new__(DaskWorkers)
+    workers._client, workers._sent = SimpleNamespace(gather=gather), set()
+    with pytest.raises(raised):
+        asyncio.run(workers._collect(sent))
+    assert released == ["job"]
 
 
 def test_no_scheduler_is_one_line(tmp_path: Path) -> None:

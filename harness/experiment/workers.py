@@ -253,6 +253,10 @@ class DaskWorkers:
         except CancelledError:
             # The exception is Dask's; ours marks the waiting future as cancelled.
             raise asyncio.CancelledError from None
+        except Exception:
+            if sent.status == "error":  # the job's own, or its worker was killed
+                raise
+            raise asyncio.CancelledError from None  # the cluster is lost: no fault of the job
         finally:
             self._sent.discard(sent)
             sent.release()
