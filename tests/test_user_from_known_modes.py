@@ -13,6 +13,7 @@ from scipy.integrate import quad
 from harness.arrays import FloatArray
 from harness.engine.batched import BatchedDensity
 from harness.modes.climb import climb, everywhere
+from harness.modes.local_mass import LocalGaussian
 from harness.temper import tempered_model
 from harness.user.climbs import Climbs
 from harness.user.from_known_modes import from_known_modes
@@ -182,6 +183,19 @@ def test_a_race_goes_on_with_the_highest_that_are_not_among_the_draws() -> None:
     assert not np.any(goes_on & alike)
     dropped = ~goes_on & ~alike
     assert height[dropped].max() <= height[left].min()
+
+
+def test_at_the_last_hurdle_climbs_that_return_to_a_known_mode_are_given_up() -> None:
+    """Its Gaussian need not explain how high they are, but they must not be higher."""
+    mode = LocalGaussian(np.zeros(2), 0.0, np.ones(2), np.eye(2))
+    race = Race(Neighbourhood(50 + np.zeros((100, 2))), (-1.0, 0.0), [mode])
+    points = np.array([[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [60.0, 0.0]])
+    height = np.array([-8.0, -3.0, 1.0, -20.0])
+    early, late = sorted(set(HURDLES) - {0})
+    assert race(early, points, height).tolist() == [True, True, True, True]
+    assert race(late, points, height).tolist() == [False, False, True, True]
+    near = np.array([[2.0, 0.0], [2.0, 0.0]])
+    assert race(early, near, np.array([-2.0, -1.0])).tolist() == [False, True]
 
 
 def test_a_climb_that_is_given_up_stays_where_it_was() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harness.arrays import FloatArray
-from harness.modes.local_mass import LocalGaussian
+from harness.modes.local_mass import LocalGaussian, reach_of
 from harness.user.neighbourhood import Neighbourhood
 
 HURDLES: Mapping[int, int] = {0: 16, 8: 8, 30: 8}
@@ -22,6 +22,9 @@ goes on."""
 _ALIKE = 0.1
 """Difference between a log density and that of a mode's Gaussian, in nats and as a share of how far
 below its peak they are, up to which the mode explains the point."""
+_TIMES = 3.0
+"""Times as far from a peak as nearly all of its Gaussian, a climb is on its way back to it, unless
+it is higher.  Not all modes are Gaussian, so not all such points are explained by it."""
 _FEWEST = 16
 """Climbs that go on in any case."""
 GRADIENTS = 3
@@ -57,8 +60,9 @@ class Race:
         lowest, highest = self._heights
         alike = (height >= lowest) & (height <= highest)
         goes_on[alike] = ~self._visited.holds(points[alike])
+        known = _holds if steps == max(HURDLES) else explains
         for each in self._known:
-            goes_on[goes_on] = ~explains(each, points[goes_on], height[goes_on])
+            goes_on[goes_on] = ~known(each, points[goes_on], height[goes_on])
         left = np.flatnonzero(goes_on)
         first = left[np.argsort(-height[left], kind="stable")]
         goes_on[first[max(_FEWEST, len(points) // HURDLES[steps]) :]] = False
@@ -72,3 +76,12 @@ def explains(mode: LocalGaussian, points: FloatArray, height: FloatArray) -> npt
         np.abs(height - (mode.height - below)) <= _ALIKE * (1 + below)
     )
     return explained
+
+
+def _holds(mode: LocalGaussian, points: FloatArray, height: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether climbs that have come far, to points (n, D), will end at a known peak."""
+    distance = np.linalg.norm(mode.standardised(points), axis=1)
+    held: npt.NDArray[np.bool_] = (distance <= _TIMES * reach_of(len(mode.peak))) & (
+        height <= mode.height + _ALIKE
+    )
+    return held
