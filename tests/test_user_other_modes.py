@@ -237,7 +237,9 @@ def test_auto_is_right_on_components_of_any_width(tmp_path: Path, seed: int) -> 
     assert abs(value) < 4 * max(mcse, 0.005)
     shares = sorted(each.probability for each in result.modes.modes)
     errors = max(each.error for each in result.modes.modes)
-    assert shares == pytest.approx(np.sort(many.probability), abs=4 * errors)
+    # A few draws between two components may be in the basin of neither.
+    assert sum(shares[:-6]) < 1e-3
+    assert shares[-6:] == pytest.approx(np.sort(many.probability), abs=4 * errors)
 
 
 def test_components_take_no_more_than_their_share(tmp_path: Path) -> None:
