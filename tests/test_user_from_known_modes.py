@@ -234,6 +234,33 @@ def test_no_race_is_begun_that_there_is_no_time_for(tmp_path: Path) -> None:
     assert search.gradients == before
 
 
+def test_each_start_is_one_draw_but_for_what_is_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts: list[FloatArray] = []
+
+    def raced(_: Climbs, start: FloatArray, *__: object, most_seconds: float) -> FloatArray:
+        starts.append(start)
+        return start[:0]
+
+    monkeypatch.setattr(Climbs, "raced", raced)
+    density = needles(tmp_path)
+    points = draws_in_the_first_needle()
+    search = Climbs(PeakedLengths(density), points, [], None)
+    size = len(PLACES)
+    draws, anew = (np.tile(np.arange(low, low + 50.0)[:, None], size) for low in (0, 1000))
+    none = draws[:0]
+    from_known_modes(
+        search, density, anew, draws, none, log_mass=0.0, several=False, most_seconds=1e6, seed=1
+    )
+    (start,) = starts
+    old = np.where(start < 999, start, np.nan)
+    kept = ~np.all(np.isnan(old), axis=1)
+    assert 0.5 < kept.mean() < 0.8  # a third have all elements anew, because they are one parameter
+    assert set(np.isnan(old[kept]).sum(axis=1).tolist()) == {1}
+    assert np.all(np.nanmax(old[kept], axis=1) - np.nanmin(old[kept], axis=1) < 1e-9)
+
+
 def test_many_dimensions_have_smaller_races(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,8 +91,7 @@ def from_known_modes(
             part = start[:: 2 if log_mass >= mass + np.log(NEGLIGIBLE) else 1]
             # The larger ones more often.
             part[:] = peaks[(len(peaks) * np.square(rng.random(len(part)))).astype(np.intp)]
-        start = rng.permuted(partly_anew(start, rng), axis=0)
-        reached = search.raced(start, best, most_seconds=left)
+        reached = search.raced(partly_anew(start, rng), best, most_seconds=left)
         new = reached[_unexplained(reached, search(reached)[0], [*best, *found])]
         new = new[search.unlike_draws(new)][:_EXAMINED]
         examined = search.examined(new, most_seconds=ends - time.perf_counter())

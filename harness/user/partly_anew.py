@@ -57,7 +57,7 @@ class PartlyAnew:
         self._sorted = {
             name: np.sort(each.reshape(len(each), -1), axis=0)
             for name, each in self._anew.items()
-            if name in self._apart or each[0].size == 1
+            if name in self._apart or each.size == len(each)
         }
         lengths = [self._shapes[name][0] for name in self._apart]
         self._lengths = sorted({each for each in lengths if each > 1})
@@ -74,6 +74,8 @@ class PartlyAnew:
 
     def __call__(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return points (n, D) with some elements anew; fewer if constraints forbid some."""
+        if not len(next(iter(self._anew.values()))):
+            return points[:0]
         count = len(points)
         values = self._density.constrain(points, rejected="nan")
         new, chosen = self._new(count, rng), self._chosen(count, rng)
