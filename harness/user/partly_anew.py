@@ -21,10 +21,8 @@ _EACH_APART = 0.5
 _TRIED = 8
 """Pairs of points that tell whether an element of a parameter can be changed without the others."""
 
-Values = Mapping[str, FloatArray]
-"""Parameters at points, each of shape (n, ...)."""
 _Chosen = Mapping[str, npt.NDArray[np.bool_]]
-"""Which elements of each parameter are drawn anew at each point, shape (n, size)."""
+"""Which elements of each parameter are drawn anew at each point, shape (n, ...)."""
 
 
 class PartlyAnew:
