@@ -15,7 +15,7 @@ from scipy.special import betaln
 from scipy.stats import multivariate_normal, norm
 from stan_density import stanli
 from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth
-from whole_density import tempered_whole
+from whole_density import TWO_ROUND_MODES, tempered_whole
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
@@ -353,8 +353,7 @@ def test_a_metric_that_is_known_badly_is_not_relied_on(tmp_path: Path) -> None:
     """Points in one of two round modes lie along a line, which no coordinate shows."""
     model, density = tempered_whole(
         tmp_path,
-        "parameters { vector[4] x; } model { target += log_sum_exp([normal_lpdf(x | 0, 1), "
-        "normal_lpdf(x | 20, 1)]); }",
+        TWO_ROUND_MODES,
     )
     rng = np.random.default_rng(7)
     draws = rng.permutation(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 from stan_density import stanli
-from whole_density import tempered_whole
+from whole_density import TWO_ROUND_MODES, tempered_whole
 
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
@@ -228,8 +228,7 @@ def test_points_that_tell_the_metric_badly(tmp_path: Path) -> None:
     """They lie along one line of a round Gaussian, so that steps across it are far too short."""
     model, density = tempered_whole(
         tmp_path,
-        "parameters { vector[4] x; } model { target += log_sum_exp([normal_lpdf(x | 0, 1), "
-        "normal_lpdf(x | 20, 1)]); }",
+        TWO_ROUND_MODES,
     )
     rng = np.random.default_rng(9)
     alone = alone_of(model, density, rng.normal(size=(4, 500, 4)))
