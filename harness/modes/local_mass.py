@@ -78,7 +78,7 @@ def reach_of(dimension: int, part: float = AROUND) -> float:
 
 
 def local_gaussian(
-    peak: FloatArray, log_density: LogDensity, *, scale: FloatArray
+    peak: FloatArray, log_density: LogDensity, *, scale: FloatArray, flattest: float = 0.0
 ) -> LocalGaussian | None:
     """Fit a Gaussian to a density at a peak, by the second derivatives of its log there.
 
@@ -90,17 +90,20 @@ def local_gaussian(
         Log density and gradient at many points.
     scale
         Size of each coordinate, shape (D,).  If the peak is narrower, a second look is closer.
+    flattest
+        Least precision of scaled coordinates, in any direction: if it is positive, there is a
+        Gaussian also where a climb has not quite got to a maximum.
 
     Returns
     -------
     LocalGaussian or None
         None if there is no maximum.
     """
-    root = _root(peak, log_density, scale)
+    root = _root(peak, log_density, scale, flattest)
     if root is None:
         return None
     closer = scale / np.maximum(_steepness(root), 1.0)
-    root = _root(peak, log_density, closer)
+    root = _root(peak, log_density, closer, flattest)
     height = float(log_density(peak[None])[0][0])
     return None if root is None else LocalGaussian(peak, height, closer, root)
 
@@ -111,7 +114,9 @@ def _steepness(root: FloatArray) -> FloatArray:
     return np.sqrt(precision)
 
 
-def _root(peak: FloatArray, log_density: LogDensity, scale: FloatArray) -> FloatArray | None:
+def _root(
+    peak: FloatArray, log_density: LogDensity, scale: FloatArray, flattest: float
+) -> FloatArray | None:
     """Return the Cholesky factor of the precision of scaled coordinates; None if there is none."""
     shift = _ROUGH * np.eye(len(peak))
     near = peak + np.concatenate([shift, -shift]) * scale
@@ -119,8 +124,12 @@ def _root(peak: FloatArray, log_density: LogDensity, scale: FloatArray) -> Float
     precision = (down - up) / (2 * _ROUGH)
     if not np.all(np.isfinite(precision)):
         return None
+    precision = 0.5 * (precision + precision.T)
+    if flattest:
+        value, along = np.linalg.eigh(precision)
+        precision = along * np.maximum(value, flattest) @ along.T
     try:
-        return np.asarray(np.linalg.cholesky(0.5 * (precision + precision.T)))
+        return np.asarray(np.linalg.cholesky(precision))
     except np.linalg.LinAlgError:
         return None
 

@@ -245,16 +245,21 @@ class Climbs:
         at_end: npt.NDArray[np.bool_] = np.any(same, axis=1)
         return at_end
 
-    def examined(self, peaks: FloatArray, *, most_seconds: float) -> dict[int, LocalGaussian]:
+    def examined(
+        self, peaks: FloatArray, *, most_seconds: float, rough: bool = False
+    ) -> dict[int, LocalGaussian]:
         """Return the Gaussians that fit at peaks (n, D), by row, as long as there is time.
 
-        Those without one, because there is no maximum, are left out.
+        Those without one, because there is no maximum, are left out.  A ``rough`` one, which is no
+        wider than the draws in any direction, is where a climb has not quite got there, too.
         """
         began, found = time.perf_counter(), {}
         for number, peak in enumerate(peaks):
             if number and time.perf_counter() - began > most_seconds:
                 break
-            local = local_gaussian(peak, self, scale=self.visited.spread)
+            local = local_gaussian(
+                peak, self, scale=self.visited.spread, flattest=1.0 if rough else 0.0
+            )
             if local is not None:
                 found[number] = local
         return found

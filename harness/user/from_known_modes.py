@@ -25,7 +25,7 @@ _STARTS, _FEW = 16_384, 2_048
 """Starting points of a round where there are several modes, and where only one is known."""
 _NUMBERS = 1_000_000
 """Coordinates of all of these, so that they do not take too much memory."""
-_IN_VAIN = 3
+_IN_VAIN = 5
 """Rounds in a row that find nothing, after which there are no more where there are several modes.
 """
 _KNOWN, _BEST = 32, 8
@@ -91,10 +91,18 @@ def from_known_modes(
             part = start[:: 2 if log_mass >= mass + np.log(NEGLIGIBLE) else 1]
             # The larger ones more often.
             part[:] = peaks[(len(peaks) * np.square(rng.random(len(part)))).astype(np.intp)]
-        reached = search.raced(partly_anew(start, rng), best, most_seconds=left)
-        new = reached[_unexplained(reached, search(reached)[0], [*best, *found])]
-        new = new[search.unlike_draws(new)][:_EXAMINED]
-        examined = search.examined(new, most_seconds=ends - time.perf_counter())
+        reached = np.concatenate(
+            [draws[:0]]
+            + [
+                search.raced(starts, best, most_seconds=ends - time.perf_counter())
+                for starts in partly_anew(start, rng)
+            ]
+        )
+        height = search(reached)[0]
+        new = _unexplained(reached, height, [*best, *found]) & search.unlike_draws(reached)
+        # A maximum that a climb has not quite got to is found by later ones that begin there.
+        highest = reached[new][np.argsort(-height[new], kind="stable")][:_EXAMINED]
+        examined = search.examined(highest, most_seconds=ends - time.perf_counter(), rough=True)
         mass = max([mass, *(each.log_mass for each in examined.values())])
         lowest = mass + np.log(NEGLIGIBLE)
         matter = [each for each in examined.values() if each.log_mass >= lowest]

@@ -8,6 +8,7 @@ right about that one alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +22,17 @@ _EACH_APART = 0.5
 _TRIED = 8
 """Pairs of points that tell whether an element of a parameter can be changed without the others."""
 
+_Rows = npt.NDArray[np.intp]
 _Chosen = Mapping[str, npt.NDArray[np.bool_]]
 """Which elements of each parameter are drawn anew at each point, shape (n, ...)."""
+
+
+class _Kinds(NamedTuple):
+    """Rows of points of which a group, an element or a whole parameter is drawn anew."""
+
+    groups: _Rows
+    elements: _Rows
+    whole: _Rows
 
 
 class PartlyAnew:
@@ -70,13 +80,18 @@ class PartlyAnew:
         values[name] = of_this.reshape(values[name].shape)
         return bool(np.any(unconstrained_within(self._density, values)[1]))
 
-    def __call__(self, points: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return points (n, D) with some elements anew; fewer if constraints forbid some."""
+    def __call__(self, points: FloatArray, rng: np.random.Generator) -> list[FloatArray]:
+        """Return points (n, D) with some elements anew; fewer if constraints forbid some.
+
+        Those with a group, an element or a whole parameter anew are arrays of their own: how high
+        they are differs by what they keep.
+        """
         if not len(next(iter(self._anew.values()))):
-            return points[:0]
+            return []
         count = len(points)
+        kinds = self._kinds(count, rng)
         values = self._density.constrain(points, rejected="nan")
-        new, chosen = self._new(count, rng), self._chosen(count, rng)
+        new, chosen = self._new(count, rng), self._chosen(count, kinds, rng)
         mixed = {
             name: np.where(chosen[name].reshape(each.shape), new[name], each)
             if name in chosen
@@ -84,7 +99,17 @@ class PartlyAnew:
             for name, each in values.items()
         }
         starts, within = unconstrained_within(self._density, mixed)
-        return starts[within]
+        each = [starts[rows[within[rows]]] for rows in kinds]
+        return [starts for starts in each if len(starts)]
+
+    def _kinds(self, count: int, rng: np.random.Generator) -> _Kinds:
+        """Share rows out among the kinds of new elements that there are."""
+        groups, elements, whole = np.array_split(rng.permutation(count), 3)
+        if not self._apart:
+            return _Kinds(groups[:0], elements[:0], np.arange(count))
+        if not self._lengths:
+            return _Kinds(groups[:0], np.concatenate([groups, elements]), whole)
+        return _Kinds(groups, elements, whole)
 
     def _new(self, count: int, rng: np.random.Generator) -> dict[str, FloatArray]:
         """Return new values of each parameter, shape (count, ...)."""
@@ -102,33 +127,28 @@ class PartlyAnew:
             new[name][apart] = between.reshape(new[name].shape)[apart]
         return new
 
-    def _chosen(self, count: int, rng: np.random.Generator) -> _Chosen:
+    def _chosen(self, count: int, kinds: _Kinds, rng: np.random.Generator) -> _Chosen:
         """Return which elements change at each of some points."""
         chosen = {
             name: np.zeros((count, *each.shape[1:]), dtype=np.bool_)
             for name, each in self._anew.items()
         }
-        groups, elements, whole = np.array_split(rng.permutation(count), 3)
-        if not self._apart:
-            groups, elements, whole = groups[:0], elements[:0], np.arange(count)
-        elif not self._lengths:
-            groups, elements = groups[:0], np.concatenate([groups, elements])
-        length = rng.choice(self._lengths or [1], size=len(groups))
+        length = rng.choice(self._lengths or [1], size=len(kinds.groups))
         index = rng.integers(length)
         for name in self._apart:
             of_this = length == self._shapes[name][0]
-            chosen[name][groups[of_this], index[of_this]] = True
-        for name, rows in _shared_out(self._apart, elements, rng):
+            chosen[name][kinds.groups[of_this], index[of_this]] = True
+        for name, rows in _shared_out(self._apart, kinds.elements, rng):
             flat = chosen[name].reshape(count, -1)
             flat[rows, rng.integers(flat.shape[1], size=len(rows))] = True
-        for name, rows in _shared_out(list(chosen), whole, rng):
+        for name, rows in _shared_out(list(chosen), kinds.whole, rng):
             chosen[name][rows] = True
         return chosen
 
 
 def _shared_out(
-    names: Sequence[str], rows: npt.NDArray[np.intp], rng: np.random.Generator
-) -> Iterator[tuple[str, npt.NDArray[np.intp]]]:
+    names: Sequence[str], rows: _Rows, rng: np.random.Generator
+) -> Iterator[tuple[str, _Rows]]:
     """Share rows out among names at random."""
     which = rng.integers(max(len(names), 1), size=len(rows))
     for k, name in enumerate(names):
