@@ -180,9 +180,23 @@ class _Auto:
             judged = judged.lacking(missed_by_nuts(result.modes), search_is_sound=seen)
             if not seen:  # nor would a tempered form, whose path is the search's
                 return self._relieved(result, plain, scouted, judged)
+        sure = self._sure_at_once(plain, scouted, judged)
+        if sure is not None:
+            return sure
         found, judged = self._after_search(plain, scouted, judged)
         found = self._steps.modes.added_to(found)  # modes that the draws lack are a trouble
         return self._relieved(found, plain, scouted, judged)
+
+    def _sure_at_once(self, plain: Fit, scouted: Scouted, judged: Judgement) -> UserFit | None:
+        """Return NUTS's fit in each mode that plain NUTS, the search and climbs know.
+
+        None if that leaves doubts, or if the search has not got to the posterior.
+        """
+        if judged.dispute is not None or not _searched(scouted, judged):
+            return None
+        found = UserFit(self._with_plain(plain, scouted, judged), "nuts")
+        found = self._steps.modes.added_to(found)
+        return self._sure_by_modes(found, scouted, judged, self._lasting(found, scouted, judged))
 
     def _after_search(
         self, plain: Fit, scouted: Scouted, judged: Judgement

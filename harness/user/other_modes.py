@@ -71,6 +71,8 @@ class OtherMode(NamedTuple):
     within
         Whether it is a narrow peak that the draws walk past, so that there may be no barrier around
         it.
+    rough
+        Whether a climb has not quite got to its maximum, so that only draws in it tell its mass.
     """
 
     local: LocalGaussian
@@ -78,6 +80,7 @@ class OtherMode(NamedTuple):
     log_mass: float
     drawn: FloatArray | None = None
     within: bool = False
+    rough: bool = False
 
     def holds(self, point: FloatArray) -> bool:
         """Whether a point (D,) is where the mode was sampled."""
@@ -215,9 +218,12 @@ def other_modes(
     peaks = np.concatenate([further, climbed.points])
     visited = search.visited.holds(peaks)
     new = np.flatnonzero(~visited)[:_EXAMINED]
-    modes = [
-        OtherMode(local, origin[new[k]], local.log_mass)
-        for k, local in search.examined(peaks[new], most_seconds=left(1)).items()
+    examined = search.examined(peaks[new], most_seconds=left(1))
+    modes = [OtherMode(local, origin[new[k]], local.log_mass) for k, local in examined.items()]
+    nearly = [row for k, row in enumerate(new) if row < len(further) and k not in examined]
+    modes += [
+        OtherMode(local, _FURTHER, local.log_mass, rough=True)
+        for local in search.examined(peaks[nearly], most_seconds=left(1), rough=True).values()
     ]
     inside = np.concatenate([own, peaks[visited][:_KNOWN]])
     past = search.walked_past(
@@ -247,17 +253,18 @@ def other_modes(
     for mode in modes[: max(shown, 1)]:
         if not any(each.holds(mode.local.peak) for each in kept):
             weigh = shown and (len(kept) < _WEIGHED_ANYHOW or left(1) > 0)
-            kept.append(_weighed(mode, search, alone, seed) if weigh else mode)
+            weighed = _weighed(mode, search, alone, seed) if weigh or mode.rough else mode
+            kept += [] if weighed is None else [weighed]
     kept.sort(key=lambda each: -each.log_mass)
     spent = search.gradients + alone.gradients
     return OtherModes(tuple(kept), log_mass, climbed.climbs, spent)
 
 
-def _weighed(mode: OtherMode, search: Climbs, alone: ModesAlone, seed: int) -> OtherMode:
+def _weighed(mode: OtherMode, search: Climbs, alone: ModesAlone, seed: int) -> OtherMode | None:
     """Return a mode with a better estimate of its mass than Laplace's, if there is one.
 
     NUTS that starts at the peak sees what shape the mode has.  From a narrow one it may leave, but
-    that looks like its Gaussian.
+    that looks like its Gaussian.  If a rough one has no other estimate, there may be no mode: None.
     """
     peak, scale = mode.local.peak, search.visited.spread
     sampled = alone.sampled(peak[None])
@@ -266,7 +273,9 @@ def _weighed(mode: OtherMode, search: Climbs, alone: ModesAlone, seed: int) -> O
         if sampled.log_mass is not None:
             return mode._replace(log_mass=float(sampled.log_mass.value))
     mass = local_log_mass(peak, search, scale=scale, count=_MASS_POINTS, seed=seed)
-    return mode if mass is None else mode._replace(log_mass=float(mass.value))
+    if mass is None:
+        return None if mode.rough else mode
+    return mode._replace(log_mass=float(mass.value))
 
 
 def no_other_mode(climbed: OtherModes) -> list[Finding]:
