@@ -69,6 +69,8 @@ _FORM: Tempered = "collapsed_tempering"
 _FOR_REPLICAS = 0.5
 """Share of the budget without which parallel tempering is not worth trying after a search that has
 not got anywhere along the same path."""
+_AT_ONCE_SHARE = 0.2
+"""Share of the budget for NUTS in each mode before a tempered run, which would take longer."""
 _NEAR_SHARE = 0.02
 """Share of the budget for short runs of NUTS in modes that it missed."""
 _ROUGH = 0.1
@@ -196,7 +198,8 @@ class _Auto:
             return None
         found = UserFit(self._with_plain(plain, scouted, judged), "nuts")
         found = self._steps.modes.added_to(found)
-        return self._sure_by_modes(found, scouted, judged, self._lasting(found, scouted, judged))
+        lasting = self._lasting(found, scouted, judged)
+        return self._sure_by_modes(found, scouted, judged, lasting, _AT_ONCE_SHARE)
 
     def _after_search(
         self, plain: Fit, scouted: Scouted, judged: Judgement
@@ -240,7 +243,7 @@ class _Auto:
         if not reasons:
             return found
         if troubles and _searched(scouted, judged):
-            sure = self._sure_by_modes(found, scouted, judged, lasting)
+            sure = self._sure_by_modes(found, scouted, judged, lasting, IN_MODES_SHARE)
             if sure is not None:
                 return sure
         if self._is_late(found, reasons, scouted, judged):
@@ -251,14 +254,20 @@ class _Auto:
         return self._with_modes_alone(result, scouted, judged, lasting) if troubles else result
 
     def _sure_by_modes(
-        self, found: UserFit, scouted: Scouted, judged: Judgement, lasting: Sequence[Finding]
+        self,
+        found: UserFit,
+        scouted: Scouted,
+        judged: Judgement,
+        lasting: Sequence[Finding],
+        share: float,
     ) -> UserFit | None:
         """Return NUTS's fit in each known mode if it leaves no doubts; None if it leaves any.
 
         Replicas would take much longer, and find no modes that a search misses which has got to the
-        posterior.  If a tempered run makes few round trips, that is a doubt which stays.
+        posterior.  If a tempered run makes few round trips, that is a doubt which stays.  ``share``
+        is that of the budget.
         """
-        most_seconds = IN_MODES_SHARE * self._steps.budget
+        most_seconds = share * self._steps.budget
         other, _ = self._modes_alone(found, scouted, judged, lasting, most_seconds)
         if other is None or other.troubles(self._lasting(other, scouted, judged)):
             return None

@@ -1,7 +1,8 @@
 """Runs of NUTS in basins: modes between which it does not move.
 
 A basin is one mode at first.  If NUTS leaves it, it grows by the modes that NUTS goes to, and is
-sampled as a whole.  A bridge from the draws tells its mass.
+sampled as a whole.  If most chains stay, though, those that leave it are made anew: NUTS moves
+between the modes, but too rarely to sample both.  A bridge from the draws tells the mass.
 """
 
 from __future__ import annotations
@@ -37,12 +38,14 @@ from harness.user.peaked_lengths import PeakedLengths
 _WARMUP = 500
 _STAYS = 0.95
 """Share of the draws of each chain in its mode, below which NUTS does not stay there."""
+_MOST = 0.5
+"""Share of the chains that stay in a basin from which on they are draws of it."""
 _VISITED = 0.01
 """Share of the draws in another mode from which on NUTS goes there."""
 _TIMES = 4
 """Factor of the draws where chains in a basin disagree."""
-_NUTS_SHARE, _BRIDGE_SHARE = 0.5, 0.4
-"""Shares of the time for each mode."""
+_NUTS_SHARE, _AGAIN_SHARE, _BRIDGE_SHARE = 0.5, 0.3, 0.4
+"""Shares of the time for each mode: a run, another one if a few chains leave it, and a bridge."""
 _STATS = ("lp", "acceptance_rate", "step_size", "tree_depth", "n_steps", "diverging")
 """Statistics that are kept; energies are not, because their levels differ between modes."""
 
@@ -64,6 +67,57 @@ class BasinRun(NamedTuple):
     basin: Basin
     gradients: FloatArray
     evaluations: int
+
+
+class _Drawn(NamedTuple):
+    """Draws of NUTS that began in a basin; arrays start with axes (chain, draw)."""
+
+    values: dict[str, FloatArray]
+    stats: dict[str, FloatArray]
+    points: FloatArray
+    """On the unconstrained space, shape (chains, draws, D)."""
+    flat: FloatArray
+    """The same where modes are told apart, shape (chains * draws, D)."""
+    own: npt.NDArray[np.bool_]
+    """Whether a draw is in the basin."""
+    gradients: FloatArray
+    """In warm-up and in sampling, shape (chains, 2)."""
+
+    @property
+    def stays(self) -> npt.NDArray[np.bool_]:
+        """Whether each chain stays in the basin."""
+        stays: npt.NDArray[np.bool_] = self.own.mean(axis=1) >= _STAYS
+        return stays
+
+    def kept(self, chains: npt.NDArray[np.intp], draws: int) -> _Drawn:
+        """Return some chains and their first draws."""
+        count, every, size = self.points.shape
+        flat = self.flat.reshape(count, every, -1)[chains, :draws].reshape(-1, size)
+        return _Drawn(
+            {name: each[chains, :draws] for name, each in self.values.items()},
+            {name: each[chains, :draws] for name, each in self.stats.items()},
+            self.points[chains, :draws],
+            flat,
+            self.own[chains, :draws],
+            self.gradients[chains],
+        )
+
+    def with_those_that_stay(self, other: _Drawn) -> _Drawn | None:
+        """Return as many chains that stay, also from another run; None if there are too few."""
+        count, draws = len(self.own), min(self.own.shape[1], other.own.shape[1])
+        stays = [np.flatnonzero(each.stays) for each in (self, other)]
+        if sum(map(len, stays)) < count:
+            return None
+        one = self.kept(stays[0][:count], draws)
+        two = other.kept(stays[1][: count - len(stays[0])], draws)
+        return _Drawn(
+            {name: np.concatenate([each, two.values[name]]) for name, each in one.values.items()},
+            {name: np.concatenate([each, two.stats[name]]) for name, each in one.stats.items()},
+            np.concatenate([one.points, two.points]),
+            np.concatenate([one.flat, two.flat]),
+            np.concatenate([one.own, two.own]),
+            self.gradients + other.gradients,  # those of all chains
+        )
 
 
 class _DisagreeError(SamplingError):
@@ -161,21 +215,26 @@ class BasinRuns:
         told = f"mode{'s' * (len(numbers) > 1)} {listed(k + 1 for k in numbers)}"
         seed = derived_seed(self._seed, 16, *numbers)
         metric = None if known is None else mode_metric(known)
-        run = self._run(numbers, nuts, metric, _NUTS_SHARE * most_seconds, seed)
-        values, points = self._drawn(run)
-        flat = self._peaked.of_draws(points).reshape(-1, points.shape[2])
-        outside = self._known.elsewhere(flat, numbers)
-        own = ~outside.reshape(points.shape[:2])
-        if own.mean(axis=1).min() < _STAYS:
+        drawn = self._drawn(numbers, nuts, metric, _NUTS_SHARE * most_seconds, seed)
+        stay: _Drawn | None = drawn
+        if not np.all(drawn.stays):
+            stay = None
+            if drawn.stays.mean() >= _MOST:
+                seconds, other = _AGAIN_SHARE * most_seconds, derived_seed(seed, 1)
+                stay = drawn.with_those_that_stay(
+                    self._drawn(numbers, nuts, metric, seconds, other)
+                )
+        if stay is None:
+            flat, outside = drawn.flat, ~drawn.own.ravel()
             to, counts = np.unique(self._known.near(flat[outside]), return_counts=True)
             there = {int(k) for k in to[counts >= _VISITED * len(flat)]} - basin - {-1}
             if there:
                 return there
             raise SamplingError(f"NUTS does not stay in {told}")
         # The draws in a basin of a chain that leaves it now and then are draws of the basin.
-        kept = _first_of_each(own)
+        own, kept = stay.own, _first_of_each(stay.own)
         chain = np.arange(len(own))[:, None]
-        points = points[chain, kept]
+        points = stay.points[chain, kept]
         if not mixes(points, metric):
             raise _DisagreeError(f"chains of NUTS disagree in {told}")
         log_mass, evaluations = mass_by_bridge(
@@ -188,16 +247,32 @@ class BasinRuns:
             raise SamplingError(f"no bridge tells the mass of {told}")
         shares = {numbers[0]: (1.0, 0.0)}
         if len(numbers) > 1:
-            shares = self._shares(flat.reshape(*own.shape, -1)[chain, kept], numbers)
+            shares = self._shares(stay.flat.reshape(*own.shape, -1)[chain, kept], numbers)
         return BasinRun(
-            {name: each[chain, kept] for name, each in values.items()},
-            {n: run.sample_stats[n][chain, kept] for n in _STATS if n in run.sample_stats},
+            {name: each[chain, kept] for name, each in stay.values.items()},
+            {name: each[chain, kept] for name, each in stay.stats.items()},
             Basin(log_mass, shares),
-            run.gradients,
+            stay.gradients,
             evaluations,
         )
 
-    def _drawn(self, run: NutsRun) -> tuple[dict[str, FloatArray], FloatArray]:
+    def _drawn(
+        self,
+        numbers: Sequence[int],
+        nuts: NutsSettings,
+        metric: FloatArray | None,
+        most_seconds: float,
+        seed: int,
+    ) -> _Drawn:
+        """Run NUTS from points in some modes."""
+        run = self._run(numbers, nuts, metric, most_seconds, seed)
+        values, points = self._in_one(run)
+        flat = self._peaked.of_draws(points).reshape(-1, points.shape[2])
+        own = ~self._known.elsewhere(flat, numbers).reshape(points.shape[:2])
+        stats = {n: run.sample_stats[n] for n in _STATS if n in run.sample_stats}
+        return _Drawn(values, stats, points, flat, own, run.gradients)
+
+    def _in_one(self, run: NutsRun) -> tuple[dict[str, FloatArray], FloatArray]:
         """Return a run's draws by parameter, and as points, all in one copy if modes are."""
         values = {name: run.variables[name] for name in self.density.shapes}
         points = unconstrained(values, 2, self.density)
