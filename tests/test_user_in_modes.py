@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,8 @@ from whole_density import TWO_ROUND_MODES, tempered_whole
 from harness.arrays import FloatArray
 from harness.diagnosis import Severity
 from harness.engine.batched import BatchedDensity
-from harness.engine.nuts import NutsSettings
+from harness.engine.nuts import NutsRun, NutsSettings
+from harness.engine.short_nuts import run_short_nuts
 from harness.errors import SamplingError
 from harness.evidence import LogEvidence
 from harness.fit import weigh_modes
@@ -189,6 +191,41 @@ def test_places_that_nuts_leaves(model: Model, density: BatchedDensity, exact: F
     before = [each.probability for each in crossed.table.modes]
     assert [each.probability for each in table.modes] == before
     assert [each.local for each in table.modes] == [made.of_modes[k] for k in range(3)]
+
+
+@pytest.mark.parametrize("leaving", [1, 3])
+def test_chains_that_leave_a_mode_are_made_anew_where_most_stay(
+    model: Model,
+    density: BatchedDensity,
+    exact: FloatArray,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    leaving: int,
+) -> None:
+    """As where NUTS hardly ever crosses a barrier: in the first run some chains do, early."""
+    calls = 0
+    a, b = in_mode(exact, -1)[0]
+
+    def run(*args: Any, **options: Any) -> NutsRun:
+        nonlocal calls
+        made, calls = run_short_nuts(*args, **options), calls + 1
+        if calls == 1:
+            assert np.all(made.variables["a"] > 0)
+            made.variables["a"][:leaving, 20:] = a
+            made.variables["b"][:leaving, 20:] = np.exp(b)
+        return made
+
+    monkeypatch.setattr("harness.user.basins.run_short_nuts", run)
+    found = of_visits(density, exact[:, :100], in_mode(exact, 1)[:40])
+    if leaving == 3:  # these two are one basin, in which chains do not mix
+        with pytest.raises(SamplingError, match="disagree in modes 1 and 2"):
+            nuts_in_modes(model, found, NUTS, most_seconds=20, seed=1)
+        return
+    made = nuts_in_modes(model, found, NUTS, most_seconds=20, seed=1)
+    assert calls == 3
+    check(made, found)
+    assert made.fit.posterior.sizes["draw"] == 2 * NUTS.draws
+    assert not np.any((made.fit.posterior["a"] == a) & (made.fit.posterior["b"] == np.exp(b)))
 
 
 def test_the_number_of_modes(model: Model, density: BatchedDensity, exact: FloatArray) -> None:
