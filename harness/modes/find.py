@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.errors import SamplingError
 from harness.modes.by_mass import ShareByMass, shares_by_mass
+from harness.modes.climb import climb, everywhere
 from harness.modes.cores import with_cores
 from harness.modes.find_copies import CopiesAmong
 from harness.modes.lacking import weigh_lacking
@@ -31,6 +33,9 @@ to a peak."""
 _TO_CLIMB, _A_CLIMB = 0.5, 200
 """Share of the time for climbs, and evaluations for each: about a hundred, and as many for lines to
 and from its peak."""
+_TRIED, _A_TRIED = 8, 10
+"""Climbs that are tried first where time may be short, and times that one of them takes which each
+climb takes in all, with lines and paths between peaks."""
 _FREELY, _FREELY_OPEN = 0.5, 0.1
 """Moves of NUTS between two regions, as a share of what independent draws make, from which they
 count as one; the second where the density has no maximum in one of them."""
@@ -207,10 +212,27 @@ class _Finder:
                 f"an evaluation of the log density takes {1000 * self._cost:.1f} ms, too long to "
                 f"look for modes within {self._target.most_seconds:.0f} s"
             )
+        if affordable >= _TRIED * (standard.climbs + standard.more_climbs):
+            return standard
+        affordable = min(affordable, self._affordable_by_trial())
         return Search(
             climbs=int(min(standard.climbs, affordable)),
             more_climbs=int(min(standard.more_climbs, affordable)),
+            paths=int(affordable),
         )
+
+    def _affordable_by_trial(self) -> float:
+        """Return how many climbs there is time for, by some that are made.
+
+        On long ridges climbs take far more steps than elsewhere, and on its way a climb may come to
+        places where an evaluation takes longer than among the draws.
+        """
+        rows = self._rows
+        began = time.perf_counter()
+        start = rows.points[rows.shuffled()[:_TRIED]]
+        climb(start, self._target, scale=rows.scale, box=everywhere(start.shape[1]))
+        each = (time.perf_counter() - began) / len(start)
+        return max(float(_TRIED), _TO_CLIMB * self._target.most_seconds / (_A_TRIED * each))
 
     def _regions(self) -> Regions:
         """Find regions of draws, which are looked at in random order."""

@@ -45,6 +45,9 @@ class Search:
         Draws from which climbs start at first.
     more_climbs
         Draws from which climbs start because no peak, or more than one, is in sight.
+    paths
+        Pairs of regions that are joined if a path that bends has no barrier, those that are nearest
+        to each other; None for all neighbours.
 
     Raises
     ------
@@ -54,12 +57,15 @@ class Search:
 
     climbs: int = 256
     more_climbs: int = 512
+    paths: int | None = None
 
     def __post_init__(self) -> None:
         if self.climbs < 1 or self.more_climbs < 0:
             raise DataError(
                 f"regions need one climb or more; got {self.climbs} and {self.more_climbs}"
             )
+        if self.paths is not None and self.paths < 0:
+            raise DataError(f"the number of paths must not be negative; got {self.paths}")
 
 
 @dataclass(frozen=True)
@@ -312,6 +318,9 @@ class _Finder:
                 ones += rows.tolist()
                 others += columns.tolist()
         pairs = np.unique(np.sort(np.stack([ones, others], axis=1), axis=1), axis=0)
+        if bend and self._search.paths is not None:
+            nearest_first = np.argsort(apart[pairs[:, 0], pairs[:, 1]], kind="stable")
+            pairs = pairs[nearest_first[: self._search.paths]]
         return self._lines(pairs[:, 0], pairs[:, 1], bend=bend)
 
     def _in_sight(self, rows: Labels, height: FloatArray) -> Labels:
