@@ -182,24 +182,33 @@ class _Auto:
             judged = judged.lacking(missed_by_nuts(result.modes), search_is_sound=seen)
             if not seen:  # nor would a tempered form, whose path is the search's
                 return self._relieved(result, plain, scouted, judged)
-        sure = self._sure_at_once(plain, scouted, judged)
-        if sure is not None:
-            return sure
+        found, sure = self._at_once(plain, scouted, judged)
+        if sure:
+            return found
+        if self._steps.modes.others_are_negligible:  # so is what a path from the search leads to
+            return self._relieved(found, plain, scouted, judged)
         found, judged = self._after_search(plain, scouted, judged)
         found = self._steps.modes.added_to(found)  # modes that the draws lack are a trouble
         return self._relieved(found, plain, scouted, judged)
 
-    def _sure_at_once(self, plain: Fit, scouted: Scouted, judged: Judgement) -> UserFit | None:
+    def _at_once(self, plain: Fit, scouted: Scouted, judged: Judgement) -> tuple[UserFit, bool]:
         """Return NUTS's fit in each mode that plain NUTS, the search and climbs know.
 
-        None if that leaves doubts, or if the search has not got to the posterior.
+        Returns
+        -------
+        UserFit, bool
+            That fit if it leaves no doubts, otherwise plain NUTS's; and which.  Nothing is tried if
+            the search has not got to the posterior, unless climbs found where that is.
         """
-        if judged.dispute is not None or not _searched(scouted, judged):
-            return None
         found = UserFit(self._with_plain(plain, scouted, judged), "nuts")
+        if judged.dispute is not None:
+            return found, False
         found = self._steps.modes.added_to(found)
+        if not (_searched(scouted, judged) or self._steps.modes.others_are_negligible):
+            return found, False
         lasting = self._lasting(found, scouted, judged)
-        return self._sure_by_modes(found, scouted, judged, lasting, _AT_ONCE_SHARE)
+        sure = self._sure_by_modes(found, scouted, judged, lasting, _AT_ONCE_SHARE)
+        return (found, False) if sure is None else (sure, True)
 
     def _after_search(
         self, plain: Fit, scouted: Scouted, judged: Judgement

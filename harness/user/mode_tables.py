@@ -15,6 +15,7 @@ from harness.engine.nuts import NutsSettings
 from harness.evidence import LogEvidence
 from harness.fit import Fit
 from harness.modes import FoundModes, ModeTable
+from harness.modes.table import NEGLIGIBLE
 from harness.user.clock import Clock
 from harness.user.compare import Population
 from harness.user.faults import tolerate
@@ -133,6 +134,11 @@ class ModeTables:
     def only_climbs_found(self) -> list[OtherMode]:
         """Return the modes of some weight where climbs ended and no method had draws."""
         return [] if self.elsewhere is None else self.elsewhere.that_matter()
+
+    @property
+    def others_are_negligible(self) -> bool:
+        """Whether a mode that only climbs found makes all that the draws stand for negligible."""
+        return self.elsewhere is not None and bool(self.elsewhere.that_matter(1 / NEGLIGIBLE))
 
     def made_of(self, result: UserFit) -> None:
         """Note that a result has its table."""

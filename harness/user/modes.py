@@ -8,10 +8,12 @@ from operator import itemgetter
 
 import numpy as np
 
+from harness import evidence
 from harness.arrays import FloatArray
-from harness.diagnosis import Finding, Severity
+from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
 from harness.engine.batched import BatchedDensity
 from harness.engine.cores import cores
+from harness.engine.timed import seconds_a_point
 from harness.errors import FAILURES
 from harness.evidence import LogEvidence
 from harness.fit import Fit
@@ -31,6 +33,11 @@ from harness.user.peaked_lengths import PeakedLengths
 
 _CLIMBS_SHARE = 0.4
 """Share of the time after which no climbs begin that look for modes without draws."""
+_TIMED = 32
+"""Points at which a density is timed."""
+_MORE_CLIMBS_SHARE, _MORE_GRADIENTS = 1.5, 300_000
+"""The same if the chains disagree, so that there may well be more modes, for a density that is so
+slow that these gradients take longer."""
 _ALONE_SHARE = 0.2
 """Share of the time for each run that samples a mode by itself, and for each bridge."""
 
@@ -111,7 +118,7 @@ def mode_table(
                 total=total,
                 others=[each.points.reshape(-1, density.dimension) for each in visits[1:]],
                 in_one_copy=in_one_copy,
-                most_seconds=_CLIMBS_SHARE * most_seconds,
+                most_seconds=_seconds_for_climbs(density, points, most_seconds),
                 seed=seed,
             )
         except FAILURES:  # the table is worth having without
@@ -144,6 +151,16 @@ def mode_table(
         return error, elsewhere
     gradients = found.table.gradients + alone.gradients
     return replace(found, table=replace(found.table, gradients=gradients)), elsewhere
+
+
+def _seconds_for_climbs(density: BatchedDensity, points: FloatArray, most_seconds: float) -> float:
+    """Return the wall time after which no climbs begin, for draws (chains, n, D)."""
+    least = _CLIMBS_SHARE * most_seconds
+    if evidence.largest_r_hat(points) <= R_HAT_PROBLEM:
+        return least
+    some = points.reshape(-1, points.shape[2])
+    each = seconds_a_point(density, some[:: max(1, len(some) // _TIMED)])
+    return max(least, min(_MORE_CLIMBS_SHARE * most_seconds, each * _MORE_GRADIENTS))
 
 
 def _drawn(
