@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import permutations
+from itertools import count, permutations
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +19,14 @@ from harness.arrays import FloatArray, LogDensity
 from harness.engine.unit_vectors import Lengths
 from harness.errors import DataError, SamplingError
 from harness.modes import Mode, ModeTable, Visits, find_modes, limited
+from harness.modes import find as finding
+from harness.modes import regions as regions_module
 from harness.modes.barriers import lowest_between
 from harness.modes.climb import Box, climb, everywhere
 from harness.modes.limited import Limited
 from harness.modes.local_mass import local_log_mass
 from harness.modes.permutations import Permutation, shared_indices
-from harness.modes.regions import Search, crossings, find_regions
+from harness.modes.regions import Regions, Search, crossings, find_regions
 from harness.modes.visits import thinning
 from harness.modes.words import MOST_ROWS, as_text, remarks, rows
 
@@ -636,6 +640,52 @@ def test_a_slow_density_is_evaluated_at_fewer_draws(monkeypatch: pytest.MonkeyPa
         assert len(made.table.modes) == 2
         assert all(abs(each.probability - 0.5) < 4 * each.error for each in made.table.modes)
     assert gradients[1] < 12 / 1e-3 < gradients[0]
+
+
+def test_where_climbs_take_long_there_are_few_and_few_paths(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    what = ([1 / 6] * 6, [[-30.0], [-18.0], [-6.0], [6.0], [18.0], [30.0]], [1.0] * 6)
+    points = draws_of(np.random.default_rng(3), *what)
+    asked: list[Search] = []
+
+    def regions(*args: Any, search: Search, **options: Any) -> Regions:
+        asked.append(search)
+        return find_regions(*args, search=search, **options)
+
+    monkeypatch.setattr(finding, "find_regions", regions)
+    # Of the time one half is for climbs; each takes ten times what one by itself does.
+    now = count(0.0, 8 * 0.01)
+    monkeypatch.setattr(finding, "time", SimpleNamespace(perf_counter=lambda: next(now)))
+    monkeypatch.setattr(limited, "seconds_a_point", lambda *_: 1e-5)
+    for seconds in (4.0, 1e4):
+        made = find_modes(
+            [visits("nuts", points)], Plain(mixture(*what)), effective=4000,
+            most_seconds=seconds, seed=1,
+        )  # fmt: skip
+        assert len(made.table.modes) == 6
+    assert asked == [Search(climbs=20, more_climbs=20, paths=20), Search()]
+
+
+def test_paths_are_tried_between_the_nearest_regions(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.concatenate([np.full((5, 1), each) for each in (-30.0, -18.0, -10.0, -6.0)])
+    what = ([0.25] * 4, [[-30.0], [-18.0], [-10.0], [-6.0]], [1.0] * 4)
+    tried = []
+
+    def paths(one: FloatArray, other: FloatArray, *_: Any, **__: Any) -> FloatArray:
+        tried.append(sorted(np.abs(one - other).ravel().tolist()))
+        return np.full(len(one), -np.inf)
+
+    monkeypatch.setattr(regions_module, "lowest_by_paths", paths)
+    for most in (2, None):
+        made = find_regions(
+            points, Plain(mixture(*what)), scale=np.ones(1), search=Search(paths=most)
+        )
+        assert len(made.regions) == 4
+    assert [round(each) for each in tried[0]] == [4, 8]
+    assert [round(each) for each in tried[1]] == [4, 8, 12, 12, 20, 24]
+    with pytest.raises(DataError, match="paths must not be negative"):
+        Search(paths=-1)
 
 
 def test_the_table_is_kept_as_json() -> None:

@@ -18,6 +18,7 @@ from harness.cli import main
 from harness.diagnosis import Finding, Severity, diagnose
 from harness.engine.nuts import NutsSettings
 from harness.engine.signals import interrupted_by_signals
+from harness.errors import SamplingError
 from harness.fit import Fit
 from harness.user import UserFit, sample
 from harness.user.unfinished import (
@@ -133,6 +134,10 @@ MODES = "harness.user.mode_tables.mode_table"
 ROUNDS = "harness.user.tempered_run.in_rounds"
 
 
+def fails_to_run(*_: object, **__: object) -> UserFit:
+    raise SamplingError("NUTS does not stay in mode 1")
+
+
 @pytest.mark.parametrize(
     ("method", "stage", "runs", "fails"),
     [
@@ -157,6 +162,8 @@ def test_no_run_that_has_finished_is_made_again(
     program.write_text(TWO_MODES)
     settings: dict[str, Any] = {**FEW, "method": method, "progress": False, "budget": 60}
     made = Made(monkeypatch, runs)
+    if method == "auto":  # NUTS in each mode would be enough
+        monkeypatch.setattr("harness.user.auto.in_modes_run", fails_to_run)
     stopped: BaseException = KeyboardInterrupt()
     with failing(stopped, fails), pytest.raises(KeyboardInterrupt) as raised:
         sample(program, **settings, out=out)

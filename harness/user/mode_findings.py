@@ -11,6 +11,7 @@ from harness.errors import one_line
 from harness.modes import Mode, ModeTable
 from harness.modes.table import MATTERS, NEGLIGIBLE
 from harness.modes.words import CLIMBS, OTHER_NUTS, listed, method_name
+from harness.user.in_modes import METHOD as IN_MODES
 from harness.user.weigh import OFF, OFF_ERRORS
 
 _SHOWS = 2.0
@@ -220,9 +221,21 @@ def _unseen(table: ModeTable) -> Iterable[Finding]:
 
 
 def _left(table: ModeTable) -> Iterable[Finding]:
-    """Report places that are no modes."""
+    """Report places that are no modes.
+
+    Runs of NUTS pass through them, but runs in each mode end at its border.
+    """
     if table.left:
         places, they = ("a place", "it") if table.left == 1 else (f"{table.left} places", "them")
+        if table.methods[0] == IN_MODES and table.left_share >= NEGLIGIBLE:
+            yield Finding(
+                Severity.WARNING,
+                f"The draws in each mode lack {places} that NUTS leaves, where another method has "
+                f"up to {table.left_share:.2g} of its own: log Z and probabilities of modes may "
+                "lack as much.",
+                f"{_MORE}parallel_tempering.",
+            )
+            return
         yield Finding(
             Severity.FINE,
             f"NUTS that starts in {places} without draws of the result, where another method has "
