@@ -131,6 +131,7 @@ model {
 """
 GENERATED = "harness.user.program.UserProgram.generated"
 MODES = "harness.user.mode_tables.mode_table"
+COMPARED = "harness.user.against_nuts.AgainstNuts.fit"
 ROUNDS = "harness.user.tempered_run.in_rounds"
 
 
@@ -143,7 +144,7 @@ def fails_to_run(*_: object, **__: object) -> UserFit:
     [
         # Plain NUTS has its quantities by itself: a tempered run is the first to ask for them.
         ("auto", "tempered", "harness.user.tempered_form.TemperedForm.run", GENERATED),
-        ("auto", "tempered", "harness.user.tempered_form.TemperedForm.run", MODES),
+        ("auto", "tempered", "harness.user.tempered_form.TemperedForm.run", COMPARED),
         ("auto", "tempered", "harness.user.tempered_form.TemperedForm.run", ROUNDS),
         ("joint_tempering", "tempered", "harness.user.tempered_form.TemperedForm.run", MODES),
         ("parallel_tempering", "parallel", "harness.user.steps.parallel_tempering", GENERATED),
