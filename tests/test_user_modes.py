@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from stan_density import stanli
 from test_diagnosis import target_fit
 
-from harness.diagnosis import Severity
+from harness.diagnosis import Severity, remembered
 from harness.engine.batched import BatchedDensity
+from harness.engine.nuts import NutsSettings
 from harness.engine.program import StanProgram
+from harness.errors import SamplingError
 from harness.fit import Fit
 from harness.modes import Mode, ModeTable, Visits, find_modes
 from harness.modes.permutations import Permutation
 from harness.modes.symmetries import changed_points, leaves_density
 from harness.path import PilotSettings, gaussian_base, pilot_of_density
 from harness.report.fit_page import build_fit_page, render_fit_page
-from harness.user import sample
+from harness.user import UserFit, sample
+from harness.user.clock import Clock
 from harness.user.mode_findings import missed_by_nuts, mode_findings, search_saw, unweighed_modes
+from harness.user.mode_tables import ModeTables
+from harness.user.other_modes import OtherModes
 from harness.user.spent import Stage, prospect, prospect_sentence, spent_sentence, stages
 
 assert stanli is not None
@@ -322,3 +328,26 @@ def test_a_copy_in_which_draws_are_is_no_unseen_mode(tmp_path: Path) -> None:
     visits = [Visits("nuts", points, np.zeros(points.shape[:2]))]
     table = find_modes(visits, density, effective=400, seed=1).table
     assert (len(table.modes), table.unseen) == (1, "")
+
+
+def test_what_a_later_table_of_the_same_draws_says_takes_the_place_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its modes may have other numbers."""
+    rng = np.random.default_rng(1)
+    plain, other = (target_fit(rng.standard_normal((4, 100))) for _ in range(2))
+    program = SimpleNamespace(why_not_tempered=None, model=None)
+    tables = ModeTables(program, Clock(None, show=False), NutsSettings(), 60.0, 1)  # type: ignore[arg-type]
+    reasons = iter(["first", "second", "third"])
+    nothing = OtherModes((), None, 0, 0)
+    monkeypatch.setattr(
+        ModeTables, "_made", lambda *_: (SamplingError(f"the {next(reasons)} failed"), nothing)
+    )
+    monkeypatch.setattr("harness.user.mode_tables.still_elsewhere", lambda *_: nothing)
+    for fit, tempered in ((plain, None), (other, None), (plain, other)):
+        result = UserFit(fit, "nuts", tempered=tempered)
+        tables.added_to(result)
+    said = [[each.sentence for each in remembered(fit)] for fit in (plain, other)]
+    assert ["the third failed" in " ".join(each) for each in said] == [True, False]
+    assert ["the first failed" in " ".join(each) for each in said] == [False, False]
+    assert ["the second failed" in " ".join(each) for each in said] == [False, True]

@@ -50,6 +50,7 @@ __all__ = [
     "Severity",
     "base_scores",
     "diagnose",
+    "forget",
     "give_options",
     "harmonic_mean_finding",
     "largest_base_score",
@@ -103,6 +104,14 @@ def remember(fit: Fit, findings: Iterable[Finding]) -> None:
     fit.tree.attrs["findings"] = json.dumps(
         [(int(each.severity), each.sentence, each.what_to_try) for each in told]
     )
+
+
+def forget(fit: Fit, findings: Iterable[Finding]) -> None:
+    """Drop findings that a fit has kept, because they do not hold any more."""
+    dropped = set(findings)
+    left = [each for each in remembered(fit) if each not in dropped]
+    fit.tree.attrs.pop("findings", None)
+    remember(fit, left)
 
 
 def remembered(fit: Fit) -> Sequence[Finding]:

@@ -8,9 +8,10 @@ each mode tell what the shares should be.
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from harness.diagnosis import Finding, remember
+from harness.diagnosis import Finding, forget, remember
 from harness.engine.nuts import NutsSettings
 from harness.evidence import LogEvidence
 from harness.fit import Fit
@@ -77,6 +78,8 @@ class ModeTables:
     elsewhere: OtherModes | None = None
     found: FoundModes | None = None
     _are_of: tuple[Fit | None, ...] = ()
+    _told: list[tuple[Fit, Sequence[Finding]]] = field(default_factory=list)
+    """What tables have said of each fit: another one may number its modes otherwise."""
 
     def added_to(self, result: UserFit) -> UserFit:
         """Add a table, and what it says, to a result that has none yet; the draws may be weighed.
@@ -87,6 +90,9 @@ class ModeTables:
             return result
         self.made_of(result)
         self.found = None
+        for fit, said in self._told:
+            if fit is result.fit:
+                forget(fit, said)
         before, began = self.elsewhere, self.clock.seconds.get("modes", 0.0)
         try:
             with self.clock.step("the table of modes", "modes"):
@@ -96,11 +102,11 @@ class ModeTables:
                     left = still_elsewhere(
                         self.program.model, result.fit, elsewhere, self.one_of_many
                     )
-                    remember(result.fit, [no_modes(found), *found_by_climbs(left)])
+                    self._tell(result.fit, [no_modes(found), *found_by_climbs(left)])
                     return result
         except Exception as error:  # a fault of ours must not cost the draws either
             tolerate(error, "The table of modes failed.")
-            remember(result.fit, [no_modes(error)])
+            self._tell(result.fit, [no_modes(error)])
             return result
         table, told = found.table, []
         self.found = found
@@ -124,8 +130,13 @@ class ModeTables:
             *self.about_climbs(),
             *with_small_modes(result.fit, table),
         ]
-        remember(result.fit, [each for each in told if each.sentence not in known])
+        self._tell(result.fit, [each for each in told if each.sentence not in known])
         return result
+
+    def _tell(self, fit: Fit, said: Sequence[Finding]) -> None:
+        """Keep what a table says of a fit."""
+        remember(fit, said)
+        self._told.append((fit, said))
 
     def about_climbs(self) -> list[Finding]:
         """Return what climbs from other starting points say, if there were any."""
