@@ -19,15 +19,19 @@ from test_user_sample import BIMODAL, BIMODAL_DATA, bimodal_truth, check_evidenc
 
 from harness.cli import main
 from harness.diagnosis import Severity, diagnose
-from harness.engine.nuts import NutsRun
+from harness.engine.nuts import NutsRun, NutsSettings
 from harness.errors import DataError, SamplingError
 from harness.fit import Fit
+from harness.modes.local_mass import LocalGaussian
 from harness.path import GaussianBase
 from harness.samplers.tempering_run import Enough, TemperingRun, TemperingSettings
 from harness.temper import tempered_model
 from harness.user import UserFit, sample
 from harness.user.bridged import Bridge, bridged_in_time
+from harness.user.clock import Clock
 from harness.user.legs import Leg, fitted_gaussian, run_leg
+from harness.user.mode_tables import ModeTables
+from harness.user.other_modes import OtherMode, OtherModes
 from harness.user.parallel import _out_of_time, parallel_tempering
 from harness.user.references import Dealt, refitted_base
 
@@ -338,6 +342,11 @@ def test_a_reference_that_is_fitted_anew_keeps_modes_that_the_draws_lack() -> No
     assert np.mean(lost.log_density(points)) < exact.mean() - 20
 
 
+def plain_nuts(self: Any, plain: Fit, *_: object) -> tuple[UserFit, bool]:
+    """Return plain NUTS's draws, and that they leave doubts."""
+    return UserFit(plain, "nuts"), False
+
+
 @pytest.mark.parametrize(
     ("failing", "expected"),
     [(("tempered", "modes"), "parallel_tempering"), (("tempered",), "nuts_in_modes")],
@@ -356,6 +365,8 @@ def test_what_takes_over_where_the_tempered_run_fails(
     }
     for each in failing:
         monkeypatch.setattr(runs[each], fails)
+    # Masses of the modes would be enough.
+    monkeypatch.setattr("harness.user.auto._Auto._at_once", plain_nuts)
     program = written(tmp_path, TWO_MODES)
     result = sample(program, {"D": 2}, seed=1, draws=500, engine="stanli", progress=False)
     assert result.method == expected
@@ -370,6 +381,34 @@ def test_what_takes_over_where_the_tempered_run_fails(
     out = tmp_path / "fit.nc"
     result.save(out)
     assert Fit.load(out).tree["nuts_posterior"]["x"].shape[2:] == (2,)
+
+
+def test_no_path_of_the_search_is_followed_where_climbs_make_all_else_negligible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NUTS in each mode comes at once, although the search has not got to the posterior."""
+
+    def fails(*_: object, **__: object) -> Fit:
+        raise AssertionError("a tempered run along the search's path")
+
+    monkeypatch.setattr("harness.user.tempered_form.TemperedForm.run", fails)
+    monkeypatch.setattr("harness.user.auto._searched", lambda *_: False)
+    monkeypatch.setattr(ModeTables, "others_are_negligible", True)
+    program = written(tmp_path, TWO_MODES)
+    result = sample(program, {"D": 2}, seed=1, draws=500, engine="stanli", progress=False)
+    assert result.method in ("nuts", "nuts_in_modes")
+    check_evidence(result, two_modes_truth(2)[0], 0.2)
+    assert not [each for each in result.stages if "tempered" in each.name]
+
+
+@pytest.mark.parametrize("times", [2.0, 500.0, 2000.0])
+def test_what_climbs_make_negligible(times: float) -> None:
+    local = LocalGaussian(np.zeros(1), 0.0, np.ones(1), np.eye(1))
+    mode = OtherMode(local, "a draw of the prior", -3.0 + float(np.log(times)))
+    tables = ModeTables(None, Clock(None, show=False), NutsSettings(), 60.0, 1)  # type: ignore[arg-type]
+    assert not tables.others_are_negligible
+    tables.elsewhere = OtherModes((mode,), -3.0, 1, 1)
+    assert tables.others_are_negligible == (times > 1000)
 
 
 def test_draws_of_nuts_take_the_place_of_short_runs_without_time(

@@ -197,8 +197,9 @@ class _Auto:
         Returns
         -------
         UserFit, bool
-            That fit if it leaves no doubts, otherwise plain NUTS's; and which.  Nothing is tried if
-            the search has not got to the posterior, unless climbs found where that is.
+            That fit if plain NUTS's leaves doubts and that does not, otherwise plain NUTS's; and
+            whether no doubts are left.  Nothing is tried if the search has not got to the
+            posterior, unless climbs found where that is.
         """
         found = UserFit(self._with_plain(plain, scouted, judged), "nuts")
         if judged.dispute is not None:
@@ -207,6 +208,8 @@ class _Auto:
         if not (_searched(scouted, judged) or self._steps.modes.others_are_negligible):
             return found, False
         lasting = self._lasting(found, scouted, judged)
+        if not found.troubles(lasting):  # masses of modes that NUTS has found weigh its draws
+            return found, True
         sure = self._sure_by_modes(found, scouted, judged, lasting, _AT_ONCE_SHARE)
         return (found, False) if sure is None else (sure, True)
 

@@ -77,7 +77,8 @@ def in_modes_run(
     )
     by_mass = log_evidence_by_mass(Weighed(fit, table, made.log_integral, change), seen)
     fit.tree.attrs.pop(BY_MASSES, None)  # bridges from the draws tell these masses
-    told = [*findings, change, *by_mass, *mode_findings(table), *steps.modes.about_climbs()]
+    told = [*findings, change, *by_mass, *steps.modes.about_climbs()]
+    told += mode_findings(table, by_masses=True)
     fit = steps.finished(fit, told, scouted)
     fit.tree.attrs["modes"] = table.as_json()
     tempered = before.tempered if before.method == "nuts" else before.fit

@@ -11,7 +11,6 @@ from harness.errors import one_line
 from harness.modes import Mode, ModeTable
 from harness.modes.table import MATTERS, NEGLIGIBLE
 from harness.modes.words import CLIMBS, OTHER_NUTS, listed, method_name
-from harness.user.in_modes import METHOD as IN_MODES
 from harness.user.weigh import OFF, OFF_ERRORS
 
 _SHOWS = 2.0
@@ -28,8 +27,16 @@ _MANY = 0.25
 """Probability of modes together, by the search, whose absence makes the draws wrong."""
 
 
-def mode_findings(table: ModeTable) -> list[Finding]:
-    """Return what the table of modes says about the final draws."""
+def mode_findings(table: ModeTable, *, by_masses: bool = False) -> list[Finding]:
+    """Return what the table of modes says about the final draws.
+
+    Parameters
+    ----------
+    table
+        The table.
+    by_masses
+        Whether the draws are weighted by masses of modes, which leave out what is in none of them.
+    """
     unknown = [n for n in table.missing if _expected(table.modes[n - 1], table) is None]
     together = unknown if len(unknown) > 1 else []
     alone = {number: _lacking(number, table) for number in table.missing if number not in together}
@@ -41,7 +48,8 @@ def mode_findings(table: ModeTable) -> list[Finding]:
         found.append(_lacking_small(small, table))
     if together:
         found.insert(0, _lacking_together(together, table))
-    return [*found, *_off_masses(table), *_copies(table), *_unseen(table), *_left(table)]
+    left = _left_out(table) if by_masses else _left(table)
+    return [*found, *_off_masses(table), *_copies(table), *_unseen(table), *left]
 
 
 def problems_of_modes(table: ModeTable | None) -> list[Finding]:
@@ -221,26 +229,34 @@ def _unseen(table: ModeTable) -> Iterable[Finding]:
 
 
 def _left(table: ModeTable) -> Iterable[Finding]:
-    """Report places that are no modes.
-
-    Runs of NUTS pass through them, but runs in each mode end at its border.
-    """
+    """Report places that are no modes."""
     if table.left:
         places, they = ("a place", "it") if table.left == 1 else (f"{table.left} places", "them")
-        if table.methods[0] == IN_MODES and table.left_share >= NEGLIGIBLE:
-            yield Finding(
-                Severity.WARNING,
-                f"The draws in each mode lack {places} that NUTS leaves, where another method has "
-                f"up to {table.left_share:.2g} of its own: log Z and probabilities of modes may "
-                "lack as much.",
-                f"{_MORE}parallel_tempering.",
-            )
-            return
         yield Finding(
             Severity.FINE,
             f"NUTS that starts in {places} without draws of the result, where another method has "
             f"up to {table.left_share:.2g} of its own, leaves {they}: that is no mode.",
         )
+
+
+def _left_out(table: ModeTable) -> Iterable[Finding]:
+    """Report such places where draws are weighted by masses, if they are not negligible.
+
+    Chains of a whole posterior pass through them, but runs in a mode end at its border.
+    """
+    if table.left_share < NEGLIGIBLE:
+        yield from _left(table)
+        return
+    places, have = (
+        ("a place", "it has") if table.left == 1 else (f"{table.left} places", "they have")
+    )
+    yield Finding(
+        Severity.WARNING,
+        f"The masses of modes, by which draws are weighted, leave out {places} that NUTS leaves. "
+        f"Another method has up to {table.left_share:.2g} of its draws there, and log Z lacks what "
+        f"{have}.",
+        f"{_MORE}parallel_tempering.",
+    )
 
 
 def _off_mass(table: ModeTable) -> str:

@@ -126,7 +126,7 @@ class ModeTables:
         }
         known = {each.sentence for each in result.diagnosis}
         told += [
-            *mode_findings(table),
+            *mode_findings(table, by_masses=weighed is not None),
             *self.about_climbs(),
             *with_small_modes(result.fit, table),
         ]
