@@ -197,9 +197,8 @@ class _Auto:
         Returns
         -------
         UserFit, bool
-            That fit if plain NUTS's leaves doubts and that does not, otherwise plain NUTS's; and
-            whether no doubts are left.  Nothing is tried if the search has not got to the
-            posterior, unless climbs found where that is.
+            That fit if it leaves no doubts, otherwise plain NUTS's; and which.  Nothing is tried if
+            the search has not got to the posterior, unless climbs found where that is.
         """
         found = UserFit(self._with_plain(plain, scouted, judged), "nuts")
         if judged.dispute is not None:
@@ -208,8 +207,6 @@ class _Auto:
         if not (_searched(scouted, judged) or self._steps.modes.others_are_negligible):
             return found, False
         lasting = self._lasting(found, scouted, judged)
-        if not found.troubles(lasting):  # masses of modes that NUTS has found weigh its draws
-            return found, True
         sure = self._sure_by_modes(found, scouted, judged, lasting, _AT_ONCE_SHARE)
         return (found, False) if sure is None else (sure, True)
 
@@ -413,6 +410,8 @@ class _Auto:
         seen = [] if self._seen is None else [replace(self._seen, severity=Severity.WARNING)]
         # It is a trouble of NUTS's own fit only.
         troubles = found.troubles(lasting if found.method == "nuts" else [*lasting, *seen])
+        if not troubles and found.method == "nuts":  # masses weigh its draws in separate modes
+            troubles = [each for each in judged.findings if each.severity > Severity.FINE]
         modes = steps.modes.found
         if not troubles or modes is None or len(modes.table.modes) < 2:
             return None, ""
