@@ -102,7 +102,7 @@ def auto(steps: Steps, explorer: Explorer) -> UserFit:
             raise
         raise SamplingError(f"{error}\n{why}") from error
     try:
-        return _Auto(steps, explorer).result(plain)
+        return _Auto(steps, explorer, plain).result(plain)
     except Exception as error:  # a fault of ours must not cost the draws
         if is_from_signal(error):
             raise
@@ -123,8 +123,8 @@ def _improper_even_so(steps: Steps) -> Finding | None:
 
 
 class _Auto:
-    def __init__(self, steps: Steps, explorer: Explorer) -> None:
-        self._steps, self._explorer = steps, explorer
+    def __init__(self, steps: Steps, explorer: Explorer, plain: Fit) -> None:
+        self._steps, self._explorer, self._plain = steps, explorer, plain
         self._seen: Finding | None = None
         """What parallel tempering has shown that NUTS missed."""
         self._against = AgainstNuts(steps)
@@ -143,7 +143,8 @@ class _Auto:
         if improper:  # there is nothing to look for
             return UserFit(self._steps.finished(plain, improper), "nuts")
         better = improved(self._steps, plain)
-        plain, draws = better.fit, parameters_of(better.fit)
+        self._plain = plain = better.fit
+        draws = parameters_of(plain)
         try:
             with self._steps.clock.step("a search for further modes", "pilot"):
                 scouted = scout_program(
@@ -421,7 +422,9 @@ class _Auto:
         took = took_over("NUTS in each mode", troubles[0])
         told = [*judged.accepted, *seen, *about, *doubts, took]
         try:
-            other = in_modes_run(steps, found, modes, told, scouted, most_seconds=most_seconds)
+            other = in_modes_run(
+                *(steps, found, modes, told, scouted), plain=self._plain, most_seconds=most_seconds
+            )
         except FAILURES as error:
             return None, str(error)
         others = other.troubles([*lasting, *seen, *about_program(steps.program, other.fit)])

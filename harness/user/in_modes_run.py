@@ -15,6 +15,7 @@ from harness.user.scouted import Scouted
 from harness.user.steps import Steps
 from harness.user.weigh import BY_MASSES, Weighed, changed_shares, log_evidence_by_mass
 
+_OF_TABLES = ("gradients_modes", "seconds_modes")
 _WARMUP_TAKES = 1.5
 """Gradients of an iteration, warm-up included, as a multiple of those of one after warm-up."""
 _SHORT_STEPS_TAKE = 2.0
@@ -28,6 +29,7 @@ def in_modes_run(
     findings: Iterable[Finding],
     scouted: Scouted,
     *,
+    plain: Fit,
     most_seconds: float,
 ) -> UserFit:
     """Run NUTS in each known mode, put together by masses, then the original's quantities.
@@ -44,6 +46,8 @@ def in_modes_run(
         What else is to be said.
     scouted
         What the pilots found.
+    plain
+        The draws of plain NUTS, as it made them: those of the result so far may be weighted.
     most_seconds
         Seconds of wall time, roughly.
 
@@ -53,13 +57,12 @@ def in_modes_run(
         If NUTS does not stay in the modes.
     """
     program, clock, seed = steps.program, steps.clock, steps.seed
-    plain = before.fit if before.method == "nuts" else before.nuts
-    diverged = plain is not None and bool(plain.sample_stats["diverging"].any())
+    diverged = bool(plain.sample_stats["diverging"].any())
     with clock.step("NUTS in each mode", "in_modes"):
         made = nuts_in_modes(
             *(program.model, found, steps.nuts_with_short_steps if diverged else steps.nuts),
             in_one_copy=steps.modes.one_of_many,
-            usual=None if plain is None else _usual_gradients(plain, diverged),
+            usual=_usual_gradients(plain, diverged),
             most_seconds=most_seconds,
             seed=seed,
         )
@@ -82,6 +85,10 @@ def in_modes_run(
     fit = steps.finished(fit, told, scouted)
     fit.tree.attrs["modes"] = table.as_json()
     tempered = before.tempered if before.method == "nuts" else before.fit
+    if before.method == "nuts":  # what its table of modes took counts
+        plain.tree.attrs.update(
+            {name: each for name, each in before.fit.tree.attrs.items() if name in _OF_TABLES}
+        )
     result = UserFit(fit, METHOD, nuts=plain, tempered=tempered)
     steps.modes.made_of(result)
     return result
