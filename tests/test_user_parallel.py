@@ -361,7 +361,7 @@ def test_what_takes_over_where_the_tempered_run_fails(
 
     runs = {
         "tempered": "harness.user.tempered_form.TemperedForm.run",
-        "modes": "harness.user.auto.in_modes_run",
+        "modes": "harness.user.each_mode.in_modes_run",
     }
     for each in failing:
         monkeypatch.setattr(runs[each], fails)

@@ -164,7 +164,7 @@ def test_no_run_that_has_finished_is_made_again(
     settings: dict[str, Any] = {**FEW, "method": method, "progress": False, "budget": 60}
     made = Made(monkeypatch, runs)
     if method == "auto":  # NUTS in each mode would be enough
-        monkeypatch.setattr("harness.user.auto.in_modes_run", fails_to_run)
+        monkeypatch.setattr("harness.user.each_mode.in_modes_run", fails_to_run)
     stopped: BaseException = KeyboardInterrupt()
     with failing(stopped, fails), pytest.raises(KeyboardInterrupt) as raised:
         sample(program, **settings, out=out)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from harness.arrays import FloatArray
 from harness.diagnosis import R_HAT_PROBLEM, Finding, Severity
-from harness.diagnosis.replicas import replicas
 from harness.diagnosis.sampler import sampler
 from harness.engine.signals import is_from_signal
 from harness.errors import FAILURES, SamplingError, one_line
@@ -19,15 +18,12 @@ from harness.user.about_program import about_program
 from harness.user.against_nuts import AgainstNuts, as_population
 from harness.user.arbitrate import arbitrate
 from harness.user.compare import parameters_of, r_hat_of_parameters
+from harness.user.each_mode import EachMode
 from harness.user.evidence import (
     PilotsEvidence,
-    about_drifting_prior,
-    about_improper_prior,
-    about_the_prior,
     pilots_evidence,
     zero_likelihood,
 )
-from harness.user.in_modes_run import in_modes_run
 from harness.user.judge import (
     Judgement,
     cannot_temper,
@@ -35,7 +31,6 @@ from harness.user.judge import (
     higher_than,
     judge,
     judge_alone,
-    modes_alone_in_vain,
     no_relief,
     no_search,
     no_time_for_replicas,
@@ -44,6 +39,7 @@ from harness.user.judge import (
     seen_by_replicas,
     took_over,
 )
+from harness.user.lasting import what_lasts
 from harness.user.mode_findings import (
     lacks_small_modes,
     missed_by_nuts,
@@ -56,13 +52,12 @@ from harness.user.near import near_target
 from harness.user.nuts_again import improved
 from harness.user.one_copy import InOneCopy
 from harness.user.result import UserFit
-from harness.user.rounds import doubt, has_enough_draws, severities
+from harness.user.rounds import doubt, has_enough_draws
 from harness.user.scout import scout_program
 from harness.user.scouted import Scouted
 from harness.user.steps import ERROR_ENOUGH, IN_MODES_SHARE, LEAST_SHARE, Steps
 from harness.user.tempered_form import Tempered
 from harness.user.tempered_run import tempered_run
-from harness.user.undefined import about_overflow
 
 _FORM: Tempered = "collapsed_tempering"
 """The form that it goes on to."""
@@ -124,9 +119,8 @@ def _improper_even_so(steps: Steps) -> Finding | None:
 
 class _Auto:
     def __init__(self, steps: Steps, explorer: Explorer, plain: Fit) -> None:
-        self._steps, self._explorer, self._plain = steps, explorer, plain
-        self._seen: Finding | None = None
-        """What parallel tempering has shown that NUTS missed."""
+        self._steps, self._explorer = steps, explorer
+        self._each_mode = EachMode(steps, plain)
         self._against = AgainstNuts(steps)
 
     def result(self, plain: Fit) -> UserFit:
@@ -143,7 +137,7 @@ class _Auto:
         if improper:  # there is nothing to look for
             return UserFit(self._steps.finished(plain, improper), "nuts")
         better = improved(self._steps, plain)
-        self._plain = plain = better.fit
+        self._each_mode.plain = plain = better.fit
         draws = parameters_of(plain)
         try:
             with self._steps.clock.step("a search for further modes", "pilot"):
@@ -174,8 +168,8 @@ class _Auto:
             if not lacking and scouted.search is not None and settled:
                 if not lacks_small_modes(result.modes):
                     return result
-                lasting = self._lasting(result, scouted, judged)
-                return self._with_modes_alone(result, scouted, judged, lasting)
+                lasting = what_lasts(self._steps, result, scouted, judged)
+                return self._each_mode.instead(result, scouted, judged, lasting)
             if not lacking:
                 return self._relieved(result, plain, scouted, judged)
             # A mode too small for the comparison of single coordinates, or that only climbs found.
@@ -207,8 +201,8 @@ class _Auto:
         found = self._steps.modes.added_to(found)
         if not (_searched(scouted, judged) or self._steps.modes.others_are_negligible):
             return found, False
-        lasting = self._lasting(found, scouted, judged)
-        sure = self._sure_by_modes(found, scouted, judged, lasting, _AT_ONCE_SHARE)
+        lasting = what_lasts(self._steps, found, scouted, judged)
+        sure = self._each_mode.sure(found, scouted, judged, lasting, _AT_ONCE_SHARE)
         return (found, False) if sure is None else (sure, True)
 
     def _after_search(
@@ -247,53 +241,21 @@ class _Auto:
         judged: Judgement,
     ) -> UserFit:
         """Let parallel tempering take over from a fit with troubles; return the better one."""
-        lasting = self._lasting(found, scouted, judged)
+        lasting = what_lasts(self._steps, found, scouted, judged)
         troubles = found.troubles(lasting)
         reasons = troubles or self._rough(found)
         if not reasons:
             return found
         if troubles and _searched(scouted, judged):
-            sure = self._sure_by_modes(found, scouted, judged, lasting, IN_MODES_SHARE)
+            sure = self._each_mode.sure(found, scouted, judged, lasting, IN_MODES_SHARE)
             if sure is not None:
                 return sure
         if self._is_late(found, reasons, scouted, judged):
             late = no_time_for_replicas(searched=_searched(scouted, judged))
             found = found.adding(late)
-            return self._with_modes_alone(found, scouted, judged, lasting).adding(late)
+            return self._each_mode.instead(found, scouted, judged, lasting).adding(late)
         result = self._with_replicas(found, plain, scouted, judged, lasting, reasons)
-        return self._with_modes_alone(result, scouted, judged, lasting) if troubles else result
-
-    def _sure_by_modes(
-        self,
-        found: UserFit,
-        scouted: Scouted,
-        judged: Judgement,
-        lasting: Sequence[Finding],
-        share: float,
-    ) -> UserFit | None:
-        """Return NUTS's fit in each known mode if it leaves no doubts; None if it leaves any.
-
-        Replicas would take much longer, and find no modes that a search misses which has got to the
-        posterior.  If a tempered run makes few round trips, that is a doubt which stays.  ``share``
-        is that of the budget.
-        """
-        most_seconds = share * self._steps.budget
-        other, _ = self._modes_alone(found, scouted, judged, lasting, most_seconds)
-        if other is None or other.troubles(self._lasting(other, scouted, judged)):
-            return None
-        return other
-
-    def _lasting(self, found: UserFit, scouted: Scouted, judged: Judgement) -> list[Finding]:
-        """Return what no other method can mend.
-
-        The draws of any method have the program's prior, and are of this program.
-        """
-        model = self._steps.program.model
-        lasting = [*judged.accepted, *about_improper_prior(model)]
-        lasting += about_overflow(scouted.infinite)
-        if scouted.drifts:
-            lasting += about_drifting_prior(model)
-        return lasting + about_program(self._steps.program, found.fit)
+        return self._each_mode.instead(result, scouted, judged, lasting) if troubles else result
 
     def _rough(self, found: UserFit) -> list[Finding]:
         """Return what is to be mended of a tempered fit without troubles: log Z, if it is rough.
@@ -363,7 +325,7 @@ class _Auto:
         seen = None
         if found.method == "nuts":
             genuine = sound or self._against.stays(compared.missed_by_nuts, as_population(fit))
-            seen = self._seen = seen_by_replicas(compared, sound=sound, genuine=genuine)
+            seen = self._each_mode.seen = seen_by_replicas(compared, sound=sound, genuine=genuine)
         if seen is not None and sound:
             return replace(other, nuts=plain, tempered=tempered).adding(seen)
         worse = doubt(others, other.log_evidence) >= doubt(reasons, found.log_evidence)
@@ -374,63 +336,6 @@ class _Auto:
         return replace(other, nuts=plain, tempered=tempered).adding(
             took_over("Parallel tempering", reasons[0])
         )
-
-    def _with_modes_alone(
-        self,
-        found: UserFit,
-        scouted: Scouted,
-        judged: Judgement,
-        lasting: Sequence[Finding],
-    ) -> UserFit:
-        """Let NUTS in each known mode take over from a fit with troubles, if that leaves fewer."""
-        budget = self._steps.budget
-        found = self._steps.modes.added_to(found)
-        left = max(budget - self._steps.spent, IN_MODES_SHARE * budget)
-        other, why_not = self._modes_alone(found, scouted, judged, lasting, left)
-        if other is not None:
-            return other
-        return found.adding(modes_alone_in_vain(why_not)) if why_not else found
-
-    def _modes_alone(
-        self,
-        found: UserFit,
-        scouted: Scouted,
-        judged: Judgement,
-        lasting: Sequence[Finding],
-        most_seconds: float,
-    ) -> tuple[UserFit | None, str]:
-        """Run NUTS in each known mode of a fit with troubles and a table of modes.
-
-        Returns
-        -------
-        UserFit or None, str
-            The fit, if that leaves fewer troubles, or else why it does not; nothing if there is
-            nothing to do.
-        """
-        steps = self._steps
-        seen = [] if self._seen is None else [replace(self._seen, severity=Severity.WARNING)]
-        # It is a trouble of NUTS's own fit only.
-        troubles = found.troubles(lasting if found.method == "nuts" else [*lasting, *seen])
-        if not troubles and found.method == "nuts":  # masses weigh its draws in separate modes
-            troubles = [each for each in judged.findings if each.severity > Severity.FINE]
-        modes = steps.modes.found
-        if not troubles or modes is None or len(modes.table.modes) < 2:
-            return None, ""
-        # What replicas say about modes that no method has seen goes for these draws, too.
-        doubts = [each for each in replicas(found.fit) if each.severity > Severity.FINE]
-        about = about_the_prior(steps.program.model, scouted)
-        took = took_over("NUTS in each mode", troubles[0])
-        told = [*judged.accepted, *seen, *about, *doubts, took]
-        try:
-            other = in_modes_run(
-                *(steps, found, modes, told, scouted), plain=self._plain, most_seconds=most_seconds
-            )
-        except FAILURES as error:
-            return None, str(error)
-        others = other.troubles([*lasting, *seen, *about_program(steps.program, other.fit)])
-        if severities(others) < severities(troubles):
-            return other, ""
-        return None, others[0].sentence
 
     def _near(
         self, scouted: Scouted, draws: Mapping[str, FloatArray], judged: Judgement
