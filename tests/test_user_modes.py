@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from harness.user import UserFit, sample
 from harness.user.clock import Clock
 from harness.user.mode_findings import missed_by_nuts, mode_findings, search_saw, unweighed_modes
 from harness.user.mode_tables import ModeTables
+from harness.user.modes import _seconds_for_climbs
 from harness.user.other_modes import OtherModes
 from harness.user.spent import Stage, prospect, prospect_sentence, spent_sentence, stages
 
@@ -351,3 +353,22 @@ def test_what_a_later_table_of_the_same_draws_says_takes_the_place_of_the_first(
     assert ["the third failed" in " ".join(each) for each in said] == [True, False]
     assert ["the first failed" in " ".join(each) for each in said] == [False, False]
     assert ["the second failed" in " ".join(each) for each in said] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("apart", "seconds", "expected"),
+    [
+        (0.0, 1e-3, 4.0),  # one mode
+        (9.0, 1e-6, 4.0),  # 300,000 gradients take 0.3 s
+        (9.0, 3e-5, 9.0),
+        (9.0, 1e-3, 15.0),
+    ],
+)
+def test_climbs_of_a_slow_density_have_more_time_where_chains_disagree(
+    monkeypatch: pytest.MonkeyPatch, *, apart: float, seconds: float, expected: float
+) -> None:
+    points = np.random.default_rng(1).standard_normal((4, 200, 2))
+    points[::2] += apart
+    monkeypatch.setattr("harness.user.modes.seconds_a_point", lambda *_: seconds)
+    density: Any = None
+    assert _seconds_for_climbs(density, points, 10.0) == pytest.approx(expected)
