@@ -218,8 +218,7 @@ def test_replicas_exceed_the_budget_only_for_a_fit_that_needs_them(
     )
     judged = Judgement(temper=False, nuts_misses=False, search_is_sound=bool(sound), findings=())
     troubles = [Finding(severity, "Something.")]
-    nothing: Any = None
-    decided = auto._Auto(steps, "hmc", nothing)
+    decided = auto._Auto(steps, "hmc")
     assert decided._is_late(found, troubles, scouted, judged) is late
     doubted = replace(judged, doubted=True)
     assert not decided._is_late(found, troubles, scouted, doubted)

@@ -97,7 +97,7 @@ def auto(steps: Steps, explorer: Explorer) -> UserFit:
             raise
         raise SamplingError(f"{error}\n{why}") from error
     try:
-        return _Auto(steps, explorer, plain).result(plain)
+        return _Auto(steps, explorer).result(plain)
     except Exception as error:  # a fault of ours must not cost the draws
         if is_from_signal(error):
             raise
@@ -118,9 +118,8 @@ def _improper_even_so(steps: Steps) -> Finding | None:
 
 
 class _Auto:
-    def __init__(self, steps: Steps, explorer: Explorer, plain: Fit) -> None:
+    def __init__(self, steps: Steps, explorer: Explorer) -> None:
         self._steps, self._explorer = steps, explorer
-        self._each_mode = EachMode(steps, plain)
         self._against = AgainstNuts(steps)
 
     def result(self, plain: Fit) -> UserFit:
@@ -137,8 +136,8 @@ class _Auto:
         if improper:  # there is nothing to look for
             return UserFit(self._steps.finished(plain, improper), "nuts")
         better = improved(self._steps, plain)
-        self._each_mode.plain = plain = better.fit
-        draws = parameters_of(plain)
+        plain, draws = better.fit, parameters_of(better.fit)
+        self._each_mode = EachMode(self._steps, plain)
         try:
             with self._steps.clock.step("a search for further modes", "pilot"):
                 scouted = scout_program(

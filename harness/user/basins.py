@@ -76,8 +76,8 @@ class _Drawn(NamedTuple):
     stats: dict[str, FloatArray]
     points: FloatArray
     """On the unconstrained space, shape (chains, draws, D)."""
-    flat: FloatArray
-    """The same where modes are told apart, shape (chains * draws, D)."""
+    told_apart: FloatArray
+    """The same where modes are told apart, shape (chains, draws, D)."""
     own: npt.NDArray[np.bool_]
     """Whether a draw is in the basin."""
     gradients: FloatArray
@@ -91,13 +91,11 @@ class _Drawn(NamedTuple):
 
     def kept(self, chains: npt.NDArray[np.intp], draws: int) -> _Drawn:
         """Return some chains and their first draws."""
-        count, every, size = self.points.shape
-        flat = self.flat.reshape(count, every, -1)[chains, :draws].reshape(-1, size)
         return _Drawn(
             {name: each[chains, :draws] for name, each in self.values.items()},
             {name: each[chains, :draws] for name, each in self.stats.items()},
             self.points[chains, :draws],
-            flat,
+            self.told_apart[chains, :draws],
             self.own[chains, :draws],
             self.gradients[chains],
         )
@@ -114,7 +112,7 @@ class _Drawn(NamedTuple):
             {name: np.concatenate([each, two.values[name]]) for name, each in one.values.items()},
             {name: np.concatenate([each, two.stats[name]]) for name, each in one.stats.items()},
             np.concatenate([one.points, two.points]),
-            np.concatenate([one.flat, two.flat]),
+            np.concatenate([one.told_apart, two.told_apart]),
             np.concatenate([one.own, two.own]),
             self.gradients + other.gradients,  # those of all chains
         )
@@ -215,19 +213,17 @@ class BasinRuns:
         told = f"mode{'s' * (len(numbers) > 1)} {listed(k + 1 for k in numbers)}"
         seed = derived_seed(self._seed, 16, *numbers)
         metric = None if known is None else mode_metric(known)
-        drawn = self._drawn(numbers, nuts, metric, _NUTS_SHARE * most_seconds, seed)
-        stay: _Drawn | None = drawn
-        if not np.all(drawn.stays):
-            stay = None
-            if drawn.stays.mean() >= _MOST:
-                seconds, other = _AGAIN_SHARE * most_seconds, derived_seed(seed, 1)
-                stay = drawn.with_those_that_stay(
-                    self._drawn(numbers, nuts, metric, seconds, other)
-                )
+        run = self._run(numbers, nuts, metric, _NUTS_SHARE * most_seconds, seed)
+        drawn = self._drawn(run, numbers)
+        stay = drawn if np.all(drawn.stays) else None
+        if stay is None and drawn.stays.mean() >= _MOST:
+            seconds, other = _AGAIN_SHARE * most_seconds, derived_seed(seed, 1)
+            again = self._run(numbers, nuts, metric, seconds, other)
+            stay = drawn.with_those_that_stay(self._drawn(again, numbers))
         if stay is None:
-            flat, outside = drawn.flat, ~drawn.own.ravel()
-            to, counts = np.unique(self._known.near(flat[outside]), return_counts=True)
-            there = {int(k) for k in to[counts >= _VISITED * len(flat)]} - basin - {-1}
+            outside = self._known.near(drawn.told_apart[~drawn.own])
+            to, counts = np.unique(outside, return_counts=True)
+            there = {int(k) for k in to[counts >= _VISITED * drawn.own.size]} - basin - {-1}
             if there:
                 return there
             raise SamplingError(f"NUTS does not stay in {told}")
@@ -247,7 +243,7 @@ class BasinRuns:
             raise SamplingError(f"no bridge tells the mass of {told}")
         shares = {numbers[0]: (1.0, 0.0)}
         if len(numbers) > 1:
-            shares = self._shares(stay.flat.reshape(*own.shape, -1)[chain, kept], numbers)
+            shares = self._shares(stay.told_apart[chain, kept], numbers)
         return BasinRun(
             {name: each[chain, kept] for name, each in stay.values.items()},
             {name: each[chain, kept] for name, each in stay.stats.items()},
@@ -256,21 +252,14 @@ class BasinRuns:
             evaluations,
         )
 
-    def _drawn(
-        self,
-        numbers: Sequence[int],
-        nuts: NutsSettings,
-        metric: FloatArray | None,
-        most_seconds: float,
-        seed: int,
-    ) -> _Drawn:
-        """Run NUTS from points in some modes."""
-        run = self._run(numbers, nuts, metric, most_seconds, seed)
+    def _drawn(self, run: NutsRun, numbers: Sequence[int]) -> _Drawn:
+        """Return the draws of a run that began in some modes, and whether they are in these."""
         values, points = self._in_one(run)
-        flat = self._peaked.of_draws(points).reshape(-1, points.shape[2])
+        told_apart = self._peaked.of_draws(points)
+        flat = told_apart.reshape(-1, points.shape[2])
         own = ~self._known.elsewhere(flat, numbers).reshape(points.shape[:2])
         stats = {n: run.sample_stats[n] for n in _STATS if n in run.sample_stats}
-        return _Drawn(values, stats, points, flat, own, run.gradients)
+        return _Drawn(values, stats, points, told_apart, own, run.gradients)
 
     def _in_one(self, run: NutsRun) -> tuple[dict[str, FloatArray], FloatArray]:
         """Return a run's draws by parameter, and as points, all in one copy if modes are."""

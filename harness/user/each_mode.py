@@ -23,16 +23,21 @@ from harness.user.steps import IN_MODES_SHARE, Steps
 class EachMode:
     """Runs of NUTS in each known mode of a call.
 
-    Attributes
+    Parameters
     ----------
+    steps
+        Of this call.
     plain
         The draws of plain NUTS.
+
+    Attributes
+    ----------
     seen
         What parallel tempering has shown that NUTS missed.
     """
 
     def __init__(self, steps: Steps, plain: Fit) -> None:
-        self._steps, self.plain = steps, plain
+        self._steps, self._plain = steps, plain
         self.seen: Finding | None = None
 
     def sure(
@@ -103,7 +108,7 @@ class EachMode:
         told = [*judged.accepted, *seen, *about, *doubts, took]
         try:
             other = in_modes_run(
-                *(steps, found, modes, told, scouted), plain=self.plain, most_seconds=most_seconds
+                *(steps, found, modes, told, scouted), plain=self._plain, most_seconds=most_seconds
             )
         except FAILURES as error:
             return None, str(error)

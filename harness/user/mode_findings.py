@@ -231,11 +231,11 @@ def _unseen(table: ModeTable) -> Iterable[Finding]:
 def _left(table: ModeTable) -> Iterable[Finding]:
     """Report places that are no modes."""
     if table.left:
-        places, they = ("a place", "it") if table.left == 1 else (f"{table.left} places", "them")
+        places, them = _places(table.left), "it" if table.left == 1 else "them"
         yield Finding(
             Severity.FINE,
             f"NUTS that starts in {places} without draws of the result, where another method has "
-            f"up to {table.left_share:.2g} of its own, leaves {they}: that is no mode.",
+            f"up to {table.left_share:.2g} of its own, leaves {them}: that is no mode.",
         )
 
 
@@ -247,9 +247,7 @@ def _left_out(table: ModeTable) -> Iterable[Finding]:
     if table.left_share < NEGLIGIBLE:
         yield from _left(table)
         return
-    places, have = (
-        ("a place", "it has") if table.left == 1 else (f"{table.left} places", "they have")
-    )
+    places, have = _places(table.left), "it has" if table.left == 1 else "they have"
     yield Finding(
         Severity.WARNING,
         f"The masses of modes, by which draws are weighted, leave out {places} that NUTS leaves. "
@@ -257,6 +255,10 @@ def _left_out(table: ModeTable) -> Iterable[Finding]:
         f"{have}.",
         f"{_MORE}parallel_tempering.",
     )
+
+
+def _places(count: int) -> str:
+    return "a place" if count == 1 else f"{count} places"
 
 
 def _off_mass(table: ModeTable) -> str:
