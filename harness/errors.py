@@ -27,6 +27,10 @@ class DataError(HarnessError):
     """Data or settings given to a model or a method do not fit it."""
 
 
+class NotEnoughMemory(DataError):
+    """A program with its data needs more memory than there is."""
+
+
 class SamplingError(HarnessError):
     """CmdStan ended a run without the draws that were asked for."""
 

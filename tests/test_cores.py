@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine import cores as of_run
+from harness.engine import control_groups
 from harness.engine.cores import at_most_cores, cores
 from harness.errors import DataError
 
@@ -15,7 +15,7 @@ from harness.errors import DataError
 @pytest.fixture(autouse=True)
 def _no_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests may run in a container that has a limit of its own."""
-    monkeypatch.setattr(of_run, "_OWN_GROUP", tmp_path / "none")
+    monkeypatch.setattr(control_groups, "_OWN_GROUP", tmp_path / "none")
 
 
 def test_all_cores_or_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,8 +56,8 @@ def test_a_container_has_the_cores_that_it_is_given(
         (groups / name).mkdir(parents=True, exist_ok=True)
         (groups / name / "cpu.max").write_text(f"{limit}\n", encoding="utf-8")
     (tmp_path / "cpu.max").write_text("100000 100000\n", encoding="utf-8")  # beyond all groups
-    monkeypatch.setattr(of_run, "_GROUPS", groups)
-    monkeypatch.setattr(of_run, "_OWN_GROUP", own)
+    monkeypatch.setattr(control_groups, "_GROUPS", groups)
+    monkeypatch.setattr(control_groups, "_OWN_GROUP", own)
     assert cores() == expected
     own.unlink()
     assert cores() == 64

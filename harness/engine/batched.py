@@ -12,13 +12,13 @@ import numpy.typing as npt
 from harness.arrays import FloatArray
 from harness.engine.blocks import Blocks, blocks
 from harness.engine.bounds import Bounds, fixed_bounds
+from harness.engine.instances import Instances
 from harness.engine.patience import NeverReturned, may_not_return
 from harness.engine.patient_rows import PatientRows
 from harness.engine.program import StanProgram
 from harness.engine.stan_library import (
     DATA_SEED,
     Message,
-    StanInstance,
     Variable,
     address_of,
     from_columns,
@@ -93,8 +93,7 @@ class BatchedDensity:
         self._source = first.source
         self.dimension = first.dimension
         self._parameters = first.variables()
-        # Instances are taken from the end and put back there; for other threads each is one step.
-        self._idle = [first]
+        self._instances = Instances(first)
         self._transforms: Bounds | Blocks | Literal["unknown"] | None = "unknown"
 
     @property
@@ -140,16 +139,17 @@ class BatchedDensity:
 
     def _evaluate(self, at: FloatArray, value: FloatArray, gradient: FloatArray | None) -> None:
         wanted = max(1, min(self.threads, len(at)))
-        instances: list[StanInstance] = []
+        instances = [self._instances.take()]
         try:
-            while len(instances) < wanted:
-                instances.append(self._take())
+            while len(instances) < wanted and (other := self._instances.one_more()) is not None:
+                instances.append(other)
             self._rows(instances, at, value, gradient)
         except NeverReturned:
+            self._instances.lose(len(instances))
             instances.clear()  # the thread that was left behind works on them
             raise
         finally:
-            self._idle.extend(instances)
+            self._instances.put_back(*instances)
 
     def at(self, point: npt.ArrayLike) -> tuple[float, FloatArray]:
         """Return the log density and its gradient at one point (D,), as the program computes them.
@@ -162,11 +162,11 @@ class BatchedDensity:
             If the point has another shape.
         """
         (row,) = self._checked(np.asarray(point, dtype=np.float64)[None])
-        instance = self._take()
+        instance = self._instances.take()
         try:
             return instance.at(row)
         finally:
-            self._idle.append(instance)
+            self._instances.put_back(instance)
 
     def unconstrain(self, values: Mapping[str, npt.ArrayLike]) -> FloatArray:
         """Return the unconstrained point (D,) of parameter values, each of its own shape.
@@ -214,7 +214,7 @@ class BatchedDensity:
     def _unconstrained(self, columns: FloatArray) -> FloatArray:
         """Return the unconstrained points (n, D) of values (n, columns) by the library."""
         points = np.empty((len(columns), self.dimension))
-        message, instance = Message(self._source.library), self._take()
+        message, instance = Message(self._source.library), self._instances.take()
         try:
             for row, point in zip(columns, points, strict=True):
                 if self._source.library.unconstrain(
@@ -222,7 +222,7 @@ class BatchedDensity:
                 ):
                     raise DataError(f"{self.name}: {message.take()}")
         finally:
-            self._idle.append(instance)
+            self._instances.put_back(instance)
         return points
 
     @cached_property
@@ -280,7 +280,7 @@ class BatchedDensity:
         at = self._checked(points)
         library, instance, message = (
             self._source.library,
-            self._take(),
+            self._instances.take(),
             Message(self._source.library),
         )
         generated = seed is not None
@@ -303,7 +303,7 @@ class BatchedDensity:
                 if after_each is not None:
                     after_each()
         finally:
-            self._idle.append(instance)
+            self._instances.put_back(instance)
             if random is not None:
                 library.end_random(random)
         return from_columns(values, variables)
@@ -315,10 +315,3 @@ class BatchedDensity:
                 f"{self.name} takes points of shape (n, {self.dimension}); got {at.shape}"
             )
         return at
-
-    def _take(self) -> StanInstance:
-        """Return an instance that nobody else uses, until it is put back."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._source.instance()

@@ -7,11 +7,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 
+from harness.engine.control_groups import own_groups, told_by
 from harness.errors import DataError
-
-_GROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 _MOST: ContextVar[int | None] = ContextVar("most_cores", default=None)
 
@@ -38,20 +36,11 @@ def _quota() -> float:
     rest of each period once its threads have used up the time of two.  Version 2 of the kernel's
     control groups tells that in ``cpu.max``: microseconds, or ``max``, and those of a period.
     """
-    try:
-        lines = _OWN_GROUP.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return math.inf
-    own = next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
     shares = [math.inf]
-    for group in (_GROUPS / own, *(_GROUPS / own).parents):
-        if group.is_relative_to(_GROUPS):
-            try:
-                time, period = (group / "cpu.max").read_text(encoding="utf-8").split()
-            except (OSError, ValueError):
-                continue
-            if time.isdigit() and period.isdigit() and int(period):
-                shares.append(int(time) / int(period))
+    for group in own_groups():
+        told = told_by(group, "cpu.max")
+        if len(told) == 2 and all(each.isdigit() for each in told) and int(told[1]):
+            shares.append(int(told[0]) / int(told[1]))
     return min(shares)
 
 

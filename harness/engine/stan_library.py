@@ -24,7 +24,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from harness.arrays import FloatArray
-from harness.errors import DataError
+from harness.engine.memory import within_memory
+from harness.errors import DataError, NotEnoughMemory
 
 _POINTER = ctypes.c_void_p
 _INT, _BOOL = ctypes.c_int, ctypes.c_bool
@@ -110,6 +111,16 @@ def load_library(path: Path) -> StanLibrary:
     )
 
 
+def lacks_memory(message: str) -> bool:
+    """Whether a library says that an allocation has failed."""
+    return "bad_alloc" in message
+
+
+def needs_memory(most: float) -> str:
+    """Say that a program with its data needs more than so many bytes."""
+    return f"with these data it needs more memory than the {most / 1e9:.1f} GB that are free"
+
+
 class Message:
     """Holds the message of a C function, which the caller has to free."""
 
@@ -165,6 +176,8 @@ class StanSource:
 
         Raises
         ------
+        NotEnoughMemory
+            If they need more memory than there is.
         DataError
             If the program or its data are refused; the message is the library's own.
         """
@@ -181,16 +194,20 @@ class StanInstance:
 
     Raises
     ------
-    DataError
+    NotEnoughMemory, DataError
         For the same reasons as in :meth:`StanSource.instance`.
     """
 
     def __init__(self, source: StanSource) -> None:
         library = source.library
         message = Message(library)
-        pointer = library.construct(source.document, source.data_seed, message.room)
+        with within_memory() as most:
+            pointer = library.construct(source.document, source.data_seed, message.room)
         if not pointer:
-            raise DataError(f"{source.name}: {message.take()}")
+            said = message.take()
+            if lacks_memory(said):
+                raise NotEnoughMemory(f"{source.name}: {needs_memory(most)}")
+            raise DataError(f"{source.name}: {said}")
         self.source = source
         self.library = library
         self.pointer = pointer

@@ -21,7 +21,7 @@ from harness.engine.stanli_package import (
 )
 from harness.engine.toolchain import require_cmdstan, why_no_compiler
 from harness.engine.toolchain.tools import HOW_TO_INSTALL_STANLI
-from harness.errors import DataError, ToolchainError
+from harness.errors import DataError, NotEnoughMemory, ToolchainError
 
 _log = logging.getLogger(__name__)
 
@@ -91,8 +91,9 @@ def _by_stanli(
 
 
 def compiling_helps(error: Exception) -> bool:
-    """Whether stanli failed because it does not support the program, and there is a compiler."""
-    return is_unsupported(str(error)) and why_no_compiler() is None
+    """Whether stanli does not support a program, or lacks memory for it, and there is a compiler."""
+    helps = isinstance(error, NotEnoughMemory) or is_unsupported(str(error))
+    return helps and why_no_compiler() is None
 
 
 def _compiled(program: StanProgram, data: Mapping[str, Any], data_seed: int) -> StanInstance:

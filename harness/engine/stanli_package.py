@@ -13,16 +13,24 @@ import os
 from collections.abc import Mapping
 from functools import cache, lru_cache
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
 
 from harness.engine.compile import source_digest
+from harness.engine.memory import within_memory
 from harness.engine.program import StanProgram
 from harness.engine.stan_data import plain_data
-from harness.engine.stan_library import DATA_SEED, StanSource, load_library
+from harness.engine.stan_library import (
+    DATA_SEED,
+    StanSource,
+    lacks_memory,
+    load_library,
+    needs_memory,
+)
 from harness.engine.toolchain.tools import HOW_TO_INSTALL_STANLI
-from harness.errors import CompileError, DataError, ToolchainError
+from harness.errors import CompileError, DataError, NotEnoughMemory, ToolchainError
 
 FAULTY_PASSES = ("STANLI_NO_REROLL", "STANLI_NO_PARTITION")
 """Environment variables that make stanli skip passes that compute wrong densities.
@@ -35,6 +43,8 @@ the same time, except for some long loops over scalars, which take up to five ti
 """
 
 _COMPILES = "stanli compile:"
+_LONGEST = 200
+"""Characters of a message: some hold a part of the program, as the compiler sees it."""
 _UNSUPPORTED = (_COMPILES, "mir:", "unsupported")
 """What stanli's message has one of if it does not support something that the program uses."""
 
@@ -45,8 +55,8 @@ def is_unsupported(message: str) -> bool:
 
 
 def what_is_unsupported(message: str) -> str:
-    """Return what such a message says about the program."""
-    return message.replace(_COMPILES, "").strip()
+    """Return what such a message says about the program; the rest of a long one is left out."""
+    return shorten(message.replace(_COMPILES, ""), _LONGEST, placeholder=" ...")
 
 
 def stanli_is_installed() -> bool:
@@ -101,13 +111,19 @@ def stan_model(program: StanProgram, data: Mapping[str, Any]) -> Any:
     ------
     ToolchainError
         If stanli is not installed.
+    NotEnoughMemory
+        If they need more memory than there is.
     DataError
         If stanli refuses the program or its data; the message is its own.
     """
     stanli = require_stanli()
     try:
-        return stanli.Model(mir=_compiled(program), data=plain_data(data), seed=DATA_SEED)
+        mir, numbers = _compiled(program), plain_data(data)
+        with within_memory() as most:
+            return stanli.Model(mir=mir, data=numbers, seed=DATA_SEED)
     except (RuntimeError, ValueError) as error:
+        if lacks_memory(str(error)):
+            raise NotEnoughMemory(f"{program.name}: {needs_memory(most)}") from error
         raise DataError(f"{program.name}: {error}") from error
 
 

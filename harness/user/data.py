@@ -20,7 +20,7 @@ from harness.engine.stanli_package import (
     what_is_unsupported,
 )
 from harness.engine.why_ended import ends_a_run
-from harness.errors import DataError
+from harness.errors import DataError, NotEnoughMemory
 
 NOTHING_TO_SAMPLE = "with these data no parameter has a value, so there is nothing to sample"
 
@@ -135,8 +135,11 @@ def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str
         sample.
     """
     try:
-        model = stan_model(program, data)
+        sampled = stan_model(program, data).n_unconstrained  # the model itself may be large
         instance = stanli_source(program, data).instance()
+    except NotEnoughMemory as error:
+        said = str(error).replace(program.name, str(program.path), 1)
+        raise DataError(f"{said}; with --engine cmdstan it may need less") from error
     except DataError as error:
         said = str(error).removeprefix(f"{program.name}: ")
         if is_unsupported(said) and ends_a_run(said):
@@ -147,7 +150,7 @@ def accepted_by_stanli(program: StanProgram, data: Mapping[str, Any], where: str
         if is_unsupported(said):
             raise DataError(f"{program.path}: {unsupported('this program', said)}") from error
         raise DataError(f"{where}: {said}") from error
-    if not model.n_unconstrained:
+    if not sampled:
         raise DataError(f"{program.path}: {NOTHING_TO_SAMPLE}")
     if instance.renamed:
         raise DataError(

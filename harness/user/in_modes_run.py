@@ -66,8 +66,7 @@ def in_modes_run(
             most_seconds=most_seconds,
             seed=seed,
         )
-    with clock.step("generated quantities", "generate"):
-        fit = program.generated(made.fit, seed, clock)
+    fit = program.generated(made.fit, seed, clock)
     fit = weigh_modes(fit, made.basin, made.probability, made.log_error, seed=seed)
     fit.tree.attrs.update(prior_attributes(log_prior_integral(before.fit)))
     fit.tree.attrs.update(evidence_attributes(before.log_evidence))

@@ -116,6 +116,7 @@ def prepare(
         names=kept,
         containers=frozenset(name for name in kept if later[name].dimensions),
         left_out=left_out,
+        transforms=any(name in blocks["transformed parameters"] for name in kept),
         generates=bool(blocks["generated quantities"]),
         numbers=numbers,
         compiled=compiled,

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -85,6 +85,8 @@ class UserProgram:
         cannot hold.
     containers
         Those of the former that are no single numbers, so that they may have no values at all.
+    transforms
+        Whether the results keep transformed parameters.
     generates
         Whether the program has generated quantities.
     numbers
@@ -101,9 +103,12 @@ class UserProgram:
     names: list[str]
     containers: frozenset[str]
     left_out: list[str]
+    transforms: bool
     generates: bool
     numbers: int
     compiled: dict[str, CompiledProgram]
+    _libraries: set[StanProgram] = field(default_factory=set)
+    """Programs of which a library is there, if they need one."""
 
     @cached_property
     def unit_vectors(self) -> tuple[slice, ...]:
@@ -320,11 +325,28 @@ class UserProgram:
 
         ``clock`` is told how far this is.
         """
+        if self.transforms:
+            self._compile_transformed(clock)
         # CmdStan refuses to generate quantities if a program has none.
         compiled = self.compiled.get(ORIGINAL) if self.generates else None
-        return with_generated(
-            fit, self.model, self.names, compiled=compiled, seed=seed, follow=clock.share
-        )
+        with clock.step("generated quantities", "generate"):
+            return with_generated(
+                fit, self.model, self.names, compiled=compiled, seed=seed, follow=clock.share
+            )
+
+    def _compile_transformed(self, clock: Clock) -> None:
+        """Compile the library that computes transformed parameters, if none is there.
+
+        A program that CmdStan runs writes only its generated quantities for given draws.
+        """
+        earlier = program_without_generated(self.model)
+        if earlier in self._libraries:
+            return
+        missing = self._missing({earlier.path.stem: self.model.data})
+        if missing:  # an error shows again where the library is needed
+            with clock.step("compiling", "compile"), suppress(HarnessError):
+                compile_together(require_cmdstan(), libraries=missing)
+        self._libraries.add(earlier)
 
 
 def chains_failed(why: str) -> Finding:

@@ -193,8 +193,7 @@ class Steps:
         if made is None:
             return fit, None
         try:
-            with self.clock.step("generated quantities", "generate"):
-                spread = self.program.generated(made.fit, self.seed, self.clock)
+            spread = self.program.generated(made.fit, self.seed, self.clock)
         except Exception as error:  # the draws are there even so
             tolerate(error, _NO_COPIES)
             return fit, None
@@ -210,8 +209,7 @@ class Steps:
             spread, in_one_copy = self.in_all_copies(fit)
             if in_one_copy is not None:
                 return spread
-        with self.clock.step("generated quantities", "generate"):
-            return self.program.generated(fit, self.seed, self.clock)
+        return self.program.generated(fit, self.seed, self.clock)
 
     def spread_over_copies(self, fit: Fit) -> Symmetrised | None:
         """Spread draws over all copies, without what the program computes from its parameters."""

@@ -181,19 +181,24 @@ def _table(table: ModeTable, strata: _Strata) -> ModeTable:
 def changed_shares(before: ModeTable, after: ModeTable) -> Finding:
     """Report what masses have changed, and whether the draws alone would have been wrong.
 
+    Draws that lack a mode tell nothing of how probable it is, but how probable those are which they
+    are in, compared with each other.
+
     Parameters
     ----------
     before, after
         The table by the draws' shares of the modes, and by the masses.
     """
-    pairs = list(zip(before.modes, after.modes, strict=True))
-    changes = np.array([abs(new.probability - old.probability) for old, new in pairs])
-    errors = np.array([np.hypot(old.error, new.error) for old, new in pairs])
+    drawn = [old.probability > 0 for old in before.modes]
+    share, error = _shares(before)
+    mass, of_mass = _shares(after)
+    inside = mass[drawn].sum()
+    changes = np.where(drawn, np.abs(mass / inside - share), 0.0)
+    errors = np.hypot(error, of_mass / inside)
     number = int(changes.argmax())
-    old, new = pairs[number]
     told = (
-        f"mode {number + 1} has {old.probability:.3f} ± {old.error:.3f} of the draws, and "
-        f"{new.probability:.3f} ± {new.error:.3f} of the mass"
+        f"mode {number + 1} has {share[number]:.3f} ± {error[number]:.3f} of the draws, and "
+        f"{mass[number]:.3f} ± {of_mass[number]:.3f} of the mass"
     )
     means = "Draws are weighted so that each mode has its probability by its mass"
     if np.any(changes > np.maximum(OFF_ERRORS * errors + before.unsure, OFF)):
@@ -204,7 +209,20 @@ def changed_shares(before: ModeTable, after: ModeTable) -> Finding:
             "These are right if the draws are in every mode. Give it more time (--budget), and "
             "compare.",
         )
+    if not all(drawn):
+        lacking = int(np.where(drawn, 0.0, mass).argmax())
+        told = (
+            f"mode {lacking + 1}, in which the method before had no draws, has "
+            f"{mass[lacking]:.3f} ± {of_mass[lacking]:.3f} of the mass"
+        )
+        return Finding(Severity.FINE, f"{means}: {told}.")
     return Finding(Severity.FINE, f"{means}, which is known better than its share: {told}.")
+
+
+def _shares(table: ModeTable) -> tuple[FloatArray, FloatArray]:
+    """Return the probabilities of a table's modes and their errors, each of shape (modes,)."""
+    known = np.array([(each.probability, each.error) for each in table.modes])
+    return known[:, 0], known[:, 1]
 
 
 def _is_whole(whole: LogEvidence, own: LogEvidence, by_mass: LogEvidence) -> bool:
