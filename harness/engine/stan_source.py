@@ -91,7 +91,7 @@ def _by_stanli(
 
 
 def compiling_helps(error: Exception) -> bool:
-    """Whether stanli does not support a program, or lacks memory for it, and there is a compiler."""
+    """Whether stanli does not support a program or lacks memory for it, and there is a compiler."""
     helps = isinstance(error, NotEnoughMemory) or is_unsupported(str(error))
     return helps and why_no_compiler() is None
 
