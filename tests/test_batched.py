@@ -133,8 +133,9 @@ def test_a_library_without_values_alone_evaluates_gradients(tmp_path: Path) -> N
     """As those that are compiled from a program do."""
     density = BatchedDensity(program(tmp_path, CONSTRAINED), DATA)
     points = np.random.default_rng(3).normal(size=(50, density.dimension))
-    (instance,) = density._idle
+    instance = density._instances.take()
     instance.library = replace(instance.library, value_address=None)
+    density._instances.put_back(instance)
     assert np.array_equal(density.values(points), density(points)[0])
 
 

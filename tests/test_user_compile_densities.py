@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import pytest
 
 from harness.engine.program import StanProgram
 from harness.errors import CompileError
+from harness.fit import Fit
 from harness.user import prepare as preparing
 from harness.user import program as module
 from harness.user.clock import Clock
@@ -93,6 +94,37 @@ def test_what_a_tempered_run_evaluates_is_compiled(
     assert list(clock.seconds) == ["compile"]
     made, _ = compiled(program, "stanli", monkeypatch, compiling)
     assert made == []
+
+
+@pytest.mark.parametrize(
+    ("block", "needed"),
+    [
+        ("transformed parameters { real twice = 2 * mu; }", ["original"]),
+        ("", []),
+        ("generated quantities { real twice = 2 * mu; }", []),
+        (
+            "transformed parameters { real half = mu / 2; } "
+            "generated quantities { real twice = 2 * mu; }",
+            ["without_generated"],
+        ),
+    ],
+    ids=["transformed", "neither", "generated", "both"],
+)
+def test_what_computes_transformed_parameters_is_compiled_once(
+    block: str, needed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CmdStan computes generated quantities of given draws, but not transformed parameters."""
+    parts = block.partition("generated")
+    text = FLAT.replace("model", f"{parts[0]}\nmodel") + "".join(parts[1:])
+
+    def compiling(program: UserProgram, clock: Clock) -> None:
+        monkeypatch.setattr(module, "with_generated", lambda fit, *_, **__: fit)
+        for _ in range(2):
+            program.generated(cast(Fit, None), 1, clock)
+
+    made, clock = compiled(program_of(tmp_path, text), "cmdstan", monkeypatch, compiling)
+    assert made == needed
+    assert list(clock.seconds) == ["compile"] * bool(needed) + ["generate"]
 
 
 @pytest.mark.parametrize("nuts_first", [False, True])

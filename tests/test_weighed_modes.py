@@ -28,7 +28,7 @@ from harness.user.given_fit import read_given
 from harness.user.in_modes import METHOD as IN_MODES
 from harness.user.prior import prior_attributes
 from harness.user.spent import prospect, prospect_sentence
-from harness.user.weigh import Weighed, _strata, _table, log_evidence_by_mass
+from harness.user.weigh import Weighed, _strata, _table, changed_shares, log_evidence_by_mass
 
 CENTRE, WIDTH = np.array([-8.0, 6.0]), np.array([1.0, 1.5])
 TRUE = np.array([0.3, 0.7])
@@ -283,6 +283,28 @@ def two_modes() -> FoundModes:
     numbers = np.repeat([0, 1], [650, 350])
     by_mass = {k: by_mass_of(0.5) for k in range(2)}
     return FoundModes(table, np.zeros((1000, 1)), numbers, np.ones(1), by_mass, ())
+
+
+@pytest.mark.parametrize(
+    ("shares", "masses", "severity", "told"),
+    [
+        # The draws of one mode tell nothing of how probable the other one is.
+        ((1.0, 0.0), (0.4, 0.6), Severity.FINE, "mode 2, in which the method before had no draws"),
+        # Of those with draws they tell how probable they are, relative to each other.
+        ((0.25, 0.75, 0.0), (0.1, 0.3, 0.6), Severity.FINE, "mode 3, in which the method before"),
+        ((0.25, 0.75, 0.0), (0.2, 0.2, 0.6), Severity.WARNING, "mode 1 has 0.250 ± 0.010"),
+        ((0.25, 0.75), (0.26, 0.74), Severity.FINE, "mode 1 has 0.250 ± 0.010 of the draws"),
+        ((0.25, 0.75), (0.5, 0.5), Severity.WARNING, "mode 1 has 0.250 ± 0.010 of the draws"),
+    ],
+)
+def test_shares_are_compared_where_there_are_draws(
+    shares: tuple[float, ...], masses: tuple[float, ...], severity: Severity, told: str
+) -> None:
+    before = ModeTable(tuple(a_mode(each, 0.01 * (0 < each < 1)) for each in shares), ("nuts",))
+    after = ModeTable(tuple(a_mode(each, 0.001) for each in masses), ("nuts_in_modes",))
+    found = changed_shares(before, after)
+    assert found.severity is severity
+    assert told in found.sentence
 
 
 def test_masses_are_used_where_they_are_better() -> None:
