@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from stan_density import stanli
 from test_user_sample import BIMODAL, BIMODAL_DATA
 
+from harness.arrays import FloatArray
 from harness.engine import short_nuts
 from harness.engine.batched import BatchedDensity
 from harness.engine.nuts import NutsRun, NutsSettings
@@ -101,6 +102,24 @@ def test_threads_work_one_after_the_other_and_end_with_their_workers() -> None:
         assert not each.is_alive()
 
 
+def test_a_density_is_timed_where_a_run_will_be() -> None:
+    class Timed:
+        dimension, seen = 2, np.empty((0, 2))
+
+        def at(self, point: FloatArray) -> None:
+            self.seen = np.vstack([self.seen, point])
+
+        def __call__(self, points: FloatArray) -> None:
+            return None
+
+    mode = np.random.default_rng(1).normal(50, 1, (30, 2))
+    for points, center in ((mode, 50.0), (mode[:1], 50.0), (None, 0.0)):
+        density = Timed()
+        assert short_nuts.seconds_a_gradient(cast(BatchedDensity, density), points) > 0
+        assert 1 <= len(density.seen) <= 8
+        assert np.all(np.abs(density.seen - center) < 5)
+
+
 @pytest.mark.parametrize(
     "inits",
     [None, 0.5, {"mu": [0.1, 0.2]}, [{"mu": np.array([0.1, k]), "sigma": 1.5} for k in range(3)]],
@@ -128,7 +147,7 @@ def test_only_a_run_that_may_be_late_has_a_time_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     density = BatchedDensity(program(tmp_path, SMALL), {"N": 3, "y": np.array(Y)})
-    monkeypatch.setattr(short_nuts, "seconds_a_gradient", lambda _: 1e-3)
+    monkeypatch.setattr(short_nuts, "seconds_a_gradient", lambda *_: 1e-3)
     settings = NutsSettings(chains=4, warmup=150, draws=100, max_treedepth=10)
     # A thousand iterations of 1,024 gradients at most take 1,024 s; 5 s are to begin in.
     assert short_nuts.with_time_limit(settings, density, 342.0) == settings

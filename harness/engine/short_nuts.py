@@ -92,6 +92,7 @@ def affordable(
     *,
     weight: float = 1.0,
     usual: float | None = None,
+    points: FloatArray | None = None,
 ) -> NutsSettings:
     """Return settings of a run that ends in about the time that there is.
 
@@ -111,14 +112,19 @@ def affordable(
         See ``density``.
     usual
         Gradients that an iteration takes, with warm-up, if another run has shown that.
+    points
+        As for :func:`seconds_a_gradient`.
     """
-    cost = weight * seconds_a_gradient(density)
+    cost = weight * seconds_a_gradient(density, points)
     over = _OVER if usual is None else 1.0
     return settings.within(over * chains_at_once(settings) * most_seconds / cost, usual=usual)
 
 
 def with_time_limit(
-    settings: NutsSettings, density: BatchedDensity, most_seconds: float
+    settings: NutsSettings,
+    density: BatchedDensity,
+    most_seconds: float,
+    points: FloatArray | None = None,
 ) -> NutsSettings:
     """Return settings of a run that is ended where it takes several times the time that there is.
 
@@ -134,10 +140,12 @@ def with_time_limit(
         The density of the run.
     most_seconds
         Seconds of wall time.
+    points
+        As for :func:`seconds_a_gradient`.
     """
     gradients = settings.chains * (settings.warmup + settings.draws) * 2**settings.max_treedepth
     latest = _LATE * most_seconds + _TO_BEGIN
-    if gradients * seconds_a_gradient(density) / chains_at_once(settings) <= latest:
+    if gradients * seconds_a_gradient(density, points) / chains_at_once(settings) <= latest:
         return settings
     return replace(settings, time_limit=latest)
 
@@ -147,9 +155,21 @@ def chains_at_once(settings: NutsSettings) -> int:
     return min(settings.parallel_chains, settings.chains, cores())
 
 
-def seconds_a_gradient(density: BatchedDensity) -> float:
-    """Return the wall time of a gradient, at a few of the points where Stan's chains start."""
-    points = np.random.default_rng(0).uniform(-_RADIUS, _RADIUS, (_TIMED, density.dimension))
+def seconds_a_gradient(density: BatchedDensity, points: FloatArray | None = None) -> float:
+    """Return the wall time of a gradient.
+
+    Parameters
+    ----------
+    density
+        The density.
+    points
+        Where a run will be, as far as that is known, shape (n, D): a solver may take much longer
+        there than elsewhere.  A few of them are used; by default, of those where Stan's chains
+        start.
+    """
+    if points is None:
+        points = np.random.default_rng(0).uniform(-_RADIUS, _RADIUS, (_TIMED, density.dimension))
+    points = points[:: max(1, len(points) // _TIMED)][:_TIMED]
     density(points)  # with patience: a solver may never end at one of them
     ends = [time.perf_counter()]
     for point in points:

@@ -64,8 +64,9 @@ _FORM: Tempered = "collapsed_tempering"
 _FOR_REPLICAS = 0.5
 """Share of the budget without which parallel tempering is not worth trying after a search that has
 not got anywhere along the same path."""
-_AT_ONCE_SHARE = 0.2
-"""Share of the budget for NUTS in each mode before a tempered run, which would take longer."""
+_AT_ONCE_SHARE, _AT_ONCE_MOST = 0.2, 0.5
+"""Share of the budget for NUTS in each mode before a tempered run, which would take longer; and up
+to which it may take what is left: where that is not enough, nor is it for a tempered run."""
 _NEAR_SHARE = 0.02
 """Share of the budget for short runs of NUTS in modes that it missed."""
 _ROUGH = 0.1
@@ -201,7 +202,10 @@ class _Auto:
         if not (_searched(scouted, judged) or self._steps.modes.others_are_negligible):
             return found, False
         lasting = what_lasts(self._steps, found, scouted, judged)
-        sure = self._each_mode.sure(found, scouted, judged, lasting, _AT_ONCE_SHARE)
+        budget = self._steps.budget
+        left = min(budget - self._steps.spent, _AT_ONCE_MOST * budget)
+        most_seconds = max(left, _AT_ONCE_SHARE * budget)
+        sure = self._each_mode.sure(found, scouted, judged, lasting, most_seconds)
         return (found, False) if sure is None else (sure, True)
 
     def _after_search(
@@ -246,7 +250,8 @@ class _Auto:
         if not reasons:
             return found
         if troubles and _searched(scouted, judged):
-            sure = self._each_mode.sure(found, scouted, judged, lasting, IN_MODES_SHARE)
+            most_seconds = IN_MODES_SHARE * self._steps.budget
+            sure = self._each_mode.sure(found, scouted, judged, lasting, most_seconds)
             if sure is not None:
                 return sure
         if self._is_late(found, reasons, scouted, judged):

@@ -46,6 +46,8 @@ _TIMES = 4
 """Factor of the draws where chains in a basin disagree."""
 _NUTS_SHARE, _AGAIN_SHARE, _BRIDGE_SHARE = 0.5, 0.3, 0.4
 """Shares of the time for each mode: a run, another one if a few chains leave it, and a bridge."""
+_TIMED = 8
+"""Points in each mode at which the density is timed, or a few more."""
 _STATS = ("lp", "acceptance_rate", "step_size", "tree_depth", "n_steps", "diverging")
 """Statistics that are kept; energies are not, because their levels differ between modes."""
 
@@ -285,8 +287,11 @@ class BasinRuns:
         usual = self._usual
         if metric is not None:
             usual = USUAL if usual is None else min(usual, USUAL)
-        settings = affordable(in_metric(nuts, metric), self.density, most_seconds, usual=usual)
-        settings = with_time_limit(settings, self.density, most_seconds)
+        points = np.concatenate([each[:: max(1, len(each) // _TIMED)] for each in inside])
+        settings = affordable(
+            in_metric(nuts, metric), self.density, most_seconds, usual=usual, points=points
+        )
+        settings = with_time_limit(settings, self.density, most_seconds, points)
         if len(inside) == 1:
             few = len(inside[0]) < settings.chains
             start = inside[0][rng.choice(len(inside[0]), size=settings.chains, replace=few)]

@@ -46,15 +46,13 @@ class EachMode:
         scouted: Scouted,
         judged: Judgement,
         lasting: Sequence[Finding],
-        share: float,
+        most_seconds: float,
     ) -> UserFit | None:
         """Return NUTS's fit in each known mode if it leaves no doubts; None if it leaves any.
 
         Replicas would take much longer, and find no modes that a search misses which has got to the
-        posterior.  If a tempered run makes few round trips, that is a doubt which stays.  ``share``
-        is that of the budget.
+        posterior.  If a tempered run makes few round trips, that is a doubt which stays.
         """
-        most_seconds = share * self._steps.budget
         other, _ = self._tried(found, scouted, judged, lasting, most_seconds)
         if other is None or other.troubles(what_lasts(self._steps, other, scouted, judged)):
             return None

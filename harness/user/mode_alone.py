@@ -315,7 +315,7 @@ def walks(
     run = run_short_nuts(
         model.program(variant),
         model.data,
-        affordable(in_metric(settings, inv_metric), density, most_seconds),
+        affordable(in_metric(settings, inv_metric), density, most_seconds, points=points),
         seed,
         inits=starting_values(density.constrain(chosen), chains=settings.chains),
         inv_metric=inv_metric,
