@@ -192,17 +192,18 @@ class _Auto:
         Returns
         -------
         UserFit, bool
-            That fit if it leaves no doubts, otherwise plain NUTS's; and which.  Nothing is tried if
-            the search has not got to the posterior, unless climbs found where that is.
+            That fit if it leaves no doubts, otherwise plain NUTS's; and which.  If the search has
+            not got to the posterior, and climbs did not find where that is, it does leave doubts.
         """
         found = UserFit(self._with_plain(plain, scouted, judged), "nuts")
         if judged.dispute is not None:
             return found, False
         found = self._steps.modes.added_to(found)
-        if not (_searched(scouted, judged) or self._steps.modes.others_are_negligible):
-            return found, False
         lasting = what_lasts(self._steps, found, scouted, judged)
         budget = self._steps.budget
+        if not (_searched(scouted, judged) or self._steps.modes.others_are_negligible):
+            self._each_mode.beside(found, scouted, judged, lasting, _AT_ONCE_SHARE * budget)
+            return found, False
         left = min(budget - self._steps.spent, _AT_ONCE_MOST * budget)
         most_seconds = max(left, _AT_ONCE_SHARE * budget)
         sure = self._each_mode.sure(found, scouted, judged, lasting, most_seconds)

@@ -276,6 +276,16 @@ def took_over(method: str, trouble: Finding) -> Finding:
     )
 
 
+def may_lack_modes(trouble: Finding) -> Finding:
+    """Report that draws in known modes took over from a later fit, which was to find any others."""
+    return Finding(
+        Severity.WARNING,
+        "Modes may be missing that nothing had found before NUTS ran in each: what followed cannot "
+        f"tell, because of this finding: {trouble.sentence}",
+        "Give it more time (--budget).",
+    )
+
+
 def modes_alone_in_vain(reason: str) -> Finding:
     """Report that NUTS in each mode has not helped either."""
     return Finding(
