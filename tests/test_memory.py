@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -165,11 +163,6 @@ def test_other_errors_are_raised() -> None:
     for _ in range(2):
         with pytest.raises(DataError, match="refused"):
             instances.take()
-
-
-@contextmanager
-def _no_room() -> Iterator[float]:
-    yield 0.0
 
 
 @on_linux
