@@ -108,14 +108,13 @@ def test_scores_are_normal_in_each_chain_whatever_the_modes_are_like() -> None:
     )
     both = np.stack([x, np.where(mode == 1, rng.normal(5, 4, mode.shape), x)], axis=2)
     scores = evidence.strata_scores(both, mode)
-    assert np.all(scores[mode == 1][:, 0] == 0)  # constant there
-    inside = scores[mode == 2]
-    assert inside.mean(axis=0) == pytest.approx([0, 0], abs=1e-6)
-    assert inside.std(axis=0) == pytest.approx([1, 1], abs=0.01)
+    for inside in (scores[mode == 1], scores[mode == 2]):  # also where all values are equal
+        assert inside.mean(axis=0) == pytest.approx([0, 0], abs=1e-6)
+        assert inside.std(axis=0) == pytest.approx([1, 1], abs=0.01)
     assert evidence.largest_r_hat(both) > 1.1
-    assert evidence.largest_r_hat(scores[..., 1:]) < 1.01
-    scores = evidence.strata_scores(np.where(np.arange(4)[:, None] == 2, 1.5, 1) * x, mode)
-    assert evidence.largest_r_hat(scores) > 1.05
+    assert evidence.largest_r_hat(scores) < 1.01
+    scores = evidence.strata_scores(np.where(np.arange(4)[:, None] == 3, 2, 1) * x, mode)
+    assert evidence.largest_r_hat(scores) > 1.02
 
 
 def plain_fit(x: FloatArray) -> Fit:
@@ -283,6 +282,30 @@ def two_modes() -> FoundModes:
     numbers = np.repeat([0, 1], [650, 350])
     by_mass = {k: by_mass_of(0.5) for k in range(2)}
     return FoundModes(table, np.zeros((1000, 1)), numbers, np.ones(1), by_mass, ())
+
+
+@pytest.mark.parametrize("probability", [(0.9, 0.95), (0.5, 1.0), (0.0, 1.0), (1.0, 1.0)])
+def test_numbers_that_are_often_equal_are_compared(probability: tuple[float, float]) -> None:
+    """An indicator in two modes, the draws of one after those of the other in each chain."""
+    rng = np.random.default_rng(9)
+    mode = np.tile(np.repeat([0, 1], 500), (4, 1))
+    x = (rng.random(mode.shape) < np.array(probability)[mode]).astype(float)
+    scores = evidence.strata_scores(x, mode)
+    if np.all(x == 1):
+        assert not scores.any()
+        return
+    assert evidence.largest_r_hat(scores) < 1.01
+    x[0] = np.where(rng.random(1000) < 0.5, 1 - x[0], x[0])  # another chain disagrees
+    assert evidence.largest_r_hat(evidence.strata_scores(x, mode)) > 1.02
+
+
+def test_values_that_are_no_numbers_have_no_scores() -> None:
+    x, mode = np.ones((4, 10, 2)), np.zeros((4, 10), dtype=np.intp)
+    x[..., 1] = np.random.default_rng(1).normal(size=(4, 10))
+    x[1, 3, 1] = np.nan
+    scores = evidence.strata_scores(x, mode)
+    assert np.all(scores[..., 0] == 0)
+    assert np.isnan(scores[..., 1]).all()
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,10 @@ def strata_scores(values: FloatArray, stratum: npt.NDArray[np.intp]) -> FloatArr
     """Return normal scores of the ranks that draws have within their strata.
 
     Whatever the strata are like and however many draws of each a chain has, these are standard
-    normal in every chain as long as chains agree within strata, so R-hat compares them.
+    normal in every chain as long as chains agree within strata, so R-hat compares them.  Equal
+    values, such as those of an integer, have ranks in random order: with one rank in common they
+    would have another score in each stratum, and chains or halves of them would differ by what
+    strata they are in.
 
     Parameters
     ----------
@@ -202,12 +205,17 @@ def strata_scores(values: FloatArray, stratum: npt.NDArray[np.intp]) -> FloatArr
     Returns
     -------
     FloatArray
-        Shape of the values; 0 where they are constant within a stratum.
+        Shape of the values; 0 for those that are the same in all draws.
     """
     scores = np.zeros(values.shape)
+    rng = np.random.default_rng(0)
     for k in np.unique(stratum):
         inside = stratum == k
-        ranks = rankdata(values[inside], axis=0)
+        own = values[inside]
+        order = rng.permutation(len(own))
+        ranks = np.empty(own.shape)
+        ranks[order] = rankdata(own[order], method="ordinal", axis=0)
         # Blom's approximation of the expected order statistics, as R-hat itself takes it.
         scores[inside] = ndtri((ranks - 3 / 8) / (len(ranks) + 1 / 4))
+    scores[:, :, np.all(values == values[0, 0], axis=(0, 1))] = 0
     return scores
