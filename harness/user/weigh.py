@@ -192,9 +192,9 @@ def changed_shares(before: ModeTable, after: ModeTable) -> Finding:
     drawn = [old.probability > 0 for old in before.modes]
     share, error = _shares(before)
     mass, of_mass = _shares(after)
-    inside = mass[drawn].sum()
-    changes = np.where(drawn, np.abs(mass / inside - share), 0.0)
-    errors = np.hypot(error, of_mass / inside)
+    inside = mass[drawn].sum()  # which is what the draws' shares are of
+    changes = np.where(drawn, np.abs(mass - inside * share), 0.0)
+    errors = np.hypot(inside * error, of_mass)
     number = int(changes.argmax())
     told = (
         f"mode {number + 1} has {share[number]:.3f} ± {error[number]:.3f} of the draws, and "
